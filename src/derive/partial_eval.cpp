@@ -143,6 +143,7 @@ class Splitter {
     enum Place { known, staged, divided } place = known;
     PartialEvalSplit split;             // divided
     std::vector<Var> residual_vars;     // divided: ids beyond the original's variables
+    std::vector<bool> staged_outputs;   // divided: those that the staged half computes
     bool recompute = false;             // known, and computed again in the staged half
   };
 
@@ -194,6 +195,30 @@ class Splitter {
     return (*policy_)(equation.primitive, types, equation.attrs);
   }
 
+  // A rule under a policy may offer the known outputs in the staged program too: those that are needed come from there,
+  // and nothing of the equation's own is saved for them; the others go, with what they alone read.
+  void offer_known_outputs(const Equation& equation, Step& step) {
+    PartialEvalSplit& split = step.split;
+    step.staged_outputs = split.unknown_outputs;
+    const std::size_t outputs = equation.outputs.size();
+    const auto unknowns = static_cast<std::size_t>(
+        std::count(split.unknown_outputs.begin(), split.unknown_outputs.end(), true));
+    if (unknowns == outputs || split.staged.outputs().size() != outputs) return;
+    std::vector<bool> used(outputs, true);
+    for (std::size_t i = 0, next = unknowns; i < outputs; ++i) {
+      if (split.unknown_outputs[i]) continue;
+      const Var var = equation.outputs[i];
+      step.staged_outputs[i] = used[next++] = !var.dropped() && needed_[static_cast<std::size_t>(var.id)];
+    }
+    const DceProgram pruned = dce_program(split.staged, used);
+    split.staged = pruned.program;
+    std::vector<PartialEvalSplit::Operand> operands;
+    for (std::size_t i = 0; i < split.operands.size(); ++i) {
+      if (pruned.used_inputs[i]) operands.push_back(split.operands[i]);
+    }
+    split.operands = std::move(operands);
+  }
+
   // From the last equation to the first: what the staged half needs is saved, or its equation is computed again there.
   void choose_residuals(const std::vector<bool>& unknown_outputs) {
     needed_.assign(static_cast<std::size_t>(program_.var_count()), false);
@@ -212,12 +237,14 @@ class Splitter {
         continue;
       }
       if (step.place == Step::divided) {
+        offer_known_outputs(equation, step);
         for (const PartialEvalSplit::Operand& operand : step.split.operands) {
           if (!operand.residual) need(equation.inputs[static_cast<std::size_t>(operand.index)]);
         }
         for (std::size_t i = equation.outputs.size(); i-- > 0;) {
           Var var = equation.outputs[i];
-          if (!step.split.unknown_outputs[i] && !var.dropped() && needed_[static_cast<std::size_t>(var.id)]) saved.push_back(var);
+          if (step.staged_outputs[i] || var.dropped() || !needed_[static_cast<std::size_t>(var.id)]) continue;
+          saved.push_back(var);
         }
         for (std::size_t i = step.residual_vars.size(); i-- > 0;) saved.push_back(step.residual_vars[i]);
         continue;
@@ -371,9 +398,11 @@ class Splitter {
       }
       std::vector<Atom> outputs = half.splice(step.split.staged, inputs);
       std::size_t next = 0;
-      for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
-        if (!step.split.unknown_outputs[i]) continue;
-        half.bind(equation.outputs[i], outputs[next++]);
+      for (bool unknown_output : {true, false}) {
+        for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
+          if (!step.staged_outputs[i] || step.split.unknown_outputs[i] != unknown_output) continue;
+          half.bind(equation.outputs[i], outputs[next++]);
+        }
       }
     }
     std::vector<Atom> outputs;

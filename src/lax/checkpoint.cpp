@@ -26,16 +26,22 @@ JvpResult jvp_checkpoint(const JvpArgs& args) {
   });
 }
 
-// What the policy lets through is saved; the rest of the known half is part of the staged one again.
+// What the policy lets through is saved; the rest of the known half is part of the staged one again. Inside of another
+// checkpoint that one's policy decides, and the staged half offers the known outputs too.
 PartialEvalSplit partial_eval_checkpoint(const PartialEvalArgs& args) {
-  SavePolicy nothing = [](const Primitive&, std::span<const ArrayType>, const Attrs&) { return false; };
-  SavePolicy policy = nothing;
-  if (!args.attrs["policy"].is_none()) policy = args.attrs.opaque<Policy>("policy")->save;
-  const Effects& effects = args.attrs.program("jaxpr").effects();
+  SavePolicy policy = [](const Primitive&, std::span<const ArrayType>, const Attrs&) { return false; };
+  if (args.policy) {
+    policy = *args.policy;
+  } else if (!args.attrs["policy"].is_none()) {
+    policy = args.attrs.opaque<Policy>("policy")->save;
+  }
+  const Program& whole = args.attrs.program("jaxpr");
+  const Effects& effects = whole.effects();
   if (effects.has(Effects::io) || effects.has(Effects::ordered_io))
     throw NotImplementedError("Effects not supported in partial-eval of `checkpoint`/`remat`: [IO]. A callback that runs again in the backward pass "
                               "would not run exactly once.");
-  ProgramSplit halves = partial_eval_program(args.attrs.program("jaxpr"), args.unknown, {}, &policy);
+  ProgramSplit halves = args.policy ? partial_eval_offering(whole, args.unknown, {}, policy)
+                                    : partial_eval_program(whole, args.unknown, {}, &policy);
   PartialEvalSplit split;
   split.unknown_outputs = halves.unknown_outputs;
   std::size_t residuals = halves.residual_types.size();

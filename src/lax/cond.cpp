@@ -194,7 +194,10 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
     unknown_outputs = either(unknown_outputs, partial_eval_program(branch, unknown, {}, args.policy).unknown_outputs);
   }
   std::vector<ProgramSplit> halves;
-  for (const Program& branch : branches) halves.push_back(partial_eval_program(branch, unknown, unknown_outputs, args.policy));
+  for (const Program& branch : branches) {
+    halves.push_back(args.policy ? partial_eval_offering(branch, unknown, unknown_outputs, *args.policy)
+                                 : partial_eval_program(branch, unknown, unknown_outputs));
+  }
   Slots slots(halves);
 
   std::vector<Program> known, staged;

@@ -27,6 +27,25 @@ Types tangent_types(std::span<const ArrayType> types, const Mask& mask) {
   return result;
 }
 
+ProgramSplit partial_eval_offering(const Program& program, const Mask& unknown, const Mask& instantiate,
+                                   const SavePolicy& policy) {
+  const std::size_t outputs = program.outputs().size();
+  std::vector<int> twice;  // outputs as they are, then each for the staged half
+  for (std::size_t i = 0; i < 2 * outputs; ++i) twice.push_back(static_cast<int>(i % outputs));
+  const Mask first = instantiate.empty() ? Mask(outputs, false) : instantiate;
+  ProgramSplit split =
+      partial_eval_program(reorder_outputs(program, twice), unknown, join({first, Mask(outputs, true)}), &policy);
+  split.unknown_outputs.resize(outputs);
+  std::vector<int> order;
+  const int unknowns = static_cast<int>(count(split.unknown_outputs));
+  for (int i = 0; i < unknowns; ++i) order.push_back(i);
+  for (std::size_t i = 0; i < outputs; ++i) {
+    if (!split.unknown_outputs[i]) order.push_back(unknowns + static_cast<int>(i));
+  }
+  split.staged = reorder_outputs(split.staged, order);
+  return split;
+}
+
 JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call) {
   Mask nonzero = defined_mask(args.tangents);
   JvpProgram derived = jvp_program(program, nonzero);

@@ -28,6 +28,10 @@ using ProgramCall = std::function<Arrays(const Program&, std::span<const Array>)
 JvpResult jvp_of_call(const Program& program, const JvpArgs& args, const ProgramCall& call);
 // The same call of the program that yields the used outputs alone.
 DceRule dce_of_call(const char* program_attr);
+// A split under a policy whose staged half yields the known outputs too, after the unknown ones: what needs one reads
+// it there, computed again unless the policy lets it be saved.
+ProgramSplit partial_eval_offering(const Program& program, const Mask& unknown, const Mask& instantiate,
+                                   const SavePolicy& policy);
 // Checks operands against a nested program's inputs; raises TypeError naming the operation.
 void check_operands(const char* op, const Program& program, std::span<const ArrayType> types);
 

@@ -136,37 +136,37 @@ struct Residual {
 };
 
 // Under a policy the staged loop computes the known carries again beside the unknown ones, and reads from stacks only
-// what the policy lets the known loop save.
+// what the policy lets the known loop save. It yields the known outputs too, for a staged half that needs them.
 PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
   ScanView loop(args.attrs);
-  Mask consts = loop.consts(args.unknown), carry = loop.carry(args.unknown), xs = loop.xs(args.unknown);
+  Mask consts = loop.consts(args.unknown), carry = loop.carry(args.unknown), xs = loop.xs(args.unknown), unknown_ys;
   for (;;) {
     ProgramSplit halves =
         partial_eval_program(loop.body(), join({consts, carry, xs}), join({carry, Mask(loop.ys(), false)}));
     Mask out = loop.last_carry(halves.unknown_outputs);
+    unknown_ys = loop.ys(halves.unknown_outputs);
     if (out == carry) break;
     carry = either(carry, out);
   }
-  // Outputs of the doubled body: all carries for the staged loop, ys, and the known carries for the known loop.
+  // Outputs of the doubled body: all of them for the staged loop, then those for the known loop.
+  const Mask unknown_outputs = join({carry, unknown_ys});
   std::vector<int> doubled;
-  for (std::size_t i = 0; i < loop.carry() + loop.ys(); ++i) doubled.push_back(static_cast<int>(i));
-  for (std::size_t i = 0; i < loop.carry(); ++i) {
-    if (!carry[i]) doubled.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < unknown_outputs.size(); ++i) doubled.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < unknown_outputs.size(); ++i) {
+    if (!unknown_outputs[i]) doubled.push_back(static_cast<int>(i));
   }
-  std::size_t known_carry = count(!carry);
+  std::size_t known_carry = count(!carry), known_ys = count(!unknown_ys);
   ProgramSplit halves =
       partial_eval_program(reorder_outputs(loop.body(), doubled), join({consts, carry, xs}),
-                           join({Mask(loop.carry(), true), Mask(loop.ys() + known_carry, false)}), args.policy);
-  Mask unknown_ys = loop.ys(halves.unknown_outputs);
-  std::size_t known_ys = count(!unknown_ys), residuals = halves.residual_types.size();
+                           join({Mask(unknown_outputs.size(), true), Mask(known_carry + known_ys, false)}), args.policy);
+  std::size_t residuals = halves.residual_types.size();
 
   PartialEvalSplit split;
-  split.unknown_outputs = join({carry, unknown_ys});
+  split.unknown_outputs = unknown_outputs;
   std::vector<int> known_outputs;
-  for (std::size_t i = 0; i < known_carry; ++i) known_outputs.push_back(static_cast<int>(known_ys + i));
-  for (std::size_t i = 0; i < known_ys; ++i) known_outputs.push_back(static_cast<int>(i));
+  for (std::size_t i = 0; i < known_carry + known_ys; ++i) known_outputs.push_back(static_cast<int>(i));
   for (std::size_t r = 0; r < residuals; ++r) {
-    if (halves.residual_inputs[r] < 0) known_outputs.push_back(static_cast<int>(known_ys + known_carry + r));
+    if (halves.residual_inputs[r] < 0) known_outputs.push_back(static_cast<int>(known_carry + known_ys + r));
   }
   Program known_body = reorder_outputs(halves.known, known_outputs);
   split.known = stage(
@@ -209,7 +209,9 @@ PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
   Program staged = stage(
                        [&](std::span<const Array> inputs) {
                          Arrays outputs = bind_scan(args.attrs, staged_body, loop.consts(), loop.carry(), inputs);
-                         return where(outputs, join({carry, Mask(count(unknown_ys), true)}));
+                         Arrays ordered = where(outputs, unknown_outputs);
+                         append(ordered, where(outputs, !unknown_outputs));
+                         return ordered;
                        },
                        staged_types, "staged")
                        .program;

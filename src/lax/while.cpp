@@ -211,7 +211,9 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
                      [&](std::span<const Array> inputs) {
                        Arrays all =
                            bind_while(loop.condition(), loop.cond_consts(), loop.body(), loop.body_consts(), inputs);
-                       return where(all, split.unknown_outputs);
+                       Arrays ordered = where(all, split.unknown_outputs);
+                       if (args.policy) append(ordered, where(all, !split.unknown_outputs));
+                       return ordered;
                      },
                      args.types, "staged")
                      .program;

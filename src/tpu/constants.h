@@ -19,14 +19,19 @@ struct MatmulConstants {
 };
 
 // Of training steps: memory, fitted to compiled_steps.tsv. Multiples of the named buffers; see memory.cpp.
-struct MemoryConstants {
-  double loss_gradients, loss_logits, loss_output, loss_activations;
-  double layer_gradients, layer_weights, layer_hidden, layer_input, layer_activations, layer_output;
-  double none_width, none_heads, none_gated, none_plain, none_experts, none_mamba;  // bytes kept without remat
-  double expert_weights, expert_hidden, expert_dispatch, dense_expert_hidden;
+// These are alive inside the backward pass of a layer.
+struct MomentConstants {
+  double weights, hidden, input, whole, output;
 };
 
-// Of step times, per generation: fitted to a third of published_training_runs.tsv (tests/tpu/split.tsv).
+struct MemoryConstants {
+  double loss_output, loss_input, output_twice;
+  MomentConstants dense, experts, all_experts, mamba;
+  double expert_dispatch;
+  // Bytes kept without remat, for a token in a layer and one element of the named size.
+  double none_width, none_heads, none_gated, none_plain, none_experts, none_mamba_width, none_mamba;
+};
+
 struct StepConstants {
   double slowdown;   // measured over modelled time of the compute of a step
   double attention;  // share of the peak that attention kernels reach

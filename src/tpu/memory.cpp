@@ -1,9 +1,10 @@
-// The memory of one training step on one device: state, what remat keeps, and the larger of two moments.
+// The memory of one training step on one device: state, what remat keeps, and the largest of three moments.
 //
-// At the loss, the logits, the gathered output matrix and gradients are alive; inside the backward pass of a layer, its
-// gathered weights, its hidden activations and all gradients are. Both keep the parameters, the moments and the
-// activations saved by the forward pass. How many copies of each buffer the compiler keeps was fitted to
-// compiled_steps.tsv (constants.cpp).
+// Through both passes the compiler keeps the stacked weights of all layers in bf16, besides parameters, moments and
+// saved activations. At the loss the logits and their gradient are alive; then the gradient of the logits with the
+// gathered output matrix and its gradient; inside the backward pass of a layer the f32 gradients of all layers, its
+// gathered weights and its activations. How many copies of these it keeps was fitted to compiled_steps.tsv
+// (constants.cpp); what policies keep is counted from the program (step_layers.cpp).
 #include <capibara/error.h>
 #include <capibara/tpu/plan.h>
 
@@ -80,55 +81,60 @@ MemoryPlan plan_memory(const Training& training) {
   const double attention = m.kind == "mamba" ? 0 : width * heads + as_number(m.heads * m.head_size) * width;
   const double layer = 2 * (attention + matrices / mesh.expert) / tensor / kGiB;
 
+  const double stacked = layer_gradients / 2;  // bf16 of what the gradients are f32 of
+  const double slots = 2 * tokens * tensor * copies * as_number(training.sequence) / kGiB;  // [tokens, experts, slots]
   const double projections = m.kind == "mamba" ? 2 * as_number(m.state) : heads;
   double saved = layers * input, host = 0;
+  // The last matmul of a mixer is only added, which the backward pass need not see.
+  const double inputs = m.kind == "mamba" ? width : 2 * width;
   if (training.remat == "minimal")
-    saved = 2 * tokens * layers * (2 * width + projections + products * hidden * copies) / kGiB;
-  if (training.remat == "qkv") saved = 2 * tokens * layers * (width + projections) / kGiB;
-  if (training.remat == "offload") {
-    host = 2 * tokens * layers * (2 * width + projections) / kGiB;
-    saved += logits;  // the logits cannot share space with a stack that is on its way to the host
-  }
+    saved = 2 * tokens * layers * (inputs + projections + products * hidden * copies) / kGiB;
+  if (training.remat == "qkv" && m.kind != "mamba") saved = 2 * tokens * layers * (width + projections) / kGiB;
+  if (training.remat == "offload") host = 2 * tokens * layers * (2 * width + projections) / kGiB;
   if (training.remat == "none") {
     const double per_hidden = m.kind == "mamba"       ? c.none_mamba
                               : m.kind == "moe_dense" ? c.none_experts * as_number(m.experts)
                               : m.gated               ? c.none_gated * copies
                                                       : c.none_plain * copies;
     saved = tokens * layers *
-            (c.none_width * width + (m.kind == "mamba" ? 0 : c.none_heads * heads) + per_hidden * hidden) / kGiB;
+            (m.kind == "mamba" ? c.none_mamba_width * width : c.none_width * width + c.none_heads * heads) / kGiB;
+    saved += tokens * layers * per_hidden * hidden / kGiB;
+    // Dispatch, combine, the slot of each choice; tokens on their way to experts and back.
+    if (m.kind == "moe")
+      saved += layers * ((2 + as_number(m.active) / as_number(m.experts)) * slots + 2 * copies * input);
   }
 
   using Buffers = std::vector<PlanBuffer>;
-  Buffers loss = {{"gradients", c.loss_gradients * layer_gradients},
-                  {"saved activations", saved},
-                  {"logits", c.loss_logits * logits},
-                  {"output matrix, gathered", c.loss_output * output},
-                  {"whole activations", c.loss_activations * whole}};
-  Buffers backward = {{"gradients", c.layer_gradients * (layer_gradients + table_gradients)},
-                      {"saved activations", saved}};
-  if (m.kind == "moe") {
-    const double dispatch =
-        2 * tokens * tensor * copies * as_number(training.sequence) / kGiB;  // [tokens, experts, slots]
-    backward.push_back({"weights of a layer, gathered", c.expert_weights * layer});
-    backward.push_back({"hidden activations", c.expert_hidden * 2 * tokens * hidden * copies * products / kGiB});
-    backward.push_back({"dispatch to experts", c.expert_dispatch * dispatch});
-  } else if (m.kind == "moe_dense") {
-    backward.push_back({"weights of a layer, gathered", c.expert_weights * layer});
-    backward.push_back(
-        {"hidden activations", c.dense_expert_hidden * 2 * tokens * hidden * as_number(m.experts) * products / kGiB});
-  } else if (m.kind == "dense") {
-    backward.push_back({"weights of a layer, gathered", c.layer_weights * layer});
-    backward.push_back({"hidden activations", c.layer_hidden * 2 * tokens * hidden * products / kGiB});
-    backward.push_back({"output matrix, gathered", c.layer_output * output});
-  }
-  if (m.kind != "mamba") backward.push_back({"layer inputs", c.layer_input * input});
-  backward.push_back({"whole activations", c.layer_activations * whole});
+  const Buffers through = {{"saved activations", saved}, {"weights of all layers in bf16", stacked}};
+  auto beside = [&](Buffers own) {
+    own.insert(own.end(), through.begin(), through.end());
+    return own;
+  };
+  const Buffers logits_twice = beside({{"logits and their gradient", 2 * logits},
+                                       {"output matrix, gathered", c.loss_output * output},
+                                       {"layer inputs", c.loss_input * input}});
+  const Buffers output_gradient = beside(
+      {{"gradient of the logits", logits}, {"output matrix, gathered, and its gradient", c.output_twice * output}});
+  Buffers backward = beside({{"gradients", layer_gradients + table_gradients}});
+  const MomentConstants& layer_of = m.kind == "dense"   ? c.dense
+                                    : m.kind == "moe"   ? c.experts
+                                    : m.kind == "mamba" ? c.mamba
+                                                        : c.all_experts;
+  const double hidden_arrays =
+      2 * tokens * hidden * products * (m.kind == "moe_dense" ? as_number(m.experts) : copies) / kGiB;
+  backward.push_back({"weights of a layer, gathered", layer_of.weights * layer});
+  backward.push_back({"hidden activations", layer_of.hidden * hidden_arrays});
+  backward.push_back({"layer inputs", layer_of.input * input});
+  backward.push_back({"whole activations", layer_of.whole * whole});
+  backward.push_back({"output matrix, gathered", layer_of.output * output});
+  if (m.kind == "moe") backward.push_back({"dispatch to experts", c.expert_dispatch * slots});
 
   auto sum = [](const Buffers& buffers) {
     double total = 0;
     for (const PlanBuffer& buffer : buffers) total += buffer.gib;
     return total;
   };
+  const Buffers& loss = sum(logits_twice) >= sum(output_gradient) ? logits_twice : output_gradient;
   const double at_loss = sum(loss), at_backward = sum(backward);
   MemoryPlan plan;
   plan.state_gib = state;
@@ -142,10 +148,10 @@ MemoryPlan plan_memory(const Training& training) {
   std::erase_if(plan.buffers, [](const PlanBuffer& buffer) { return buffer.gib < 1e-4; });
   std::stable_sort(plan.buffers.begin(), plan.buffers.end(),
                    [](const PlanBuffer& a, const PlanBuffer& b) { return a.gib > b.gib; });
-  const double work = at_backward - saved - c.layer_gradients * (layer_gradients + table_gradients);
+  const double work = at_backward - saved - stacked - layer_gradients - table_gradients;
   plan.timeline = {{"start", state},
-                   {"first layer", state + saved / layers + work / 3},
-                   {"last layer", state + saved + work / 3},
+                   {"first layer", state + stacked + saved / layers + work / 3},
+                   {"last layer", state + stacked + saved + work / 3},
                    {"loss", state + at_loss},
                    {"backward, last layer", state + at_backward},
                    {"backward, first layer", state + at_backward - saved + saved / layers},

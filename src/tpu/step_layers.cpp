@@ -121,10 +121,9 @@ Array some_experts(const Architecture& model, const StepMesh& mesh, const Array&
   return jnp::einsum("btec,ebcd->btd", {combine, mesh.constrained(out, "eb..")});
 }
 
-// The state of a chunk of tokens carried to the next; inside of a chunk, products of matrices. Chunks are checkpointed
-// where layers are not: a checkpoint inside of a loop inside of a checkpoint would keep the loop's states.
-Array chunked_states(const Array& values, const Array& decay, const Array& keys, const Array& queries,
-                     bool checkpointed) {
+// The state of a chunk of tokens carried to the next; inside of a chunk, products of matrices. The backward pass keeps
+// the states between chunks and computes each chunk again.
+Array chunked_states(const Array& values, const Array& decay, const Array& keys, const Array& queries) {
   const int64_t batch = values.shape(0), length = values.shape(1), heads = values.shape(2), size = values.shape(3);
   const int64_t chunk = std::gcd(kChunk, length), state_size = keys.shape(2);
   auto cut = [&](const Array& x) {
@@ -151,11 +150,11 @@ Array chunked_states(const Array& values, const Array& decay, const Array& keys,
   auto kept = jax::checkpoint(one, {.prevent_cse = false, .name = "chunk"});
   const Array start = jnp::zeros({batch, heads, size, state_size}, {.dtype = DType::float32});
   const Arrays chunks{cut(values), cut(decay), cut(keys), cut(queries)};
-  const Array mixed = checkpointed ? lax::scan(kept, start, chunks).second : lax::scan(one, start, chunks).second;
+  const Array mixed = lax::scan(kept, start, chunks).second;
   return jnp::moveaxis(mixed, 0, 1).reshape({batch, length, heads, size});
 }
 
-Array mamba(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights, bool remat) {
+Array mamba(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights) {
   const int64_t batch = x.shape(0), length = x.shape(1), hidden = model.hidden, state = model.state;
   auto projected = [&](const char* name) {
     return jax::checkpoint_name(jnp::matmul(x, narrow(weights.at(name))), "products");
@@ -183,7 +182,7 @@ Array mamba(const Architecture& model, const StepMesh& mesh, const Array& x, con
   const Array keys = lax::slice_in_dim(mixed, hidden, hidden + state, 1, 2);
   const Array queries = lax::slice_in_dim(mixed, hidden + state, hidden + 2 * state, 1, 2);
   const Array rate = -jnp::exp(weights.at("rate"));
-  const Array y = chunked_states(values * narrow(jnp::expand_dims(steps, -1)), steps * rate, keys, queries, !remat) +
+  const Array y = chunked_states(values * narrow(jnp::expand_dims(steps, -1)), steps * rate, keys, queries) +
                   values * narrow(jnp::expand_dims(weights.at("skip"), -1));
   StepLine line("mamba/output");
   const Array gated = rms_norm(y.reshape({batch, length, hidden}) * nn::silu(gate), weights.at("gated_norm"));
@@ -236,13 +235,13 @@ std::vector<StepParameter> layer_weights(const Architecture& model, const StepMe
   return all;
 }
 
-Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights, bool remat) {
+Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights) {
   auto normed = [&](const Array& y, const char* name) {
     StepLine line("norm");
     return rms_norm(y, weights.at(name));
   };
   if (model.kind == "mamba") {
-    const Array y = mamba(model, mesh, normed(x, "norm1"), weights, remat);
+    const Array y = mamba(model, mesh, normed(x, "norm1"), weights);
     StepLine line("residual");
     return mesh.constrained(x + y, "b.t");
   }

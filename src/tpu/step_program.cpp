@@ -115,7 +115,7 @@ Array mean_loss(const Training& training, const StepMesh& mesh, const std::vecto
   auto layer = [&](const Array& x, const Arrays& own) {
     Weights weights;
     for (std::size_t i = 0; i < layer_count; ++i) weights[names[i].name] = own[i];
-    return apply_layer(model, mesh, x, weights, training.remat != "none");
+    return apply_layer(model, mesh, x, weights);
   };
   auto kept = jax::checkpoint(layer, {.policy = policy_of(training.remat), .prevent_cse = false, .name = "layer"});
   auto step = [&](const Array& x, const Arrays& own) {

@@ -53,9 +53,8 @@ using Weights = std::map<std::string, Array>;
 
 // Of one layer, without the leading dimension that stacks layers.
 std::vector<StepParameter> layer_weights(const Architecture& model, const StepMesh& mesh);
-// One layer: [batch, sequence, width] to the same. Its products are named for the policies that keep them; `remat`: it
-// is checkpointed as a whole.
-Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights, bool remat);
+// One layer: [batch, sequence, width] to the same. Its products are named for the policies that keep them.
+Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights);
 Array rms_norm(const Array& x, const Array& scale);
 
 }  // namespace capibara::tpu

@@ -1,4 +1,4 @@
-"""Writes residuals.expected: what each checkpoint policy of the installed jax saves for the backward pass of three bodies.
+"""Writes residuals.expected: what each checkpoint policy of the installed jax saves for the backward pass of four bodies.
 
     python make_residuals.py [OUTPUT]          (default: residuals.expected beside this file)
 
@@ -11,6 +11,7 @@ of vjp through jax.checkpoint(BODY, policy=POLICY), or 'error CLASS: text'. The 
                 named 'scores'; y = dot_general(p, x3); return reduce_sum(sin(dot(reshape(y, (4, 3)), w))) with x3 = x
                 reshaped to (2, 2, 3)
     loop        scan over the rows of w with carry x: c = sin(c * row), named 'carry'; return reduce_sum of the carry
+    nested      the same loop with its step checkpointed, which also stacks cos(c): sin of the carry and of the stack are summed
 What the policies that take arguments get stands in policies() below; 'none' is jax.checkpoint without a policy.
 """
 import os
@@ -31,6 +32,7 @@ import expected  # noqa: E402
 f32 = np.float32
 ARGUMENTS = {
     "mlp": [(4, 3), (3, 3), (4, 3)], "attention": [(4, 3), (3, 3), (4, 3)], "loop": [(3,), (5, 3), (3,)],
+    "nested": [(3,), (5, 3), (3,)],
 }
 
 
@@ -50,6 +52,14 @@ def loop(x, w, b):
   def step(c, row):
     return checkpoint_name(lax.sin(c * row), "carry"), None
   return lax.reduce_sum(lax.scan(step, x, w)[0], axes=(0,))
+
+
+def nested(x, w, b):
+  @jax.checkpoint
+  def step(c, row):
+    return checkpoint_name(lax.sin(c * row), "carry"), lax.cos(c)
+  carry, stacked = lax.scan(step, x, w)
+  return lax.reduce_sum(lax.sin(carry), axes=(0,)) + lax.reduce_sum(lax.sin(stacked), axes=(0, 1))
 
 
 def policies():
@@ -87,7 +97,7 @@ def origin(text):
 
 
 def records():
-  for body in (mlp, attention, loop):
+  for body in (mlp, attention, loop, nested):
     arguments = [np.ones(shape, f32) for shape in ARGUMENTS[body.__name__]]
     for name, policy in policies().items():
       function = jax.checkpoint(body, policy=policy)

@@ -34,6 +34,21 @@ def step_request(row):
             "sequence": int(row["seq"]), "remat": row["remat"]}
 
 
+def own_request(row):
+    """The planner's request for a row of own_steps.tsv."""
+    model = row["model"]
+    if "=" in model:
+        words = dict(word.split("=") for word in model.split(","))
+        kind = words.pop("kind", "moe" if "experts" in words else "dense")
+        sizes = {name: int(value) for name, value in words.items() if name != "gated"}
+        model = {"name": "given", "kind": kind, "gated": words.get("gated") != "0", **sizes}
+    devices = 1
+    for axis in row["mesh"].split(","):
+        devices *= int(axis.split("=")[1])
+    return {"model": model, "tpu": row["tpu"], "mesh": row["mesh"], "batch_per_device": int(row["batch"]) / devices,
+            "sequence": int(row["seq"]), "remat": row["remat"]}
+
+
 def published_request(row):
     """The planner's request for a row of published_training_runs.tsv; nothing where the row does not say enough."""
     needed = ("arch", "remat_extra_fwd_frac", "per_device_batch", "sharding")

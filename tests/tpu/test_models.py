@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from shared_tables import published_model, published_request, split, step_request, table
+from shared_tables import own_request, published_model, published_request, split, step_request, table
 
 tpu = pytest.importorskip("capibara._core", reason="the Python extension is not built").tpu
 CHIP_BYTES = {"bf16": (2, 2), "int8": (1, 4), "f32": (4, 4), "f32_highest": (4, 4)}
@@ -151,7 +151,7 @@ def test_memory_checks():
 
 
 def test_steps_compiled_after_the_model_was_made():
-    """more_steps.tsv: steps taken again agree with compiled_steps.tsv to 2 %; new ones, never fitted, are within 15 %."""
+    """more_steps.tsv: steps taken again agree with compiled_steps.tsv to 2 %; new ones, never fitted, are within 10 %."""
     with open(Path(__file__).with_name("more_steps.tsv")) as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     first = {"retaken_llama2_7b_full": 5.510, "retaken_llama3_8b_minimal": 8.132, "retaken_llama3_70b_tensor": 9.279}
@@ -163,14 +163,21 @@ def test_steps_compiled_after_the_model_was_made():
                  "kv_heads": int(row["kv_heads"]), "hidden": int(row["d_ff"]), "vocab": int(row["vocab"]), "gated": True}
         plan = tpu.plan_memory({"model": model, "tpu": row["topology"], "mesh": row["mesh"], "sequence": int(row["seq"]),
                                 "batch_per_device": float(row["batch_per_device"]), "remat": row["remat"]})
-        assert plan["total_gib"] == pytest.approx(float(row["total_gib"]), rel=0.15), row["name"]
+        assert plan["total_gib"] == pytest.approx(float(row["total_gib"]), rel=0.10), row["name"]
 
 
 def test_steps_of_the_own_program_that_were_never_fitted():
-    """own_steps.tsv (tools/tpu/record_plans.py): dense steps within 15 %; of dense and expert ones 80 % within 10 %. Mamba: docs/tpu.md."""
+    """own_steps.tsv (tools/tpu/record_plans.py), v4 to v6e: memory and verdict as asked of the model; none of them was fitted."""
     with open(Path(__file__).with_name("own_steps.tsv")) as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if not row["model"].startswith("kind=mamba")]
-    errors = {row["model"] + row["tpu"]: abs(float(row["modelled_gib"]) / float(row["compiled_gib"]) - 1) for row in rows}
-    assert len(rows) >= 20 and share(list(errors.values()), 0.10) >= 0.8
-    assert all(error <= 0.15 for name, error in errors.items() if "experts" not in name)
-    assert all((float(row["modelled_gib"]) <= float(row["limit_gib"])) == (row["fits"] == "yes") for row in rows)
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    errors, verdicts = [], []
+    for row in rows:
+        plan, compiled = tpu.plan_memory(own_request(row)), float(row["compiled_gib"])
+        errors.append(abs(plan["total_gib"] / compiled - 1))
+        verdicts.append(plan["fits"] == (row["fits"] == "yes"))
+        assert verdicts[-1] or abs(compiled / float(row["limit_gib"]) - 1) <= 0.05, row
+    print(f"{len(rows)} steps: within 10 % on {share(errors, 0.10):.0%}, 5 % on {share(errors, 0.05):.0%}, worst {max(errors):.1%}, "
+          f"verdict right on {sum(verdicts)}")
+    assert len(rows) >= 40
+    assert share(errors, 0.10) >= 0.95 and share(errors, 0.05) >= 0.70
+    assert sum(verdicts) >= 0.95 * len(rows)

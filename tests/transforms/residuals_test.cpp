@@ -38,6 +38,14 @@ Array loop(Array x, Array w, Array) {
   return lax::reduce_sum(lax::scan(step, x, w).first, {.axes = {0}});
 }
 
+Array nested(Array x, Array w, Array) {
+  auto step = jax::checkpoint([](const Array& c, const Array& row) {
+    return std::pair(jax::checkpoint_name(lax::sin(c * row), "carry"), lax::cos(c));
+  });
+  const auto [carry, stacked] = lax::scan(step, x, w);
+  return lax::reduce_sum(lax::sin(carry), {.axes = {0}}) + lax::reduce_sum(lax::sin(stacked), {.axes = {0, 1}});
+}
+
 std::optional<jax::CheckpointPolicy> policy_named(const std::string& name) {
   const std::vector<std::string> names = {"hidden", "scores", "carry"};
   const std::map<std::string, std::optional<jax::CheckpointPolicy>> all = {
@@ -64,9 +72,10 @@ std::optional<jax::CheckpointPolicy> policy_named(const std::string& name) {
 class Residuals : public testing::TestWithParam<std::string> {};
 
 TEST_P(Residuals, AreThoseThatJaxKeeps) {
-  const std::map<std::string, Body> bodies = {{"mlp", mlp}, {"attention", attention}, {"loop", loop}};
+  const std::map<std::string, Body> bodies = {{"mlp", mlp}, {"attention", attention}, {"loop", loop}, {"nested", nested}};
   const std::map<std::string, std::vector<capibara::Shape>> shapes = {
-      {"mlp", {{4, 3}, {3, 3}, {4, 3}}}, {"attention", {{4, 3}, {3, 3}, {4, 3}}}, {"loop", {{3}, {5, 3}, {3}}}};
+      {"mlp", {{4, 3}, {3, 3}, {4, 3}}}, {"attention", {{4, 3}, {3, 3}, {4, 3}}}, {"loop", {{3}, {5, 3}, {3}}},
+      {"nested", {{3}, {5, 3}, {3}}}};
   std::size_t checked = 0;
   for (const oracle::Record& record : oracle::read_records("tests/oracle/residuals.expected")) {
     std::string body = record.name.substr(0, record.name.find('/')), policy = record.name.substr(record.name.find('/') + 1);
@@ -99,6 +108,6 @@ TEST_P(Residuals, AreThoseThatJaxKeeps) {
   EXPECT_GE(checked, 10u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Bodies, Residuals, testing::Values("mlp", "attention", "loop"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Bodies, Residuals, testing::Values("mlp", "attention", "loop", "nested"), [](const auto& info) { return info.param; });
 
 }  // namespace
