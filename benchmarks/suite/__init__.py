@@ -10,6 +10,7 @@ FAMILIES = (
     "fused_norms",
     "ordering",
     "fourier",
+    "linear_algebra",
     "control_flow",
     "recurrences",
     "physics",

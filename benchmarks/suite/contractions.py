@@ -29,8 +29,9 @@ def int8_product(jax):
     return lambda a, b: jax.lax.dot(a, b, preferred_element_type=jax.numpy.int32)
 
 
-def int8_inputs(random):
-    return tuple(random.integers(-127, 128, (1024, 1024), dtype=numpy.int8) for _ in range(2))
+def bytes_of(*shapes, first=numpy.int8, second=numpy.int8):
+    return lambda random: tuple(random.integers(0 if dtype is numpy.uint8 else -127, 128, shape, dtype=dtype)
+                                for shape, dtype in zip(shapes, (first, second)))
 
 
 def int8_numpy(numpy):
@@ -49,9 +50,14 @@ def rows():
               {"jax": 1.0, "torch": 1.0}, dtype=numpy.float64, wide=True, peers=("torch", "numpy"), tolerance=1e-13),
         plain("matmul bf16 1024", "(1024,1024) @ (1024,1024) bf16", (1024, 1024), (1024, 1024), ("bf16", 2 * 1024**3),
               {"limit": 0.78, "jax": 3.5, "torch": 1.3}, dtype=ml_dtypes.bfloat16, peers=("torch", "mlx"), tolerance=6e-3),
-        Row("matmul int8 1024", "(1024,1024) @ (1024,1024) int8 to int32", int8_inputs, int8_product, torch=int8_torch,
-            numpy=int8_numpy, limit=("int8", 2 * 1024**3), least={"limit": 0.78, "jax": 8, "torch": 1.2}, exact=True,
+        Row("matmul int8 1024", "(1024,1024) @ (1024,1024) int8 to int32", bytes_of((1024, 1024), (1024, 1024)), int8_product,
+            torch=int8_torch, numpy=int8_numpy, limit=("int8", 2 * 1024**3), least={"limit": 0.78, "jax": 8, "torch": 1.2}, exact=True,
             tolerance=0),
+        Row("matmul int8 16x1024x4096", "(16,1024) @ (1024,4096) int8 to int32", bytes_of((16, 1024), (1024, 4096)), int8_product,
+            torch=int8_torch, numpy=int8_numpy, limit=("read", 1024 * 4096), least={"jax": 1.0, "torch": 1.0}, exact=True, tolerance=0),
+        Row("matmul uint8 by int8 1024", "(1024,1024) uint8 @ (1024,1024) int8 to int32",
+            bytes_of((1024, 1024), (1024, 1024), first=numpy.uint8), int8_product, numpy=int8_numpy, limit=("int8", 2 * 1024**3),
+            least={"jax": 8}, exact=True, tolerance=0),
         plain("matmul f32 64 (1 thread)", "(64,64) @ (64,64) f32", (64, 64), (64, 64), ("f32", 2 * 64**3),
               {"limit": 0.70, "jax": 1.0, "torch": 1.0}, threads=1),
         plain("matmul f32 64 batch 256", "(256,64,64) @ (256,64,64) f32", (256, 64, 64), (256, 64, 64),

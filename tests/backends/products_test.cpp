@@ -91,6 +91,9 @@ TEST_F(DotGeneral, WithAPreferredDtypeOrAnAlgorithm) {
   check(DType::bfloat16, DType::bfloat16, DType::float32, {});
   check(DType::float16, DType::float16, DType::float32, {});
   check(DType::int8, DType::int8, DType::int32, {});
+  check(DType::uint8, DType::uint8, DType::int32, {});
+  check(DType::int8, DType::uint8, DType::int32, {});
+  check(DType::uint8, DType::int8, DType::int32, {});
   check(DType::int32, DType::int32, DType::int64, {});
   check(DType::float32, DType::float32, DType::float64, {});
   check(DType::bfloat16, DType::float32, DType::float32, {});

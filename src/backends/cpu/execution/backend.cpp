@@ -432,7 +432,7 @@ void set_async_dispatch(bool on) { dispatches_later.store(on); }
 std::string loops_text(const Program& program) { return to_string(lower_to_loops(optimised(program)).module); }
 
 std::string ir_text(const Program& program) {
-  return compiler().ir(lower_to_loops(optimised(program)).module, compiler().host());
+  return compiler().ir(lower_to_loops(optimised(program)).module, process_target());
 }
 
 }  // namespace capibara::cpu

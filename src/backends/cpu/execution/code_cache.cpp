@@ -22,7 +22,7 @@ class CodeCache {
  private:
   std::shared_ptr<const Code> find(const Module& module) {
     Compiler& generator = compiler();
-    const Target target = generator.host();
+    const Target target = process_target();
     const Digest key = digest(concat(generator.version(), "\n", target.key(), "\n", to_string(module)));
     {
       std::lock_guard lock(mutex_);

@@ -5,6 +5,8 @@
 
 #include <dlfcn.h>
 
+#include "runtime/processor.h"
+
 namespace capibara::cpu {
 
 namespace {
@@ -43,6 +45,18 @@ Compiler& compiler() {
   throw RuntimeError(concat("compile: needs the code generator in the module ", module_file, ", which cannot be opened (",
                             instance.reason, "); install llvm-19-dev and libzstd-dev and build capibara with ",
                             "CAPIBARA_CPU=ON, or put the folder of the module into LD_LIBRARY_PATH"));
+}
+
+Target process_target() {
+  Target target = compiler().host();
+  if (target.triple.rfind("x86_64", 0) != 0) return target;
+  std::erase_if(target.features, [](const std::string& feature) {
+    if (feature == "+avx512vnni") return !has_vnni();
+    if (feature.rfind("+avx512", 0) == 0) return !has_avx512();
+    return !has_avx2() && (feature.rfind("+avx", 0) == 0 || feature == "+fma" || feature == "+f16c");
+  });
+  target.vector_bytes = has_avx512() ? 64 : has_avx2() ? 32 : 16;
+  return target;
 }
 
 }  // namespace capibara::cpu

@@ -45,6 +45,8 @@ class Compiler {
 // Opens the module at the first call. Raises RuntimeError that says how to get it where it is absent.
 Compiler& compiler();
 bool has_compiler();
+// The host, without the features that CAPIBARA_CPU_LEVEL leaves out.
+Target process_target();
 
 }  // namespace capibara::cpu
 

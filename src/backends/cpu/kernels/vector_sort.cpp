@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/interrupt.h"
+#include "runtime/processor.h"
 #include "runtime/thread_pool.h"
 
 #if defined(__x86_64__)
@@ -24,87 +25,75 @@ namespace {
 #define CAPIBARA_WIDE __attribute__((target("avx512f,avx512dq,popcnt")))
 #define CAPIBARA_WIDE_INLINE inline __attribute__((always_inline, target("avx512f,avx512dq,popcnt")))
 
-// The instructions for keys of one width.
+// The instructions for keys of one width; the masks name all lanes, since g++ 12 warns of what the forms without one
+// are made of.
 template <class Key>
-struct Wide;
+struct Instructions;
 
-template <>
-struct Wide<uint32_t> {
-  static constexpr int count = 16;
-  using Mask = __mmask16;
-  static constexpr Mask all = 0xffff;  // g++ 12 warns of what the forms without a mask are made of
-  static CAPIBARA_WIDE_INLINE __m512i fill(uint32_t key) { return _mm512_set1_epi32(static_cast<int>(key)); }
-  static CAPIBARA_WIDE_INLINE __m512i least(__m512i a, __m512i b) { return _mm512_maskz_min_epu32(all, a, b); }
-  static CAPIBARA_WIDE_INLINE __m512i greatest(__m512i a, __m512i b) { return _mm512_maskz_max_epu32(all, a, b); }
-  static CAPIBARA_WIDE_INLINE Mask above(__m512i a, __m512i b) { return _mm512_cmpgt_epu32_mask(a, b); }
-  static CAPIBARA_WIDE_INLINE __m512i compress(Mask mask, __m512i a) { return _mm512_maskz_compress_epi32(mask, a); }
-  // The lesser of both, in lanes of the mask the greater.
-  static CAPIBARA_WIDE_INLINE __m512i ordered(Mask mask, __m512i a, __m512i b) {
-    return _mm512_mask_max_epu32(_mm512_maskz_min_epu32(all, a, b), mask, a, b);
-  }
-  static CAPIBARA_WIDE_INLINE __m512i load(Mask mask, __m512i other, const uint32_t* at) {
-    return _mm512_mask_loadu_epi32(other, mask, at);
-  }
-  static CAPIBARA_WIDE_INLINE void store(Mask mask, uint32_t* at, __m512i a) { _mm512_mask_storeu_epi32(at, mask, a); }
-  // Keys at multiples of a step.
-  static CAPIBARA_WIDE_INLINE __m512i gather(const uint32_t* keys, int step) {
-    const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), all, _mm512_mullo_epi32(lane, _mm512_set1_epi32(step)),
-                                       keys, 4);
-  }
+#define CAPIBARA_INSTRUCTIONS(BITS, LANES)                                                                            \
+  template <>                                                                                                         \
+  struct Instructions<uint##BITS##_t> {                                                                               \
+    using Key = uint##BITS##_t;                                                                                       \
+    using Mask = __mmask##LANES;                                                                                      \
+    static constexpr int count = LANES;                                                                               \
+    static constexpr Mask all = static_cast<Mask>(~Mask{0});                                                          \
+    static CAPIBARA_WIDE_INLINE __m512i fill(Key key) {                                                               \
+      return _mm512_set1_epi##BITS(static_cast<int##BITS##_t>(key));                                                  \
+    }                                                                                                                 \
+    static CAPIBARA_WIDE_INLINE __m512i least(__m512i a, __m512i b) { return _mm512_maskz_min_epu##BITS(all, a, b); } \
+    static CAPIBARA_WIDE_INLINE __m512i greatest(__m512i a, __m512i b) {                                              \
+      return _mm512_maskz_max_epu##BITS(all, a, b);                                                                   \
+    }                                                                                                                 \
+    static CAPIBARA_WIDE_INLINE Mask above(__m512i a, __m512i b) { return _mm512_cmpgt_epu##BITS##_mask(a, b); }      \
+    static CAPIBARA_WIDE_INLINE __m512i compress(Mask mask, __m512i a) {                                              \
+      return _mm512_maskz_compress_epi##BITS(mask, a);                                                                \
+    }                                                                                                                 \
+    /* The lesser of both, in lanes of the mask the greater. */                                                       \
+    static CAPIBARA_WIDE_INLINE __m512i ordered(Mask mask, __m512i a, __m512i b) {                                    \
+      return _mm512_mask_max_epu##BITS(least(a, b), mask, a, b);                                                      \
+    }                                                                                                                 \
+    static CAPIBARA_WIDE_INLINE __m512i load(Mask mask, __m512i other, const Key* at) {                               \
+      return _mm512_mask_loadu_epi##BITS(other, mask, at);                                                            \
+    }                                                                                                                 \
+    static CAPIBARA_WIDE_INLINE void store(Mask mask, Key* at, __m512i a) {                                           \
+      _mm512_mask_storeu_epi##BITS(at, mask, a);                                                                      \
+    }                                                                                                                 \
+  };
+CAPIBARA_INSTRUCTIONS(32, 16)
+CAPIBARA_INSTRUCTIONS(64, 8)
+#undef CAPIBARA_INSTRUCTIONS
+
+template <class Key>
+struct Wide : Instructions<Key> {
+  using Mask = typename Instructions<Key>::Mask;
+  using Instructions<Key>::count;
+
   // Lane i takes lane i ^ bits.
   template <int bits>
   static CAPIBARA_WIDE_INLINE __m512i exchange(__m512i a) {
-    if constexpr (bits == 1) return _mm512_maskz_shuffle_epi32(all, a, _MM_PERM_CDAB);
-    if constexpr (bits == 2) return _mm512_maskz_shuffle_epi32(all, a, _MM_PERM_BADC);
-    if constexpr (bits == 3) return _mm512_maskz_shuffle_epi32(all, a, _MM_PERM_ABCD);
-    if constexpr (bits == 4) return _mm512_maskz_shuffle_i64x2(0xff, a, a, 0xb1);
-    if constexpr (bits == 8) return _mm512_maskz_shuffle_i64x2(0xff, a, a, 0x4e);
-    if constexpr (bits == 7)
-      return _mm512_maskz_shuffle_epi32(all, _mm512_maskz_shuffle_i64x2(0xff, a, a, 0xb1), _MM_PERM_ABCD);
-    if constexpr (bits == 15)
-      return _mm512_maskz_permutexvar_epi32(all, _mm512_set_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
-                                            a);
+    return exchanged<bits>(a, std::make_index_sequence<static_cast<std::size_t>(count)>());
   }
   // The lanes whose number has the bit.
   static constexpr Mask lanes_with(int bit) {
-    return static_cast<Mask>(bit == 1 ? 0xaaaa : bit == 2 ? 0xcccc : bit == 4 ? 0xf0f0 : 0xff00);
+    uint32_t mask = 0;
+    for (int lane = 0; lane < count; ++lane) mask |= static_cast<uint32_t>((lane & bit) != 0) << lane;
+    return static_cast<Mask>(mask);
   }
-};
+  // Keys at multiples of a step.
+  static CAPIBARA_WIDE_INLINE __m512i gather(const Key* keys, int64_t step) {
+    Key some[count];
+#pragma GCC unroll 16
+    for (int lane = 0; lane < count; ++lane) some[lane] = keys[lane * step];
+    return _mm512_loadu_si512(some);
+  }
 
-template <>
-struct Wide<uint64_t> {
-  static constexpr int count = 8;
-  using Mask = __mmask8;
-  static constexpr Mask all = 0xff;
-  static CAPIBARA_WIDE_INLINE __m512i fill(uint64_t key) { return _mm512_set1_epi64(static_cast<long long>(key)); }
-  static CAPIBARA_WIDE_INLINE __m512i least(__m512i a, __m512i b) { return _mm512_maskz_min_epu64(all, a, b); }
-  static CAPIBARA_WIDE_INLINE __m512i greatest(__m512i a, __m512i b) { return _mm512_maskz_max_epu64(all, a, b); }
-  static CAPIBARA_WIDE_INLINE Mask above(__m512i a, __m512i b) { return _mm512_cmpgt_epu64_mask(a, b); }
-  static CAPIBARA_WIDE_INLINE __m512i compress(Mask mask, __m512i a) { return _mm512_maskz_compress_epi64(mask, a); }
-  // The lesser of both, in lanes of the mask the greater.
-  static CAPIBARA_WIDE_INLINE __m512i ordered(Mask mask, __m512i a, __m512i b) {
-    return _mm512_mask_max_epu64(_mm512_maskz_min_epu64(all, a, b), mask, a, b);
+ private:
+  template <int bits, std::size_t... lanes>
+  static CAPIBARA_WIDE_INLINE __m512i exchanged(__m512i a, std::index_sequence<lanes...>) {
+    typedef Key V __attribute__((vector_size(64)));
+    const V v = reinterpret_cast<V>(a);
+    return reinterpret_cast<__m512i>(__builtin_shufflevector(v, v, (static_cast<int>(lanes) ^ bits)...));
   }
-  static CAPIBARA_WIDE_INLINE __m512i load(Mask mask, __m512i other, const uint64_t* at) {
-    return _mm512_mask_loadu_epi64(other, mask, at);
-  }
-  static CAPIBARA_WIDE_INLINE void store(Mask mask, uint64_t* at, __m512i a) { _mm512_mask_storeu_epi64(at, mask, a); }
-  static CAPIBARA_WIDE_INLINE __m512i gather(const uint64_t* keys, int step) {
-    const __m512i lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
-    return _mm512_mask_i64gather_epi64(_mm512_setzero_si512(), all, _mm512_mullo_epi64(lane, _mm512_set1_epi64(step)),
-                                       keys, 8);
-  }
-  template <int bits>
-  static CAPIBARA_WIDE_INLINE __m512i exchange(__m512i a) {
-    if constexpr (bits == 1) return _mm512_maskz_permutex_epi64(0xff, a, 0xb1);
-    if constexpr (bits == 2) return _mm512_maskz_permutex_epi64(0xff, a, 0x4e);
-    if constexpr (bits == 3) return _mm512_maskz_permutex_epi64(0xff, a, 0x1b);
-    if constexpr (bits == 4) return _mm512_maskz_shuffle_i64x2(0xff, a, a, 0x4e);
-    if constexpr (bits == 7)
-      return _mm512_maskz_permutex_epi64(0xff, _mm512_maskz_shuffle_i64x2(0xff, a, a, 0x4e), 0x1b);
-  }
-  static constexpr Mask lanes_with(int bit) { return static_cast<Mask>(bit == 1 ? 0xaa : bit == 2 ? 0xcc : 0xf0); }
 };
 
 template <class Key>
@@ -215,7 +204,7 @@ struct VectorSort {
     constexpr int64_t min_many = 1 << 13;
     if (count < min_many) {
       Key sorted[lanes];
-      const int step = static_cast<int>(count / lanes);
+      const int64_t step = count / lanes;
       _mm512_storeu_si512(sorted, sort_lanes(W::gather(keys + step / 2, step)));
       return sorted[lanes / 2 - 1];
     }
@@ -329,7 +318,7 @@ struct VectorSort {
 }  // namespace
 
 bool has_vector_sort() {
-  static const bool found = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+  static const bool found = has_avx512();
   return found;
 }
 void vector_sort(uint32_t* keys, uint32_t* scratch, int64_t count) {

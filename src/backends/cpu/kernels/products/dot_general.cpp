@@ -301,14 +301,15 @@ using PlannedProduct = std::function<void(std::byte* const* buffers, const RowsD
 
 PlannedProduct planned(const std::shared_ptr<const DotPlan>& plan) {
   PlannedProduct product;
-  const bool narrow = visit_narrow_product(plan->types, [&]<class K, class S>(K, Type<S>) {
+  auto in_place = [&]<class K, class S>(K, Type<S>) {
     product = [plan](std::byte* const* buffers, const RowsDone* rows_done) {
       if (plan->out_size == 0) return;
       ProductResult<typename K::Sum> result(plan->types.out, buffers[2], plan->out_size);
-      plan->run_as<K, S>(reinterpret_cast<const S*>(buffers[0]), reinterpret_cast<const S*>(buffers[1]), result, rows_done);
+      const S *lhs = reinterpret_cast<const S*>(buffers[0]), *rhs = reinterpret_cast<const S*>(buffers[1]);
+      plan->run_as<K, S>(lhs, rhs, result, rows_done);
     };
-  });
-  if (narrow) return product;
+  };
+  if (visit_narrow_product(plan->types, in_place) || visit_mixed_product(plan->types, in_place)) return product;
   visit_product_type(plan->types, [&]<class T>(Type<T>) {
     product = [plan](std::byte* const* buffers, const RowsDone* rows_done) {
       if (plan->out_size == 0 || (!rows_done && plan->by_bytes() && plan->run_by_bytes(buffers))) return;

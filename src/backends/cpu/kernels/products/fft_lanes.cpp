@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/products/fft_moves.h"
+#include "runtime/processor.h"
 
 namespace capibara::cpu::fft {
 
@@ -290,8 +291,8 @@ template <class R>
 Lanes<R> best_lanes() {
   constexpr int size = static_cast<int>(sizeof(R));
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) return {64 / size, avx512_transform<R>};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {32 / size, avx2_transform<R>};
+  if (has_avx512()) return {64 / size, avx512_transform<R>};
+  if (has_avx2()) return {32 / size, avx2_transform<R>};
 #endif
   return {16 / size, plain_transform<R>};
 }

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/kernels/products/gemm.h"
 
@@ -142,15 +143,12 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
         }
       }
     };
+    auto zip_any = [&]<int... Width>(int64_t p, std::integer_sequence<int, Width...>) {
+      return ((width == Width && (zip.template operator()<Width>(p), true)) || ...);
+    };
     int64_t done = 0;
-    if (count == width) {
-      for (; done + together <= k; done += together) {
-        if (width == 12) zip.template operator()<12>(done);
-        else if (width == 8) zip.template operator()<8>(done);
-        else if (width == 32) zip.template operator()<32>(done);
-        else if (width == 4) zip.template operator()<4>(done);
-        else break;
-      }
+    while (count == width && done + together <= k && zip_any(done, std::integer_sequence<int, 24, 12, 8, 32, 4>())) {
+      done += together;
     }
     for (int64_t p = done; p < k; p += together) {
       for (int64_t i = 0; i < width; i += lanes) {

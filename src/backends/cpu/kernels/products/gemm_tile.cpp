@@ -3,6 +3,7 @@
 // x86 has few enough accumulators per tile that compilers keep them in registers: llvm-mca sees 31.6 of 32 flops per cycle
 // for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
 #include "backends/cpu/kernels/products/gemm_tile.h"
+#include "runtime/processor.h"
 
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
@@ -70,10 +71,10 @@ template <class K>
 Tile<K> x86_tile() {
   using R = typename K::Packed;
   constexpr int size = static_cast<int>(sizeof(R));
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+  if (has_avx512()) {
     return {14, 4, 64 / size, 2, {{avx512<R, 14, 1>, avx512<R, 14, 2>}, {avx512<R, 4, 1>, avx512<R, 4, 2>}}};
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+  if (has_avx2()) {
     return {6, 2, 32 / size, 2, {{avx2<R, 6, 1>, avx2<R, 6, 2>}, {avx2<R, 2, 1>, avx2<R, 2, 2>}}};
   }
   return plain_tile<K>();
@@ -131,9 +132,11 @@ CAPIBARA_CHOOSE(Doubles, neon_doubles, x86_tile<Doubles>())
 CAPIBARA_CHOOSE(Words, neon_words, x86_tile<Words>())
 CAPIBARA_CHOOSE(Longs, plain_tile<Longs>(), x86_tile<Longs>())
 CAPIBARA_CHOOSE(Brains, (getauxval(AT_HWCAP2) & HWCAP2_BF16) ? neon_brains : Tile<Brains>(),
-                __builtin_cpu_supports("avx512bf16") ? (Tile<Brains>{14, 4, 16, 2, {{brain<14, 1>, brain<14, 2>}, {brain<4, 1>, brain<4, 2>}}}) : Tile<Brains>())
-CAPIBARA_CHOOSE(SignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_signed_bytes : Tile<SignedBytes>(), Tile<SignedBytes>())
-CAPIBARA_CHOOSE(UnsignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_unsigned_bytes : Tile<UnsignedBytes>(), Tile<UnsignedBytes>())
+                has_avx512() && __builtin_cpu_supports("avx512bf16") ? (Tile<Brains>{14, 4, 16, 2, {{brain<14, 1>, brain<14, 2>}, {brain<4, 1>, brain<4, 2>}}}) : Tile<Brains>())
+CAPIBARA_CHOOSE(SignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_signed_bytes : Tile<SignedBytes>(), x86_signed_bytes())
+CAPIBARA_CHOOSE(UnsignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_unsigned_bytes : Tile<UnsignedBytes>(), x86_unsigned_bytes())
+CAPIBARA_CHOOSE(SignedByUnsigned, Tile<SignedByUnsigned>(), x86_signed_by_unsigned())
+CAPIBARA_CHOOSE(UnsignedBySigned, Tile<UnsignedBySigned>(), x86_unsigned_by_signed())
 // clang-format on
 
 template <class Kind>
@@ -143,5 +146,7 @@ bool has_tile() {
 template bool has_tile<Brains>();
 template bool has_tile<SignedBytes>();
 template bool has_tile<UnsignedBytes>();
+template bool has_tile<SignedByUnsigned>();
+template bool has_tile<UnsignedBySigned>();
 
 }  // namespace capibara::cpu

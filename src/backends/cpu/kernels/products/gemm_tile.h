@@ -1,7 +1,7 @@
 // The innermost step of a matmul: one tile of the result held in registers while k runs.
 #pragma once
 
-#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/products/mixed_bytes.h"
 
 namespace capibara::cpu {
 
@@ -32,6 +32,11 @@ extern const Tile<Words> neon_words;
 extern const Tile<Brains> neon_brains;
 extern const Tile<SignedBytes> neon_signed_bytes;
 extern const Tile<UnsignedBytes> neon_unsigned_bytes;
+#elif defined(__x86_64__)
+Tile<SignedBytes> x86_signed_bytes();
+Tile<UnsignedBytes> x86_unsigned_bytes();
+Tile<SignedByUnsigned> x86_signed_by_unsigned();
+Tile<UnsignedBySigned> x86_unsigned_by_signed();
 #endif
 
 }  // namespace capibara::cpu

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "backends/cpu/kernels/products/gemv_widen.h"
+#include "runtime/processor.h"
 
 namespace capibara::cpu {
 
@@ -120,10 +121,10 @@ CAPIBARA_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl
 template <class T>
 inline VectorLoops<T> choose_loops() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
+  if (has_avx512()) {
     return {add_rows_avx512<T>, dots_avx512<T>};
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {add_rows_avx2<T>, dots_avx2<T>};
+  if (has_avx2()) return {add_rows_avx2<T>, dots_avx2<T>};
 #endif
   return {add_rows_plain<T>, dots_plain<T>};
 }

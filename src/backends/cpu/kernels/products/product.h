@@ -10,7 +10,7 @@
 
 #include "array/element.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/products/mixed_bytes.h"
 #include "backends/cpu/kernels/scratch.h"
 
 namespace capibara::cpu {
@@ -127,6 +127,18 @@ bool visit_narrow_product(const ProductTypes& types, F&& f) {
   if (to_float && types.lhs == DType::float16) return f(Singles{}, Type<HalfBits>{}), true;
   if (to_integer && types.lhs == DType::int8 && has_tile<SignedBytes>()) return f(SignedBytes{}, Type<std::int8_t>{}), true;
   if (to_integer && types.lhs == DType::uint8 && has_tile<UnsignedBytes>()) return f(UnsignedBytes{}, Type<std::uint8_t>{}), true;
+  return false;
+}
+
+// The same for int8 by uint8 and the reverse, for matmuls whose left operand is the tile's: which one is signed counts.
+template <class F>
+bool visit_mixed_product(const ProductTypes& types, F&& f) {
+  // Modulo 2^32 it is the same whether operands are converted first.
+  if (!is_integer(types.out) || bits(types.out) > 32) return false;
+  const bool from_signed = types.lhs == DType::int8 && types.rhs == DType::uint8;
+  const bool from_unsigned = types.lhs == DType::uint8 && types.rhs == DType::int8;
+  if (from_signed && has_tile<SignedByUnsigned>()) return f(SignedByUnsigned{}, Type<std::int8_t>{}), true;
+  if (from_unsigned && has_tile<UnsignedBySigned>()) return f(UnsignedBySigned{}, Type<std::uint8_t>{}), true;
   return false;
 }
 

@@ -1,0 +1,50 @@
+"""Batches of small matrices: cholesky factors, triangular solves, lu and linear systems of orders 4 to 64."""
+
+import numpy
+
+from .row import Row
+
+AHEAD = {"jax": 1.5, "torch": 1.0}
+
+
+def general(count, order, others=None):
+    def make(random):
+        matrices = random.standard_normal((count, order, order)).astype(numpy.float32)
+        matrices += 2 * order**0.5 * numpy.eye(order, dtype=numpy.float32)
+        return (matrices,) if others is None else (matrices, random.standard_normal((count, order, others)).astype(numpy.float32))
+    return make
+
+
+def positive(count, order):
+    def make(random):
+        matrices = random.standard_normal((count, order, order))
+        product = matrices @ matrices.transpose(0, 2, 1) / order + numpy.eye(order)
+        return (product.astype(numpy.float32),)
+    return make
+
+
+def triangular(count, order, others):
+    def make(random):
+        matrices, right = general(count, order, others)(random)
+        return numpy.tril(matrices), right
+    return make
+
+
+def rows():
+    found = []
+    for order, count in ((4, 16384), (8, 8192), (16, 4096), (32, 1024), (64, 256)):
+        batch = f"({count},{order},{order}) f32"
+        found += [
+            Row(f"cholesky {count} of {order}", batch, positive(count, order), lambda jax: jax.numpy.linalg.cholesky,
+                torch=lambda torch: torch.linalg.cholesky, numpy=lambda numpy: numpy.linalg.cholesky, least=AHEAD, tolerance=1e-4),
+            Row(f"solve {count} of {order}", f"{batch}, one column each", general(count, order, 1), lambda jax: jax.numpy.linalg.solve,
+                torch=lambda torch: torch.linalg.solve, numpy=lambda numpy: numpy.linalg.solve, least=AHEAD, tolerance=1e-4),
+        ]
+    found += [
+        Row("triangular solve 1024 of 32", "(1024,32,32) lower, 32 columns each, f32", triangular(1024, 32, 32),
+            lambda jax: lambda a, b: jax.lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
+            torch=lambda torch: lambda a, b: torch.linalg.solve_triangular(a, b, upper=False), least=AHEAD, tolerance=1e-4),
+        Row("lu 1024 of 32", "(1024,32,32) f32", general(1024, 32), lambda jax: lambda a: jax.lax.linalg.lu(a)[0],
+            torch=lambda torch: lambda a: torch.linalg.lu_factor(a)[0], least=AHEAD, tolerance=1e-4),
+    ]
+    return found

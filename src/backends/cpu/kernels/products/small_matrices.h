@@ -1,0 +1,59 @@
+// Batches of small matrices: cholesky, triangular solves and lu without LAPACK, in vectors.
+#pragma once
+
+#include <cstdint>
+
+#include "backends/cpu/kernels/kernels.h"
+
+namespace capibara::cpu {
+
+KernelMakers small_matrix_makers();
+
+namespace small_matrices {
+
+inline constexpr int64_t max_order = 95;  // above, the blocks of LAPACK are faster
+
+inline int64_t padded_order(int64_t n) { return (n + 3) / 4 * 4; }
+// Vectors from one row to the next; odd, since rows a power of two apart meet in one set of the cache.
+inline int64_t row_stride(int64_t n) { return n % 4 == 0 && n < 16 ? n : padded_order(n) | 1; }
+
+// Matrices in as many lanes as a vector has, `used` of them; row-major, one after the other.
+template <class R>
+struct CholeskyGroup {
+  int64_t order, used;
+  const R* in;
+  R* out;
+  R* work;
+};
+// op(a) x = b or x op(a) = b; b has `others` columns or rows beside the order.
+template <class R>
+struct SolveGroup {
+  int64_t order, others, used;
+  bool left, lower, transpose, unit;
+  const R *a, *b;
+  R* out;
+  R* work;
+};
+// Pivots: min(rows, cols) of each matrix.
+template <class R>
+struct LuGroup {
+  int64_t rows, cols, used;
+  const R* in;
+  R* out;
+  int* pivots;
+  R* work;
+};
+
+template <class R>
+struct Code {
+  int64_t lanes;
+  void (*cholesky)(const CholeskyGroup<R>&);
+  void (*solve)(const SolveGroup<R>&);
+  void (*lu)(const LuGroup<R>&);
+};
+template <class R>
+const Code<R>& code();
+
+}  // namespace small_matrices
+
+}  // namespace capibara::cpu

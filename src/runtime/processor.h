@@ -1,0 +1,17 @@
+// Which vector instructions of x86_64 the kernels and generated code use: those of the processor, or fewer on request.
+#pragma once
+
+namespace capibara {
+
+// Each includes those before it; CAPIBARA_CPU_LEVEL names the highest that may be used.
+enum class CpuLevel { baseline, avx2, avx512, vnni };
+
+// What the processor has, lowered to CAPIBARA_CPU_LEVEL (baseline, avx2, avx512, vnni). Raises ValueError for other
+// names.
+CpuLevel cpu_level();
+
+inline bool has_avx2() { return cpu_level() >= CpuLevel::avx2; }      // with FMA
+inline bool has_avx512() { return cpu_level() >= CpuLevel::avx512; }  // F, BW, DQ and VL
+inline bool has_vnni() { return cpu_level() >= CpuLevel::vnni; }
+
+}  // namespace capibara
