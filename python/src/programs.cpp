@@ -10,6 +10,8 @@
 #include "program/dce.h"
 #include "program/handles.h"
 #include "program/source.h"
+#include "sharding/mesh_attr.h"
+#include "sharding/placed_memory.h"
 
 #include <map>
 
@@ -17,9 +19,16 @@ namespace capibara::python {
 
 namespace {
 
+// The same variable is the same object as long as Python holds it.
 nb::object atom_view(const Program& program, Atom atom) {
   if (atom.is_literal()) return nb::cast(LiteralView{program.literal(atom)}, nb::rv_policy::move);
-  return nb::cast(VarView{program, atom.var()}, nb::rv_policy::move);
+  static nb::object& known = *new nb::object(nb::module_::import_("weakref").attr("WeakValueDictionary")());
+  const nb::tuple key = nb::make_tuple(reinterpret_cast<std::uintptr_t>(program.identity()), atom.var().id);
+  nb::object view = known.attr("get")(key);
+  if (!view.is_none()) return view;
+  view = nb::cast(VarView{program, atom.var()}, nb::rv_policy::move);
+  known[key] = view;
+  return view;
 }
 
 nb::object drop_var(const ArrayType& type) {
@@ -136,6 +145,23 @@ std::string PythonOpaque::print() const {
   return nb::cast<std::string>(nb::repr(object_.get()));
 }
 
+namespace {
+
+// Specifications and placements as jax shows them; the object keeps the view, which to_attr takes back.
+nb::object shown(const std::shared_ptr<const Opaque>& opaque, nb::object view) {
+  if (const auto* placed = dynamic_cast<const PlacementAttr*>(opaque.get())) {
+    return nb::module_::import_("capibara.jax._sharding").attr("placement_parameter")(*placed->placement, view);
+  }
+  const auto* specs = dynamic_cast<const SpecsAttr*>(opaque.get());
+  if (!specs) return view;
+  nb::list rows;
+  for (const PartitionSpec& spec : specs->specs)
+    rows.append(nb::make_tuple(nb::cast(spec.dims), nb::cast(spec.unreduced), nb::cast(spec.reduced)));
+  return nb::module_::import_("capibara.jax._sharding").attr("specs_parameter")(rows, view);
+}
+
+}  // namespace
+
 nb::object from_attr(const Attr& attr) {
   struct Converter {
     nb::object operator()(Attr::None) const { return nb::none(); }
@@ -167,7 +193,7 @@ nb::object from_attr(const Attr& attr) {
     nb::object operator()(const std::shared_ptr<const Program>& v) const { return nb::cast(*v); }
     nb::object operator()(const std::shared_ptr<const Opaque>& v) const {
       if (const auto* python = dynamic_cast<const PythonOpaque*>(v.get())) return nb::borrow(python->get());
-      return nb::cast(OpaqueView{v}, nb::rv_policy::move);
+      return shown(v, nb::cast(OpaqueView{v}, nb::rv_policy::move));
     }
     nb::object operator()(const std::shared_ptr<const Attr::List>& v) const {
       nb::list list;
@@ -188,6 +214,7 @@ Attr to_attr(nb::handle object) {
   if (nb::isinstance<Program>(object)) return nb::cast<const Program&>(object);
   if (nb::isinstance<OpenProgram>(object)) return nb::cast<const OpenProgram&>(object).program;
   if (nb::isinstance<OpaqueView>(object)) return nb::cast<const OpaqueView&>(object).opaque;
+  if (nb::hasattr(object, "_opaque_view")) return to_attr(object.attr("_opaque_view"));
   if (nb::isinstance<ArrayType>(object)) return nb::cast<ArrayType>(object);
   if (nb::isinstance<Array>(object)) {
     if (!nb::cast<const Array&>(object).is_tracer()) return nb::cast<Array>(object);
@@ -327,11 +354,8 @@ void bind_programs(nb::module_& m) {
       });
   nb::class_<Attrs>(m, "Attrs").def("params", [](const Attrs& self) { return params_of(self); });
   nb::class_<OpaqueView>(m, "OpaqueView").def("__repr__", [](const OpaqueView& self) { return self.opaque->print(); });
-  nb::class_<VarView>(m, "Var")
-      .def("__init__",
-           [](VarView* self, const ArrayType& type) {
-             new (self) VarView(new_variable(type));
-           })
+  nb::class_<VarView>(m, "Var", nb::is_weak_referenceable())
+      .def("__init__", [](VarView* self, const ArrayType& type) { new (self) VarView(new_variable(type)); })
       .def_prop_ro("aval", [](const VarView& self) { return type_object(self.program.type(self.var)); })
       .def_prop_ro("count", [](const VarView& self) { return self.var.id; })
       .def("__hash__",

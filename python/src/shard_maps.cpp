@@ -2,30 +2,37 @@
 #include <capibara/shard_map.h>
 
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "backends/result_placement.h"
 #include "bindings.h"
 #include "calls.h"
 #include "program/handles.h"
+#include "program/manual_axes.h"
 
 namespace capibara::python {
 
 namespace {
 
-using Axes = std::vector<std::vector<std::string>>;
+// The axes of each dimension, of sums that are still to be taken, and of sums of cotangents.
+using Axes = std::tuple<std::vector<AxisList>, AxisList, AxisList>;
 
 std::vector<PartitionSpec> specs_of(const std::vector<Axes>& all) {
   std::vector<PartitionSpec> specs;
-  for (const Axes& dims : all) specs.push_back({dims, {}, {}});
+  for (const auto& [dims, unreduced, reduced] : all) specs.push_back({dims, unreduced, reduced});
   return specs;
 }
 
-// (shape, text, axes along which it varies) of each result.
+// (shape, text, axes along which it varies, axes of sums) of each result.
 nb::list described(const std::vector<ArrayType>& types) {
   nb::list rows;
   for (const ArrayType& type : types) {
-    rows.append(nb::make_tuple(int_tuple(type.shape), to_string(type), nb::tuple(nb::cast(type.sharding.varying()))));
+    ManualAxes own = manual_axes_of(type);
+    AxisList sums = std::move(own.unreduced);
+    sums.insert(sums.end(), own.reduced.begin(), own.reduced.end());
+    rows.append(nb::make_tuple(int_tuple(type.shape), to_string(type), nb::tuple(nb::cast(own.varying)),
+                               nb::tuple(nb::cast(sums))));
   }
   return rows;
 }
@@ -60,16 +67,9 @@ nb::list shard_map(nb::object run, nb::object user, nb::list inputs, const Named
 
 // The manual axes along which values of a type vary, are still to be summed, or have cotangents that will be summed.
 nb::tuple manual_axes(const ArrayType& type) {
-  if (type.sharding.single_device()) return nb::make_tuple(nb::tuple(), nb::tuple(), nb::tuple());
-  auto manual = [&](const AxisList& axes) {
-    AxisList names;
-    for (const std::string& axis : axes) {
-      if (type.sharding.mesh().type_of(axis) == AxisType::Manual) names.push_back(axis);
-    }
-    return nb::tuple(nb::cast(names));
-  };
-  const PartitionSpec& spec = type.sharding.spec();
-  return nb::make_tuple(nb::tuple(nb::cast(type.sharding.varying())), manual(spec.unreduced), manual(spec.reduced));
+  const ManualAxes own = manual_axes_of(type);
+  return nb::make_tuple(nb::tuple(nb::cast(own.varying)), nb::tuple(nb::cast(own.unreduced)),
+                        nb::tuple(nb::cast(own.reduced)));
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ class BackwardPass {
   static Array as_primal(const Array& cotangent, const ArrayType& primal) {
     if (!cotangent.defined() || !primal.sharding.is_explicit() || primal.shape.empty()) return cotangent;
     const Sharding wanted = cotangent_sharding(primal.sharding);
-    if (cotangent.type().sharding == wanted) return cotangent;
+    if (cotangent.type().sharding == wanted || !wanted.mesh().any_is(AxisType::Explicit)) return cotangent;
     return bind1(prim::reshard(), {cotangent}, {{"dst_sharding", sharding_attr(wanted)}});
   }
 

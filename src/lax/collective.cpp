@@ -8,7 +8,9 @@
 
 #include "array/format.h"
 #include "lax/factors.h"
+#include "lax/partial_sums.h"
 #include "lax/process_exchange.h"
+#include "program/manual_axes.h"
 #include "program/varying.h"
 #include "trace/mesh_trace.h"
 #include "trace/trace.h"
@@ -303,6 +305,7 @@ Array psum(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
     return mul(x, convert_element_type(Array(lanes), x.dtype()));
   }
   if (groups.empty() && is_checked(axes)) {
+    if (is_unreduced("jax.lax.psum", x, axes)) return bind1(prim::unreduced_psum(), {x}, {{"axes", name_list(axes)}});
     return bind1(primitive("psum_invariant"), {varied_over(x, axes)}, {{"axes", name_list(axes)}});
   }
   return reduce_over("psum", x, axes, groups);

@@ -3,6 +3,8 @@
 
 #include "lax/collective.h"
 #include "lax/factors.h"
+#include "lax/partial_sums.h"
+#include "program/manual_axes.h"
 #include "trace/mesh_trace.h"
 
 namespace capibara {
@@ -305,6 +307,15 @@ Array psum_scatter(const Array& x, const AxisNames& names, const PsumScatterOpti
     return part;
   }
   require_mesh_axes("psum_scatter", names);
+  if (is_unreduced("jax.lax.psum_scatter", x, names)) {
+    if (!options.axis_index_groups.empty())
+      throw NotImplementedError("psum_scatter: axis_index_groups are not for values whose sum is still to be taken");
+    return bind1(prim::unreduced_reduce_scatter(), {x},
+                 {{"axis_name", name_list(names)},
+                  {"axis_size", group_size(names, {})},
+                  {"scatter_dimension", options.scatter_dimension},
+                  {"tiled", options.tiled}});
+  }
   return bind1(primitive("reduce_scatter"), {varied_over(x, names)},
                {{"scatter_dimension", options.scatter_dimension},
                 {"axis_index_groups", groups_attr(options.axis_index_groups)},

@@ -281,6 +281,16 @@ PrimitiveRecord cond_record() {
 
 namespace capibara::jax::lax::detail {
 
+namespace {
+
+// As users call it: cond runs the function for false where its index is 0.
+std::string output_of(std::size_t branch, std::size_t count) {
+  if (count == 2) return branch == 0 ? "the output of false_fun" : "the output of true_fun";
+  return concat("the output of branch ", branch);
+}
+
+}  // namespace
+
 Array predicate_index(const Array& predicate) {
   if (predicate.ndim() != 0) {
     throw TypeError(concat("Pred must be a scalar, got ", to_string(predicate.type()), " (argument 'pred' of cond)"));
@@ -339,8 +349,8 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
       if (same_type_and_axes(own[i], outputs[i])) continue;
       throw TypeError(concat("cond branches must have identical types, got branch 0 output ", i, " ",
                              to_string(outputs[i]), " and branch ", b, " output ", i, " ", to_string(own[i]),
-                             pcast_hint(outputs[i], own[i], "the output of branch 0"),
-                             pcast_hint(own[i], outputs[i], concat("the output of branch ", b))));
+                             pcast_hint(outputs[i], own[i], output_of(0, staged.size())),
+                             pcast_hint(own[i], outputs[i], output_of(b, staged.size()))));
     }
     Program::Body body = staged[b].program.body();
     std::vector<Var> own_inputs = body.invars;

@@ -1,6 +1,7 @@
 // The control family: what primitives that hold programs share, and the list of them.
 #include "lax/control.h"
 
+#include "program/manual_axes.h"
 #include "program/varying.h"
 
 #include <capibara/config.h>
@@ -110,6 +111,33 @@ bool strengthen(Arrays& init, std::span<const ArrayType> outputs) {
   return changed;
 }
 
+namespace {
+
+// What makes a type vary as wanted; empty where it does.
+std::string pcast_application(const ArrayType& type, const ArrayType& wanted, const std::string& what) {
+  const AxisList axes = missing_axes(type, wanted.sharding.varying());
+  if (axes.empty()) return "";
+  std::string names;
+  for (const std::string& axis : axes) names += concat(names.empty() ? "'" : " '", axis, "',");
+  if (axes.size() > 1) names.pop_back();
+  return concat("applying `jax.lax.pcast(..., (", names, "), to='varying')` to ", what);
+}
+
+std::string carry_hints(std::span<const ArrayType> in, std::span<const ArrayType> out) {
+  std::vector<std::string> hints;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    std::string hint = pcast_application(in[i], out[i], concat("the initial value of leaf ", i, " of the carry"));
+    if (!hint.empty()) hints.push_back(std::move(hint));
+  }
+  if (hints.empty()) return "";
+  if (hints.size() == 1) return concat("\nThis might be fixed by ", hints[0], ".");
+  std::string text = "\nThis might be fixed by:";
+  for (std::size_t i = 0; i < hints.size(); ++i) text += concat("\n  * ", hints[i], i + 1 == hints.size() ? "." : ";");
+  return text;
+}
+
+}  // namespace
+
 void check_carry_types(const char* name, std::span<const ArrayType> in, std::span<const ArrayType> out) {
   if (in.size() != out.size()) {
     throw TypeError(concat(name,
@@ -118,25 +146,23 @@ void check_carry_types(const char* name, std::span<const ArrayType> in, std::spa
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
     if (same_type_and_axes(in[i], out[i])) continue;
-    throw TypeError(concat(name, " body function carry input and carry output must have equal types, but they differ: ",
-                           "leaf ", i, " of the carry enters as ", to_string(in[i]), " and leaves as ",
-                           to_string(out[i]), pcast_hint(in[i], out[i], "its initial value")));
+    throw TypeError(concat(
+        name, " body function carry input and carry output must have equal types, but they differ: ", "leaf ", i,
+        " of the carry enters as ", to_string(in[i]), " and leaves as ", to_string(out[i]), carry_hints(in, out)));
   }
 }
 
 bool same_type_and_axes(const ArrayType& a, const ArrayType& b) {
   if (a.sharding.is_explicit() && b.sharding.is_explicit() && !(a.sharding.spec() == b.sharding.spec())) return false;
+  const ManualAxes own = manual_axes_of(a), other = manual_axes_of(b);
+  if (own.unreduced != other.unreduced || own.reduced != other.reduced) return false;
   return a.shape == b.shape && a.dtype == b.dtype && missing_axes(a, b.sharding.varying()).empty() &&
          missing_axes(b, a.sharding.varying()).empty();
 }
 
 std::string pcast_hint(const ArrayType& type, const ArrayType& wanted, const std::string& what) {
-  const AxisList axes = missing_axes(type, wanted.sharding.varying());
-  if (axes.empty()) return "";
-  std::string names;
-  for (const std::string& axis : axes) names += concat(names.empty() ? "'" : " '", axis, "',");
-  if (axes.size() > 1) names.pop_back();
-  return concat("; this might be fixed by applying jax.lax.pcast(..., (", names, "), to='varying') to ", what);
+  const std::string application = pcast_application(type, wanted, what);
+  return application.empty() ? application : concat("; this might be fixed by ", application);
 }
 
 }  // namespace capibara

@@ -10,6 +10,7 @@
 #include "lax/collective.h"
 #include "lax/shard_map_devices.h"
 #include "program/handles.h"
+#include "program/manual_axes.h"
 #include "program/varying.h"
 #include "sharding/explicit.h"
 
@@ -163,7 +164,8 @@ Arrays ShardMapView::bind(const Program& program, std::span<const Array> inputs,
 
 AxisList ShardMapView::unnamed(const PartitionSpec& spec) const {
   AxisList rest;
-  const AxisList named = named_axes(spec);
+  AxisList named = named_axes(spec);
+  named.insert(named.end(), spec.unreduced.begin(), spec.unreduced.end());
   for (const std::string& axis : manual_) {
     if (!lists_axis(named, axis)) rest.push_back(axis);
   }
@@ -206,6 +208,27 @@ Sharding inside(const ArrayType& type, const ShardMapView& map) {
   return type_sharding(mesh, type.sharding.spec(), type.shape.size(), type.sharding.varying());
 }
 
+void refuse_sums(const char* place, const char* word, const PartitionSpec& spec, const ArrayType& type) {
+  throw ValueError(
+      place == std::string("in_specs")
+          ? concat("in_specs containing ", word, " ", spec_text(spec), " passed to shard_map should be equal to the ",
+                   word, " present on the in_aval ", short_string(type))
+          : concat("out_specs passed to shard_map should be equal to the ", word,
+                   " present on the out_aval. Got out_specs=", spec_text(spec), " and out_aval=", short_string(type)));
+}
+
+bool same_axes(const AxisList& a, const AxisList& b) {
+  return a.size() == b.size() &&
+         std::all_of(a.begin(), a.end(), [&](const std::string& axis) { return lists_axis(b, axis); });
+}
+
+// The sums that a specification names are those of the type.
+void check_sums(const char* place, const PartitionSpec& spec, const ArrayType& type, const AxisList& unreduced,
+                const AxisList& reduced) {
+  if (!same_axes(spec.unreduced, unreduced)) refuse_sums(place, "unreduced", spec, type);
+  if (!same_axes(spec.reduced, reduced)) refuse_sums(place, "reduced", spec, type);
+}
+
 // Outside, Explicit axes split what the specification says, before the axes that split the parts.
 Sharding outside(const ArrayType& type, const PartitionSpec& spec, const ShardMapView& map) {
   const Sharding rest = without_varying(type.sharding, map.manual());
@@ -239,8 +262,12 @@ ArrayType local_type(const ArrayType& type, const PartitionSpec& spec, const Sha
     local.shape[dim] /= parts;
   }
   local.sharding = inside(type, map);
-  if (map.checked())
-    local.sharding = joined_varying(local.sharding, Sharding::varying_over(map.mesh(), named_axes(spec)));
+  if (!map.checked()) return local;
+  local.sharding = joined_varying(local.sharding, Sharding::varying_over(map.mesh(), named_axes(spec)));
+  const bool has_sums = !spec.unreduced.empty() || !spec.reduced.empty();
+  if (!has_sums || !type.sharding.is_explicit()) return local;  // values have plain types where programs run
+  local.sharding =
+      manual_sharding(map.mesh(), local.shape.size(), {local.sharding.varying(), spec.unreduced, spec.reduced});
   return local;
 }
 
@@ -294,7 +321,17 @@ Arrays as_specified(Arrays results, const Specs& specs, const ShardMapView& map)
                               " varies over the mesh axis '", axis, "', but its out_specs entry ", spec_text(specs[i]),
                               " does not name it"));
     }
-    if (map.checked()) results[i] = jax::lax::varied_over(results[i], named_axes(specs[i]));
+    if (!map.checked()) continue;
+    results[i] = jax::lax::varied_over(results[i], named_axes(specs[i]));
+    const AxisList taken = manual_axes_of(results[i].type()).unreduced;
+    AxisList missing;
+    for (const std::string& axis : map.manual()) {
+      if (lists_axis(specs[i].unreduced, axis) && !lists_axis(taken, axis)) missing.push_back(axis);
+    }
+    if (!missing.empty())
+      results[i] = bind1(prim::vary_unreduced_cast(), {results[i]}, {{"axes", jax::lax::name_list(missing)}});
+    const ManualAxes own = manual_axes_of(results[i].type());
+    check_sums("out_specs", specs[i], results[i].type(), own.unreduced, own.reduced);
   }
   return results;
 }
@@ -311,6 +348,12 @@ Arrays shard_map_flat(const FlatFunction& function, std::span<const Array> input
               {"out_specs", specs_attr({})}};
   const ShardMapView map(attrs);
   Types types;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Sharding& sharding = inputs[i].type().sharding;
+    const bool is_typed = sharding.is_explicit() && sharding.mesh().any_is(AxisType::Explicit);
+    const PartitionSpec own = is_typed ? sharding.spec() : PartitionSpec{};
+    check_sums("in_specs", call.in_specs[i], inputs[i].type(), own.unreduced, own.reduced);
+  }
   for (std::size_t i = 0; i < inputs.size(); ++i) types.push_back(local_type(inputs[i].type(), call.in_specs[i], map));
   Specs results;
   const Staged staged = [&] {

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "derive/spmd.h"
+#include "program/manual_axes.h"
 #include "program/varying.h"
 
 namespace capibara {
@@ -25,13 +26,29 @@ AxisList sharing_axes(const PartitionSpec& spec, const ShardMapView& map) {
   return axes;
 }
 
+// Of a cotangent: what was reduced is unreduced, and the other way round.
+PartitionSpec cotangent_spec(PartitionSpec spec) {
+  std::swap(spec.unreduced, spec.reduced);
+  return spec;
+}
+
+Specs cotangent_specs(Specs specs) {
+  for (PartitionSpec& spec : specs) spec = cotangent_spec(std::move(spec));
+  return specs;
+}
+
 PartitionSpec residual_spec(const ArrayType& type, const ShardMapView& map) {
   AxisList axes;
   for (const std::string& axis : map.manual()) {
     if (SpmdScope::covers(axis)) continue;
     if (!map.checked() || varies_over(type, axis)) axes.push_back(axis);
   }
-  return axes.empty() ? PartitionSpec{} : PartitionSpec{{axes}, {}, {}};
+  PartitionSpec spec = axes.empty() ? PartitionSpec{} : PartitionSpec{{axes}, {}, {}};
+  if (!map.checked()) return spec;
+  ManualAxes own = manual_axes_of(type);
+  spec.unreduced = std::move(own.unreduced);
+  spec.reduced = std::move(own.reduced);
+  return spec;
 }
 
 // Which residuals the known map returns: not those that are its own inputs.
@@ -161,7 +178,8 @@ PartialEvalSplit partial_eval_shard_map(const PartialEvalArgs& args) {
 Arrays transpose_shard_map(const TransposeArgs& args) {
   const ShardMapView map(args.attrs);
   const Mask known = defined_mask(args.inputs), nonzero = defined_mask(args.cotangents);
-  const Specs linear_specs = where(map.in_specs(), !known);
+  const Specs linear_specs = cotangent_specs(where(map.in_specs(), !known));
+  const Specs given_specs = cotangent_specs(map.out_specs());
   TransposedProgram derived;
   Specs results;
   {
@@ -170,14 +188,17 @@ Arrays transpose_shard_map(const TransposeArgs& args) {
     results = where(linear_specs, derived.nonzero_results);
     if (!map.checked()) derived.program = with_sums(derived.program, results, map);
   }
-  Arrays operands = where(args.inputs, known);
+  // Cotangents first, as jax has them.
+  Arrays operands;
   for (std::size_t i = 0; i < nonzero.size(); ++i) {
     if (!nonzero[i]) continue;
-    operands.push_back(map.checked() ? args.cotangents[i]
-                                     : shared_cotangent(args.cotangents[i], map.out_specs()[i], map));
+    operands.push_back(map.checked() ? args.cotangents[i] : shared_cotangent(args.cotangents[i], given_specs[i], map));
   }
-  const Arrays cotangents = map.bind(derived.program, operands,
-                                     joined(where(map.in_specs(), known), where(map.out_specs(), nonzero)), results);
+  Program::Body body = derived.program.body();
+  std::rotate(body.invars.begin(), body.invars.end() - std::ssize(operands), body.invars.end());
+  append(operands, where(args.inputs, known));
+  const Arrays cotangents = map.bind(Program(std::move(body)), operands,
+                                     joined(where(given_specs, nonzero), where(map.in_specs(), known)), results);
   return spread(spread(cotangents, derived.nonzero_results), !known);
 }
 

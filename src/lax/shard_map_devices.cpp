@@ -10,6 +10,7 @@
 #include "lax/shard_map.h"
 #include "program/copy.h"
 #include "program/handles.h"
+#include "program/manual_axes.h"
 #include "program/memo.h"
 #include "program/nested.h"
 #include "program/plain_types.h"
@@ -47,7 +48,48 @@ struct DeviceScope {
 
 Program device_form(const Program& program, const DeviceScope& scope);
 
-Attrs per_device_attrs(const Attrs& attrs, AxisList bound) {
+bool names_sums(const Specs& specs) {
+  return std::any_of(specs.begin(), specs.end(), [](const PartitionSpec& spec) { return !spec.unreduced.empty(); });
+}
+
+// Of an operand whose sum is still to be taken the first device has all, as buffers of such arrays hold it.
+Array as_summand(Array x, const AxisList& axes) {
+  for (const std::string& axis : axes) {
+    const Array index = lax::axis_index(axis);
+    const Array is_first = lax::eq(index, scalar_like(index, 0));
+    x = lax::select(lax::broadcast_in_dim(is_first, x.shape(), {}), x, lax::zeros_like(x));
+  }
+  return x;
+}
+
+// The same map with its sums taken at the borders, so that its text needs none.
+Attrs with_sums_taken(const Attrs& attrs) {
+  const ShardMapView map(attrs);
+  if (!names_sums(map.in_specs()) && !names_sums(map.out_specs())) return attrs;
+  const Program plain = with_plain_types(map.program());
+  const MeshScope scope(map.mesh(), map.manual(), false);
+  const Program program = stage(
+                              [&](std::span<const Array> inputs) {
+                                Arrays operands(inputs.begin(), inputs.end());
+                                for (std::size_t i = 0; i < operands.size(); ++i)
+                                  operands[i] = as_summand(operands[i], map.in_specs()[i].unreduced);
+                                Arrays results = evaluate_program(plain, operands);
+                                for (std::size_t i = 0; i < results.size(); ++i) {
+                                  const AxisList& axes = map.out_specs()[i].unreduced;
+                                  if (!axes.empty()) results[i] = lax::psum(results[i], axes);
+                                }
+                                return results;
+                              },
+                              plain.input_types(), plain.name())
+                              .program;
+  Specs in = map.in_specs(), out = map.out_specs();
+  for (PartitionSpec& spec : in) spec.unreduced.clear();
+  for (PartitionSpec& spec : out) spec.unreduced.clear();
+  return map.with(program, std::move(in), std::move(out));
+}
+
+Attrs per_device_attrs(const Attrs& given, AxisList bound) {
+  const Attrs attrs = with_sums_taken(given);
   const ShardMapView map(attrs);
   for (const std::string& axis : map.manual()) {
     if (std::find(bound.begin(), bound.end(), axis) == bound.end()) bound.push_back(axis);
@@ -77,14 +119,16 @@ class DeviceFormTrace final : public Trace {
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     TraceScope scope(parent);
     if (primitive == prim::shard_map()) return parent->bind(primitive, inputs, per_device_attrs(attrs, scope_.bound));
-    if (primitive == prim::pvary()) return Arrays(inputs.begin(), inputs.end());
-    if (primitive == prim::psum_invariant())
+    if (is_cast(primitive)) return Arrays(inputs.begin(), inputs.end());
+    if (primitive == prim::psum_invariant() || primitive == prim::unreduced_psum())
       return reduced(prim::psum(), inputs, attrs.with("axis_index_groups", Attr()));
     if (primitive == prim::psum() || primitive == prim::pmax() || primitive == prim::pmin())
       return reduced(primitive, inputs, attrs);
-    if (primitive == prim::all_gather_invariant())
+    if (primitive == prim::all_gather_invariant() || primitive == prim::all_gather_reduced())
       return {gathered(inputs[0], attrs.with("axis_index_groups", Attr()))};
     if (primitive == prim::all_gather()) return {gathered(inputs[0], attrs)};
+    if (primitive == prim::unreduced_reduce_scatter())
+      return {scattered(inputs[0], attrs.with("axis_index_groups", Attr()))};
     if (primitive == prim::reduce_scatter()) return {scattered(inputs[0], attrs)};
     if (primitive == prim::all_to_all()) return {exchanged(inputs[0], attrs)};
     if (primitive == prim::ppermute()) return {permuted(inputs[0], attrs)};

@@ -41,8 +41,23 @@ Array own_lanes(Array x, const std::vector<std::string>& labels, const LaneAxes&
   return x;
 }
 
+// A value whose sum over an axis is still to be taken, as [axis, ...]: the first device has all of it, the others
+// zeros.
+Array as_first_summand(const Array& x, int64_t devices) {
+  Shape shape = x.shape();
+  shape.insert(shape.begin(), 1);
+  std::vector<lax::PadDim> behind(shape.size());
+  behind[0].high = devices - 1;
+  return lax::pad(lax::reshape(x, shape), scalar_like(x, 0), behind);
+}
+
 // An operand whose split dimensions are cut: [.., axis, axis, part, ..].
-Lanes cut(const Array& x, const PartitionSpec& spec, const ShardMapView& map, const LaneAxes& axes) {
+Lanes cut(Array x, PartitionSpec spec, const ShardMapView& map, const LaneAxes& axes) {
+  spec.dims.resize(x.shape().size());
+  for (const std::string& axis : spec.unreduced) {
+    x = as_first_summand(x, map.mesh().axis_size(axis));
+    spec.dims.insert(spec.dims.begin(), AxisList{axis});
+  }
   Shape shape;
   std::vector<std::string> labels;  // of the dimensions of `shape`; empty: not a lane
   for (std::size_t dim = 0; dim < x.shape().size(); ++dim) {
@@ -54,6 +69,7 @@ Lanes cut(const Array& x, const PartitionSpec& spec, const ShardMapView& map, co
         size /= shape.back();
       }
     }
+    if (dim < spec.unreduced.size()) continue;
     shape.push_back(size);
     labels.emplace_back();
   }
@@ -89,11 +105,23 @@ std::size_t position_of(const std::vector<Dimension>& labels, const std::string&
   return labels.size();
 }
 
+// The sum over the devices of an axis that a result leaves to be taken.
+Array summed(Array x, const std::string& axis, std::vector<Dimension>& labels, const ShardMapView& map,
+             const LaneAxes& axes) {
+  const std::size_t at = position_of(labels, axis, 0);
+  if (at == labels.size()) return lax::mul(x, scalar_like(x, static_cast<double>(map.mesh().axis_size(axis))));
+  Array lanes = move_axis(x, static_cast<int64_t>(at), 0);
+  if (axes.crosses(axis)) lanes = process_all_gather(lanes, "shard_map", axes.grid.axis(axis));
+  labels.erase(labels.begin() + static_cast<std::ptrdiff_t>(at));
+  return tree_sum(lanes);
+}
+
 // The whole of a result: its axes in front of the dimensions that they split. Of what differs along an axis that the
 // specification does not name, the first device's part counts.
 Array glued(Lanes result, const PartitionSpec& spec, const ShardMapView& map, const LaneAxes& axes) {
   std::vector<Dimension> labels = dimensions_of(result, map);
   Array x = result.array;
+  for (const std::string& axis : spec.unreduced) x = summed(std::move(x), axis, labels, map, axes);
   for (const std::string& axis : map.unnamed(spec)) {
     const std::size_t at = position_of(labels, axis, 0);
     if (at == labels.size()) continue;

@@ -8,6 +8,7 @@
 #include "lax/elementwise.h"
 #include "lax/process_exchange.h"
 #include "program/handles.h"
+#include "program/manual_axes.h"
 #include "program/memo.h"
 #include "program/nested.h"
 #include "program/plain_types.h"
@@ -30,13 +31,15 @@ class LocalFormTrace final : public Trace {
 
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     TraceScope scope(parent);
-    if (primitive == prim::pvary()) return Arrays(inputs.begin(), inputs.end());
-    if (primitive == prim::psum_invariant())
+    if (is_cast(primitive)) return Arrays(inputs.begin(), inputs.end());
+    if (primitive == prim::psum_invariant() || primitive == prim::unreduced_psum())
       return reduced(prim::psum(), inputs, attrs.with("axis_index_groups", Attr()));
     if (primitive == prim::psum() || primitive == prim::pmax() || primitive == prim::pmin())
       return reduced(primitive, inputs, attrs);
-    if (primitive == prim::all_gather_invariant())
+    if (primitive == prim::all_gather_invariant() || primitive == prim::all_gather_reduced())
       return exchanged(prim::all_gather(), inputs, attrs.with("axis_index_groups", Attr()));
+    if (primitive == prim::unreduced_reduce_scatter())
+      return exchanged(prim::reduce_scatter(), inputs, attrs.with("axis_index_groups", Attr()));
     if (primitive == prim::all_gather() || primitive == prim::reduce_scatter() || primitive == prim::all_to_all() ||
         primitive == prim::ppermute() || primitive == prim::pbroadcast())
       return exchanged(primitive, inputs, attrs);

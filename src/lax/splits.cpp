@@ -60,7 +60,8 @@ AxisList replicated_axes(const ArrayType& type, const Mesh& mesh) {
   AxisList rest;
   const PartitionSpec spec = spec_of(type);
   for (const std::string& axis : mesh.axis_names) {
-    bool used = lists_axis(spec.unreduced, axis) || lists_axis(spec.reduced, axis);
+    bool used =
+        lists_axis(spec.unreduced, axis) || lists_axis(spec.reduced, axis) || lists_axis(type.sharding.varying(), axis);
     for (const AxisList& axes : spec.dims) used = used || lists_axis(axes, axis);
     if (!used) rest.push_back(axis);
   }
@@ -88,8 +89,9 @@ AxisList joint_reduced(const SplitArgs& args) {
                                        "Got input type: ",
                                        to_string(type), " and reduced spec: ", axis_set_text(joint)));
       }
-      for (std::size_t d = 0; d < type.shape.size(); ++d) {
-        if (!lists_axis(split_axes(type, d), axis)) continue;
+      bool differs = lists_axis(type.sharding.varying(), axis);
+      for (std::size_t d = 0; d < type.shape.size(); ++d) differs = differs || lists_axis(split_axes(type, d), axis);
+      if (differs) {
         throw ShardingTypeError(
             concat("Inputs cannot be sharded/varying on the same axes that another input is reduced on. Reshard the "
                    "input which is reduced to be sharded on the mesh axes it is reduced on via "

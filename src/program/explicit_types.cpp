@@ -11,7 +11,9 @@
 
 #include "array/format.h"
 #include "program/handles.h"
+#include "program/manual_axes.h"
 #include "program/nested.h"
+#include "program/varying.h"
 
 namespace capibara {
 
@@ -129,7 +131,8 @@ const Mesh& mesh_of(const Primitive& primitive, std::span<const ArrayType> opera
       throw ValueError(concat("Mesh for all inputs should be equal. Got one mesh: ", abstract_mesh_text(*mesh),
                               " and another mesh: ", abstract_mesh_text(own)));
     }
-    if (around && !(around->mesh == own)) {
+    // Maps derived from a shard_map are traced outside of its context.
+    if (around && !own.any_is(AxisType::Manual) && !(around->mesh == own)) {
       throw ValueError(concat("For primitive ", primitive.name(), ", context mesh ", abstract_mesh_text(around->mesh),
                               " should match the aval mesh ", abstract_mesh_text(own), " for shape ", to_string(type)));
     }
@@ -185,6 +188,8 @@ void split_results(const Primitive& primitive, std::span<const ArrayType> operan
     if (result.ref || result.dtype == DType::token) continue;
     PartitionSpec spec = specs[i];
     spec.dims.resize(result.shape.size());
+    const bool says_nothing = spec.unreduced.empty() && spec.reduced.empty() && !mesh.any_is(AxisType::Explicit);
+    if (says_nothing) continue;  // inside shard_map
     result.sharding = Sharding::explicit_over(mesh, std::move(spec), result.sharding.varying());
     check_axes_once(args, result);
     check_divides(result);
@@ -194,7 +199,8 @@ void split_results(const Primitive& primitive, std::span<const ArrayType> operan
 TypeResult explicit_types(const Primitive& primitive, Types operands, const Attrs& attrs) {
   const bool runs_programs =
       primitive->traits.control != Control::none || (holds_programs(attrs) && !primitive->traits.region);
-  if (runs_programs || primitive == prim::reshard()) return primitive->type(operands, attrs);
+  if (runs_programs || primitive == prim::reshard() || is_collective(primitive) || is_cast(primitive))
+    return primitive->type(operands, attrs);
   const Types given = operands;
   for (ArrayType& type : operands) type = without_splits(std::move(type));
   TypeResult result = primitive->type(operands, attrs);

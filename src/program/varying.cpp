@@ -11,10 +11,28 @@
 
 #include "program/explicit_types.h"
 #include "program/handles.h"
+#include "program/manual_axes.h"
 #include "program/nested.h"
 #include "program/views.h"
 
 namespace capibara {
+
+namespace prim {
+
+#define CAPIBARA_HANDLE(function, name)                               \
+  const Primitive& function() {                                       \
+    static const Primitive& handle = *new Primitive(primitive(name)); \
+    return handle;                                                    \
+  }
+CAPIBARA_HANDLE(all_gather_reduced, "all_gather_reduced")
+CAPIBARA_HANDLE(unreduced_reduce_scatter, "unreduced_reduce_scatter")
+CAPIBARA_HANDLE(unreduced_psum, "unreduced_psum")
+CAPIBARA_HANDLE(preduced, "preduced")
+CAPIBARA_HANDLE(vary_unreduced_cast, "vary_unreduced_cast_p")
+CAPIBARA_HANDLE(reduced_vary_cast, "reduced_vary_cast_p")
+#undef CAPIBARA_HANDLE
+
+}  // namespace prim
 
 namespace {
 
@@ -24,17 +42,33 @@ bool contains(const AxisList& axes, const std::string& axis) {
 
 // Their type rules say themselves what varies.
 bool works_on_axes(const Primitive& primitive) {
-  for (const Primitive& own :
-       {prim::psum(), prim::pmax(), prim::pmin(), prim::psum_invariant(), prim::pvary(), prim::all_gather(),
-        prim::all_gather_invariant(), prim::reduce_scatter(), prim::all_to_all(), prim::ppermute(), prim::pbroadcast(),
-        prim::axis_index(), prim::shard_map(), prim::reshard()}) {
+  for (const Primitive& own : {prim::psum(),
+                               prim::pmax(),
+                               prim::pmin(),
+                               prim::psum_invariant(),
+                               prim::pvary(),
+                               prim::all_gather(),
+                               prim::all_gather_invariant(),
+                               prim::reduce_scatter(),
+                               prim::all_to_all(),
+                               prim::ppermute(),
+                               prim::pbroadcast(),
+                               prim::axis_index(),
+                               prim::shard_map(),
+                               prim::reshard(),
+                               prim::all_gather_reduced(),
+                               prim::unreduced_reduce_scatter(),
+                               prim::unreduced_psum(),
+                               prim::preduced(),
+                               prim::vary_unreduced_cast(),
+                               prim::reduced_vary_cast()}) {
     if (primitive == own) return true;
   }
   return false;
 }
 
 bool only_moves_nothing(const Primitive& primitive) {
-  return primitive == prim::axis_index() || primitive == prim::pvary() || primitive == prim::shard_map();
+  return primitive == prim::axis_index() || primitive == prim::shard_map() || is_cast(primitive);
 }
 
 bool names_axis(const Attrs& attrs, const std::string& axis) {
@@ -52,23 +86,32 @@ bool names_axis(const Attrs& attrs, const std::string& axis) {
   return false;
 }
 
-Atom varied(ProgramBuilder& builder, Atom atom, const AxisList& axes, Source source) {
-  if (axes.empty()) return atom;
+Atom varied(ProgramBuilder& builder, const Primitive& cast, Atom atom, const AxisList& axes, Source source) {
   Attr::List names(axes.begin(), axes.end());
   const ArrayType type = builder.type(atom);
-  Equation equation{prim::pvary(), {atom}, {}, {{"axes", Attr(std::move(names))}}, {}, source};
+  Equation equation{cast, {atom}, {}, {{"axes", Attr(std::move(names))}}, {}, source};
   equation.outputs = {builder.new_var(type)};
   builder.add_equation(equation);
   return equation.outputs[0];
 }
 
-// A pvary of an operand, with the type that it then has.
+// A pvary of an operand, with the type that it then has. What is reduced over just these axes is cast instead, so that
+// the sum of its cotangent stays to be taken.
 void vary(ProgramBuilder& builder, Atom& atom, ArrayType& type, const Sharding& wanted, Source source) {
   if (type.ref || type.dtype == DType::token) return;
   const AxisList axes = missing_axes(type, wanted.varying());
   if (axes.empty()) return;
-  atom = varied(builder, atom, axes, source);
-  type.sharding = joined_varying(type.sharding, wanted);
+  ManualAxes own = manual_axes_of(type);
+  const bool announced = own.reduced == axes;
+  if (!announced) refuse_sums_over("pvary", type, axes);
+  atom = varied(builder, announced ? prim::reduced_vary_cast() : prim::pvary(), atom, axes, source);
+  if (announced) {
+    own.varying.insert(own.varying.end(), axes.begin(), axes.end());
+    own.reduced.clear();
+    type.sharding = manual_sharding(type.sharding.mesh(), type.shape.size(), std::move(own));
+  } else {
+    type.sharding = joined_varying(type.sharding, wanted);
+  }
   builder.body().var_types[static_cast<std::size_t>(atom.code)].sharding = type.sharding;
 }
 
@@ -131,7 +174,49 @@ Sharding with_varying_axes(const Sharding& sharding, AxisList axes) {
   return axes.empty() ? Sharding() : Sharding::varying_over(sharding.mesh(), std::move(axes));
 }
 
+// Where a collective changed the rank of a value with sums to be taken, its type follows.
+TypeResult with_ranks(TypeResult result) {
+  for (ArrayType& type : result.types) {
+    if (!type.sharding.is_explicit() || type.sharding.mesh().any_is(AxisType::Explicit)) continue;
+    type.sharding = manual_sharding(type.sharding.mesh(), type.shape.size(), manual_axes_of(type));
+  }
+  return result;
+}
+
 }  // namespace
+
+ManualAxes manual_axes_of(const ArrayType& type) {
+  ManualAxes axes{type.sharding.varying(), {}, {}};
+  if (!type.sharding.is_explicit()) return axes;
+  const Mesh& mesh = type.sharding.mesh();
+  for (const std::string& axis : type.sharding.spec().unreduced) {
+    if (mesh.type_of(axis) == AxisType::Manual) axes.unreduced.push_back(axis);
+  }
+  for (const std::string& axis : type.sharding.spec().reduced) {
+    if (mesh.type_of(axis) == AxisType::Manual) axes.reduced.push_back(axis);
+  }
+  return axes;
+}
+
+Sharding manual_sharding(Mesh mesh, std::size_t rank, ManualAxes axes) {
+  if (!axes.has_sums()) return Sharding::varying_over(std::move(mesh), std::move(axes.varying));
+  mesh.axis_types.assign(mesh.axis_names.size(), AxisType::Manual);
+  PartitionSpec spec{std::vector<AxisList>(rank), std::move(axes.unreduced), std::move(axes.reduced)};
+  return Sharding::explicit_over(std::move(mesh), std::move(spec), std::move(axes.varying));
+}
+
+void refuse_sums_over(const char* operation, const ArrayType& type, const AxisList& axes) {
+  const ManualAxes own = manual_axes_of(type);
+  for (const bool taken : {true, false}) {
+    for (const std::string& axis : taken ? own.unreduced : own.reduced) {
+      if (!contains(axes, axis)) continue;
+      std::string named;
+      for (const std::string& one : axes) named += concat(named.empty() ? "'" : ", '", one, "'");
+      throw ValueError(concat(operation, " cannot accept args which are ", taken ? "unreduced" : "reduced", ". Got ",
+                              short_string(type), " and axes={", named, "}"));
+    }
+  }
+}
 
 Sharding joined_varying(const Sharding& a, const Sharding& b) {
   if (b.varying().empty() || a == b) return a;
@@ -161,6 +246,11 @@ AxisList missing_axes(const ArrayType& type, const AxisList& wanted) {
 
 bool varies_over(const ArrayType& type, const std::string& axis) { return contains(type.sharding.varying(), axis); }
 
+bool is_cast(const Primitive& primitive) {
+  return primitive == prim::pvary() || primitive == prim::preduced() || primitive == prim::vary_unreduced_cast() ||
+         primitive == prim::reduced_vary_cast();
+}
+
 bool is_collective(const Primitive& primitive) { return works_on_axes(primitive) && !only_moves_nothing(primitive); }
 
 bool communicates(const Program& program, const std::string& axis) {
@@ -174,7 +264,7 @@ bool communicates(const Program& program, const std::string& axis) {
 
 TypeResult varying_types(ProgramBuilder& builder, const Primitive& primitive, std::vector<Atom>& inputs, Types& types,
                          const Attrs& attrs, Source source) {
-  if (works_on_axes(primitive)) return primitive->type(types, attrs);
+  if (works_on_axes(primitive)) return with_ranks(primitive->type(types, attrs));
   if (primitive->traits.control != Control::none || (holds_programs(attrs) && !primitive->traits.region)) {
     const Sharding predicate = predicate_of(primitive, types, attrs);
     if (!predicate.varying().empty()) refuse_diverging(primitive, predicate, attrs);

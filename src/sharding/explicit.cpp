@@ -92,7 +92,7 @@ std::size_t ShardingAttr::hash() const {
 std::string ShardingAttr::print() const { return sharding_text(sharding); }
 
 Attr sharding_attr(const Sharding& sharding) {
-  if (!sharding.is_explicit()) return Attr();
+  if (!sharding.is_explicit() || !sharding.mesh().any_is(AxisType::Explicit)) return Attr();
   return Attr(std::shared_ptr<const Opaque>(std::make_shared<const ShardingAttr>(sharding)));
 }
 

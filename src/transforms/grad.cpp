@@ -20,6 +20,10 @@ namespace lax = jax::lax;
 namespace {
 
 Array zero_tangent(const ArrayType& primal) { return instantiate(Array(), primal); }
+// A cotangent, or zeros of its type.
+Array cotangent_or_zeros(const Array& cotangent, const ArrayType& primal) {
+  return cotangent.defined() ? cotangent : lax::zeros(cotangent_type(primal));
+}
 
 // A tangent or cotangent as the core takes it: zeros of type float0 are symbolic.
 Array or_symbolic_zero(const Array& tangent) { return tangent.dtype() == DType::float0 ? Array() : tangent; }
@@ -194,7 +198,7 @@ Arrays pull_back(const LinearMap& map, const TreeDef& expected, const TreeDef& g
     given.push_back(or_symbolic_zero(cotangents[i]));
   }
   Arrays results = pull_back_raw(map, given);
-  for (std::size_t i = 0; i < results.size(); ++i) results[i] = instantiate(results[i], map.in_types[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = cotangent_or_zeros(results[i], map.in_types[i]);
   return results;
 }
 
@@ -221,7 +225,7 @@ GradCall grad_leaves(const FlatFunction& function, std::span<const Array> leaves
   Arrays results = pull_back_raw(*call.map, Arrays{seed});
   GradCall result{std::move(call.outputs), {}};
   for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (differentiated[i]) result.gradients.push_back(instantiate(results[i], leaves[i].type()));
+    if (differentiated[i]) result.gradients.push_back(cotangent_or_zeros(results[i], leaves[i].type()));
   }
   return result;
 }
@@ -369,7 +373,7 @@ JacobianCall jacrev_leaves(const FlatFunction& function, std::span<const Array> 
       [&](std::span<const Array> cotangents) {
         Arrays results = pull_back_raw(map, cotangents), wanted;
         for (std::size_t i = 0; i < results.size(); ++i) {
-          if (differentiated[i]) wanted.push_back(instantiate(results[i], map.in_types[i]));
+          if (differentiated[i]) wanted.push_back(cotangent_or_zeros(results[i], map.in_types[i]));
         }
         return wanted;
       },

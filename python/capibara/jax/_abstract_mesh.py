@@ -62,7 +62,10 @@ def type_sharding(rank, names=(), sizes=(), kinds=(), spec=None, unreduced=(), r
     if not names:
         return TypeSharding(no_mesh, PartitionSpec(*(None,) * rank))
     mesh = AbstractMesh(sizes, names, tuple(AxisType(kind) for kind in kinds))
-    return TypeSharding(mesh, PartitionSpec(*map(tuple, spec), unreduced=frozenset(unreduced), reduced=frozenset(reduced)))
+
+    def of_types(axes):  # sums over manual axes are not part of the sharding
+        return frozenset(name for name in axes if mesh.type_of(name) is not AxisType.Manual)
+    return TypeSharding(mesh, PartitionSpec(*map(tuple, spec), unreduced=of_types(unreduced), reduced=of_types(reduced)))
 
 
 _local = threading.local()

@@ -69,7 +69,7 @@ def resharded(array, sharding, mesh=None):
 
 def asked(out_sharding, operation):
     """The argument `out_sharding` of a library function as the core knows it; None where it asks for nothing."""
-    sharding = canonical(out_sharding, operation)
+    sharding = canonical(out_sharding, "einsum" if operation == "jnp.einsum" else operation)
     if sharding is None or not sharding.mesh.explicit_axes:
         return None
     return placement_of(sharding)

@@ -71,7 +71,8 @@ def _mapped(function, args, kwargs, in_axes, out_axes, axis_name, axis_size, dev
 
     placement = NamedSharding(mesh, PartitionSpec())._placement
     in_specs = [_axes_of(axis, array.ndim, axis_name) for axis, array in zip(axes, arrays)]
-    results = _core.shard_map(on_parts, function, arrays, placement, False, in_specs, [axis_name], False, lambda rows: list(out_specs))
+    results = _core.shard_map(on_parts, function, arrays, placement, False, [(spec, [], []) for spec in in_specs], [axis_name], False,
+                              lambda rows: [(spec, [], []) for spec in out_specs])
     return structure[0].unflatten(results)
 
 

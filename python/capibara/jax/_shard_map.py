@@ -100,7 +100,7 @@ class _Call:
             out_tree.append((result, structure))
             return out_leaves
 
-        mapped = [(array, _axes(spec)) for array, spec in zip(arrays, specs) if spec is not None]
+        mapped = [(array, _spec_of(spec)) for array, spec in zip(arrays, specs) if spec is not None]
         results = _core.shard_map(on_leaves, self.function, [array for array, _ in mapped], _placement(self.mesh), self.is_abstract,
                                   [axes for _, axes in mapped], self.manual, self.check_vma,
                                   lambda rows: self._specs_of_results(out_tree[-1][0], rows))
@@ -149,8 +149,8 @@ class _Call:
                 continue
             own = _core.type_of(array)
             if explicit:
-                wanted = PartitionSpec(*spec.partitions, *(None,) * (array.ndim - len(spec)))
-                if own.sharding.spec.partitions != wanted.partitions:
+                wanted = spec.update(partitions=(*spec.partitions, *(None,) * (array.ndim - len(spec))))
+                if own.sharding.spec != wanted:
                     raise ValueError(errors.other_sharding(wanted, own))
             if len(spec) > array.ndim:
                 raise ValueError(errors.long_argument(self.function, args, i, array, spec))
@@ -163,19 +163,19 @@ class _Call:
             raise TypeError(errors.no_specs("out_specs"))
         _check_specs("out_specs", self.out_specs, self.manual)
         specs = spread(self.out_specs, result, "shard_map out_specs")
-        for spec, (shape, text, _) in zip(specs, rows):
+        for spec, (shape, text, *_) in zip(specs, rows):
             if len(spec) > len(shape):
                 raise ValueError(errors.long_result(self.function, spec, shape, text))
         if self.check_vma:
             self._check_varying(specs, rows)
-        return [_axes(spec) for spec in specs]
+        return [_spec_of(spec) for spec in specs]
 
     def _check_varying(self, specs, rows):
         found = []
-        for spec, (_, _, varying) in zip(specs, rows):
+        for spec, (_, _, varying, sums) in zip(specs, rows):
             named = [name for entry in _axes(spec) for name in entry]
             own = [name for name in varying if name in self.manual]
-            if set(own) - set(named):
+            if {*own, *sums} - {*named, *spec.unreduced, *spec.reduced}:
                 found.append((spec, named, own))
         if found:
             raise ValueError(errors.varying_results(self.function, self.mesh, found))
@@ -233,6 +233,11 @@ def _part_of(spec, manual):
 
 def _axes(spec):
     return [[entry] if isinstance(entry, str) else list(entry or ()) for entry in spec]
+
+
+def _spec_of(spec):
+    """The specification as the core knows it."""
+    return _axes(spec), list(spec.unreduced), list(spec.reduced)
 
 
 def _check_specs(word, specs, manual):

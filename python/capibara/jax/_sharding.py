@@ -27,7 +27,11 @@ class Sharding:
 
     @property
     def is_fully_replicated(self):
-        return self._placement.replicated
+        return self._placement.replicated and not self._placement.unreduced
+
+    @property
+    def _device_assignment(self):
+        return self._device_list
 
     def shard_shape(self, global_shape):
         """The shape of each device's part."""
@@ -215,6 +219,32 @@ def sharding_from(placement):
     return NamedSharding(mesh, spec, memory_kind=kind)
 
 
+class _Specs(tuple):
+    """The specifications of an equation, with the core's view of them."""
+
+    _opaque_view = None
+
+
+def specs_parameter(rows, view):
+    """in_specs and out_specs of a shard_map's equation."""
+    def entry(axes):
+        return axes[0] if len(axes) == 1 else tuple(axes) or None
+    specs = _Specs(PartitionSpec(*map(entry, dims), unreduced=frozenset(unreduced), reduced=frozenset(reduced))
+                   for dims, unreduced, reduced in rows)
+    specs._opaque_view = view
+    return specs
+
+
+def placement_parameter(placement, view):
+    """The sharding that an equation asks for; the core's own where devices of that platform are not here."""
+    try:
+        sharding = sharding_from(placement)
+    except (KeyError, RuntimeError, ValueError):
+        return view
+    sharding._opaque_view = view
+    return sharding
+
+
 def shards_of(array):
     """The parts of an array on this process's devices."""
     if isinstance(array, _core.Tracer):
@@ -224,13 +254,33 @@ def shards_of(array):
         return [Shard(next(iter(sharding.device_set)), (slice(None),) * array.ndim, 0, array)]
     seen = collections.Counter()
     parts = iter(_core.array_shards(array))
+    first = _first_summands(sharding)
     shards = []
     for device, index in sharding.devices_indices_map(array.shape).items():
         key = repr(index)
         if device.addressable:
-            shards.append(Shard(device, index, seen[key], next(parts)))
+            part = next(parts)
+            shards.append(Shard(device, index, seen[key], part if first is None or device in first else _nothing_like(part)))
         seen[key] += 1
     return shards
+
+
+def _first_summands(sharding):
+    """The devices that hold all of a sum that is still to be taken, the others zeros; None where there is no such sum."""
+    spec = getattr(sharding, "spec", None)
+    if spec is None or not spec.unreduced:
+        return None
+    mesh = sharding.mesh
+    return set(mesh.devices[tuple(0 if name in spec.unreduced else slice(None) for name in mesh.axis_names)].flat
+               if len(spec.unreduced) < len(mesh.axis_names) else [mesh.devices.flat[0]])
+
+
+def _nothing_like(part):
+    """Zeros in the place of a part."""
+    import numpy as np
+    placement = _core.array_placement(part)
+    zeros = _core.put_array(np.zeros(part.shape, part.dtype))
+    return zeros if placement is None else _core.device_put(zeros, placement)
 
 
 class Layout(NamedTuple):

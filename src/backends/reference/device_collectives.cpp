@@ -9,6 +9,7 @@
 
 #include "lax/collective.h"
 #include "program/handles.h"
+#include "program/manual_axes.h"
 
 namespace capibara::reference {
 
@@ -90,6 +91,9 @@ const std::unordered_map<const PrimitiveRecord*, Meaning>& meanings() {
       {&prim::pmin().record(), reduced<lax::reduce_min>},
       {&prim::all_gather().record(), gathered},
       {&prim::all_gather_invariant().record(), gathered},
+      {&prim::unreduced_psum().record(), reduced<lax::reduce_sum>},
+      {&prim::all_gather_reduced().record(), gathered},
+      {&prim::unreduced_reduce_scatter().record(), scattered},
       {&prim::reduce_scatter().record(), scattered},
       {&prim::all_to_all().record(), swapped},
       {&prim::ppermute().record(), permuted},

@@ -251,7 +251,10 @@ Each Devices::shard_map(const Attrs& attrs, const Each& operands) const {
       parts[device] = {};
       for (std::size_t i = 0; i < values.size(); ++i) {
         const Shape part = local_type(values[i].type(), map.in_specs()[i], map).shape;
-        parts[device].push_back(own_part(values[i], first_of(grid, device, map.in_specs()[i], part), part));
+        const PartitionSpec& spec = map.in_specs()[i];
+        const Array own = own_part(values[i], first_of(grid, device, spec, part), part);
+        // Of a sum that is still to be taken the first device has all, the others nothing.
+        parts[device].push_back(grid.position(device, spec.unreduced) == 0 ? own : lax::zeros_like(own));
       }
     }
   }
@@ -265,8 +268,10 @@ Each Devices::shard_map(const Attrs& attrs, const Each& operands) const {
         type.sharding = {};
         whole.push_back(lax::zeros(type));
       }
-      if (grid.position(device, map.unnamed(spec)) == 0)  // of equal parts, the first device's counts
-        whole[i] = with_part(whole[i], own[i], first_of(grid, device, spec, own[i].shape()));
+      if (grid.position(device, map.unnamed(spec)) != 0) continue;  // of equal parts, the first device's counts
+      const Ints first = first_of(grid, device, spec, own[i].shape());
+      const Array before = own_part(whole[i], first, own[i].shape());
+      whole[i] = with_part(whole[i], spec.unreduced.empty() ? own[i] : lax::add(before, own[i]), first);
     }
   }
   return results;

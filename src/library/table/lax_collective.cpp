@@ -2,6 +2,7 @@
 #include <capibara/lax.h>
 #include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
+#include <capibara/pcast.h>
 #include <capibara/ragged.h>
 
 #include "library/table/families.h"
@@ -101,14 +102,20 @@ Value extreme(const Arguments& a) {
 Value all_gather(const Arguments& a) {
   const lax::AxisNames names = axis_names(a);
   const std::string to = a.text("to");
-  if (to != "varying" && to != "invarying") {
-    throw ValueError(concat("lax.all_gather: argument 'to' must be 'varying' or 'invarying', got '", to, "'"));
+  if (to != "varying" && to != "invarying" && to != "reduced") {
+    throw ValueError(
+        concat("Got unexpected `to` value for `jax.lax.all_gather`. Allowed `to` values are: {'varying', "
+               "'invarying', 'reduced'}, got '",
+               to, "'"));
   }
   const lax::AllGatherOptions options{
       .axis = a.integer("axis"), .tiled = a.flag("tiled"), .axis_index_groups = axis_groups(a)};
   return map_leaves(a["x"], [&](const Value& leaf) -> Value {
     const Array x = leaf_array(a, leaf);
-    return to == "varying" ? lax::all_gather(x, names, options) : lax::all_gather_invariant(x, names, options);
+    if (to == "varying") return lax::all_gather(x, names, options);
+    if (!options.axis_index_groups.empty())
+      throw NotImplementedError(concat("lax.all_gather: axis_index_groups are for to='varying', got to='", to, "'"));
+    return to == "reduced" ? lax::all_gather_reduced(x, names, options) : lax::all_gather_invariant(x, names, options);
   });
 }
 
@@ -215,13 +222,11 @@ const Function lax_collective_functions[] = {
     {"pcast", "x, axis_name, *, to",
      [](const Arguments& a) -> Value {
        const lax::AxisNames names = axis_names(a);
-       if (a.text("to") != "varying") {
-         throw NotImplementedError(concat("lax.pcast: argument 'to' must be 'varying', got '", a.text("to"),
-                                          "'; types of sums that are still to be taken do not exist yet"));
-       }
-       return map_leaves(a["x"], [&](const Value& leaf) -> Value { return lax::pvary(leaf_array(a, leaf), names); });
+       const std::string to = a.text("to");
+       return map_leaves(a["x"],
+                         [&](const Value& leaf) -> Value { return lax::pcast(leaf_array(a, leaf), names, to); });
      },
-     "The same value, in a type that may differ between devices along mesh axes."},
+     "The same value in a type that says otherwise along mesh axes: varying, unreduced or reduced."},
     {"ragged_all_to_all",
      "operand, output, input_offsets, send_sizes, output_offsets, recv_sizes, *, axis_name, axis_index_groups=None",
      [](const Arguments& a) -> Value {

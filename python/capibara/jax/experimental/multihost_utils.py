@@ -7,6 +7,8 @@ from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import tree
 from capibara.jax._devices import process_count
+from capibara.jax._placing import make_array_from_process_local_data, make_array_from_single_device_arrays, spread
+from capibara.jax._sharding import NamedSharding
 from capibara.jax.distributed import _line_of
 
 
@@ -50,6 +52,43 @@ def assert_equal(in_tree, fail_message=""):
     out = process_allgather(in_tree, tiled=True)
     if not tree.all(tree.map(lambda own, all_of: np.all(np.equal(own, all_of)), tree.map(repeat, in_tree), out)):
         raise AssertionError(f"{fail_message}. Expected: {out}; got: {in_tree}.")
+
+
+def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
+    """Arrays over the devices of all processes, of the parts that each process has; where a specification splits nothing over
+    processes, all have the same."""
+    def one(x, spec):
+        if isinstance(x, _core.Array) and not x.is_fully_addressable:
+            return x
+        return make_array_from_process_local_data(NamedSharding(global_mesh, spec), x)
+
+    return _mapped(one, local_inputs, pspecs, "input pspecs")
+
+
+def global_array_to_host_local_array(global_inputs, global_mesh, pspecs):
+    """Of arrays over the devices of all processes, the part that this process has, over its own devices."""
+    def one(x, spec):
+        if x.is_fully_addressable:
+            return x
+        own = NamedSharding(global_mesh.local_mesh, spec)
+        parts = [shard.data for shard in x.addressable_shards]
+        shape = list(parts[0].shape)
+        for dim, entry in enumerate(spec):
+            names = (entry,) if isinstance(entry, str) else entry or ()
+            for name in names:
+                shape[dim] *= own.mesh.shape[name]
+        return make_array_from_single_device_arrays(tuple(shape), own, parts)
+
+    return _mapped(one, global_inputs, pspecs, "output pspecs")
+
+
+def _mapped(function, inputs, pspecs, what):
+    leaves, structure = _core.tree_flatten(inputs)
+    specs = spread(pspecs, inputs, what)
+    if any(spec is None for spec in specs):
+        raise ValueError("`None` is not a valid input to the pspecs argument. Please use jax.sharding.PartitionSpec() if you wanted to "
+                         "replicate your input.")
+    return structure.unflatten([function(leaf, spec) for leaf, spec in zip(leaves, specs)])
 
 
 explain_missing(__name__)

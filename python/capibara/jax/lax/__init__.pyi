@@ -426,7 +426,7 @@ def padtype_to_pads(in_shape: Shape, window_shape: Shape, window_strides: Sequen
     """The pairs of paddings that VALID, SAME or SAME_LOWER stand for."""
 pbroadcast_p: CatalogPrimitive
 def pcast(x: ArrayLike, axis_name: AxisName, *, to: str) -> Array:
-    """The same value, in a type that may differ between devices along mesh axes."""
+    """The same value in a type that says otherwise along mesh axes: varying, unreduced or reduced."""
 pmax_p: CatalogPrimitive
 pmin_p: CatalogPrimitive
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
