@@ -87,15 +87,11 @@ Array index(const Array& array, const std::vector<Index>& indices, const GetOpti
 
 template <class... Indices>
 Array Array::operator()(const Indices&... indices) const {
-  std::vector<Index> list;
-  (list.emplace_back(indices), ...);
-  return index(*this, list);
+  return index(*this, std::vector<Index>{Index(indices)...});
 }
 template <class... Indices>
 IndexUpdate Array::at(const Indices&... indices) const {
-  std::vector<Index> list;
-  (list.emplace_back(indices), ...);
-  return IndexUpdate(*this, std::move(list));
+  return IndexUpdate(*this, std::vector<Index>{Index(indices)...});
 }
 
 }  // namespace capibara

@@ -78,7 +78,7 @@ struct PartialEvalSplit {
   // Known inputs, in order -> known outputs, in order, then residuals. Its equations are inlined where it is used.
   Program known;
   int residual_count = 0;
-  // Operands, in the order given -> unknown outputs, in order; under a policy known ones may follow. Inlined too.
+  // Operands, in the order given -> unknown outputs, in order. Inlined as well.
   struct Operand {
     bool residual;  // else an input of the original equation
     int index;

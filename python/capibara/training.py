@@ -243,8 +243,8 @@ class TPUTrainer(Trainer):
     fields count too: use_bf16=None follows it, and an argument that contradicts it is refused.
     """
 
-    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool | None = None,
-                 enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
+    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None,
+                 use_bf16: bool | None = None, enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
         self.tpu = getattr(config, "slice_name", None)
         if self.tpu is not None:
             mesh_shape = self._mesh_of_slice(config, mesh_shape)

@@ -2,8 +2,9 @@
 
 namespace capibara::python {
 
-// Libraries derive metaclasses from that of Array, `class Meta(type(jnp.ndarray))`, for classes of their own. nanobind's is
-// closed, and makes a bound class of whatever it initialises: a metaclass derived from it takes the initialisation of `type`.
+// Libraries derive metaclasses from that of Array, `class Meta(type(jnp.ndarray))`, for classes of their own. That of
+// nanobind is closed, and makes a bound class of whatever it initialises: one derived from it initialises as `type`
+// does.
 void open_metaclass(nb::handle bound) {
   PyTypeObject* meta = Py_TYPE(bound.ptr());
   const initproc own = meta->tp_init;

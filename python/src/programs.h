@@ -45,6 +45,7 @@ VarView new_variable(const ArrayType& type);  // of no program yet
 Program build_program(nb::handle constvars, nb::handle invars, nb::handle outvars, nb::handle equations,
                       const std::string& name);
 
+Ints to_ints(nb::handle sequence);
 nb::object from_attr(const Attr& attr);
 Attr to_attr(nb::handle object);
 nb::dict params_of(const Attrs& attrs);

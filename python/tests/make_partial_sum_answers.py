@@ -8,4 +8,5 @@ from recording import HERE, record
 
 if __name__ == "__main__":
   text = HERE.joinpath("partial_sum_programs.py").read_text()
-  record("partial_sum_programs.py", re.findall(r'^(?:program|refused|gradient_text)\("(\w+)"', text, re.MULTILINE), "partial_sum_answers.json")
+  record("partial_sum_programs.py", re.findall(r'^(?:program|refused|gradient_text)\("(\w+)"', text, re.MULTILINE),
+         "partial_sum_answers.json")

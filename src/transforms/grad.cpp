@@ -19,9 +19,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-Array zero_tangent(const ArrayType& primal) { return instantiate(Array(), primal); }
-// A cotangent, or zeros of its type.
-Array cotangent_or_zeros(const Array& cotangent, const ArrayType& primal) {
+Array or_zeros(const Array& cotangent, const ArrayType& primal) {
   return cotangent.defined() ? cotangent : lax::zeros(cotangent_type(primal));
 }
 
@@ -155,7 +153,7 @@ Arrays push_forward(const LinearMap& map, const TreeDef& expected, const TreeDef
   Arrays nonzero = evaluate_program(map.linearized.linear, inputs), results;
   std::size_t next = 0;
   for (std::size_t i = 0; i < map.out_types.size(); ++i) {
-    results.push_back(map.linearized.nonzero_outputs[i] ? nonzero[next++] : zero_tangent(map.out_types[i]));
+    results.push_back(map.linearized.nonzero_outputs[i] ? nonzero[next++] : instantiate(Array(), map.out_types[i]));
   }
   return results;
 }
@@ -198,7 +196,7 @@ Arrays pull_back(const LinearMap& map, const TreeDef& expected, const TreeDef& g
     given.push_back(or_symbolic_zero(cotangents[i]));
   }
   Arrays results = pull_back_raw(map, given);
-  for (std::size_t i = 0; i < results.size(); ++i) results[i] = cotangent_or_zeros(results[i], map.in_types[i]);
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = or_zeros(results[i], map.in_types[i]);
   return results;
 }
 
@@ -224,9 +222,8 @@ GradCall grad_leaves(const FlatFunction& function, std::span<const Array> leaves
   }
   Arrays results = pull_back_raw(*call.map, Arrays{seed});
   GradCall result{std::move(call.outputs), {}};
-  for (std::size_t i = 0; i < leaves.size(); ++i) {
-    if (differentiated[i]) result.gradients.push_back(cotangent_or_zeros(results[i], leaves[i].type()));
-  }
+  for (std::size_t i = 0; i < leaves.size(); ++i)
+    if (differentiated[i]) result.gradients.push_back(or_zeros(results[i], leaves[i].type()));
   return result;
 }
 
@@ -372,9 +369,8 @@ JacobianCall jacrev_leaves(const FlatFunction& function, std::span<const Array> 
   Arrays rows = vmap_flat(
       [&](std::span<const Array> cotangents) {
         Arrays results = pull_back_raw(map, cotangents), wanted;
-        for (std::size_t i = 0; i < results.size(); ++i) {
-          if (differentiated[i]) wanted.push_back(cotangent_or_zeros(results[i], map.in_types[i]));
-        }
+        for (std::size_t i = 0; i < results.size(); ++i)
+          if (differentiated[i]) wanted.push_back(or_zeros(results[i], map.in_types[i]));
         return wanted;
       },
       basis, std::vector<int64_t>(basis.size(), 0), {}, MappedAxis{"", total});

@@ -166,7 +166,8 @@ class KernelTest : public ::testing::Test {
       for (Bytes& bytes : copies) buffers.push_back(bytes.data());
       for (Bytes& bytes : results) buffers.push_back(bytes.data());
       function(buffers.data());
-      for (std::size_t i = 0; i < copies.size(); ++i) EXPECT_TRUE(same_bytes(copies[i], operands[i])) << label << " wrote " << i;
+      for (std::size_t i = 0; i < copies.size(); ++i)
+        EXPECT_TRUE(same_bytes(copies[i], operands[i])) << label << ": operand " << i << " was written";
       for (const Bytes& bytes : results) EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
       return results;
     }

@@ -108,6 +108,7 @@ TEST_P(Residuals, AreThoseThatJaxKeeps) {
   EXPECT_GE(checked, 10u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Bodies, Residuals, testing::Values("mlp", "attention", "loop", "nested"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Bodies, Residuals, testing::Values("mlp", "attention", "loop", "nested"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -249,9 +249,9 @@ def core_text():
 def models_text():
     """The stub of the models' catalog: classes and functions by hand, the models from their rows."""
     module = importlib.import_module("capibara.mithril.models")
-    lines = ['"""Types of capibara.mithril.models. Made by tools/python/make_stubs.py."""', "from collections.abc import Callable, Sequence",
-             "from types import EllipsisType", "from typing import Any, TypeAlias", "import numpy as np", "from capibara._core import Array", "",
-             (HAND_WRITTEN / "mithril.models.pyi").read_text().rstrip()]
+    lines = ['"""Types of capibara.mithril.models. Made by tools/python/make_stubs.py."""',
+             "from collections.abc import Callable, Sequence", "from types import EllipsisType", "from typing import Any, TypeAlias",
+             "import numpy as np", "from capibara._core import Array", "", (HAND_WRITTEN / "mithril.models.pyi").read_text().rstrip()]
     for name, _, sentence, _ in _core.models.catalog():
         parts = []
         for parameter in inspect.signature(getattr(module, name)).parameters.values():
@@ -275,7 +275,8 @@ def path_of(module_name):
 
 def stubs():
     """{path, relative to the package: text} of every stub that is made."""
-    return {path_of("_core"): core_text(), path_of("capibara.mithril.models"): models_text(), **{path_of(name): text_of(name) for name in MODULES}}
+    return {path_of("_core"): core_text(), path_of("capibara.mithril.models"): models_text(),
+            **{path_of(name): text_of(name) for name in MODULES}}
 
 
 def main(folder):

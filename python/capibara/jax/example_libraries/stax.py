@@ -55,12 +55,14 @@ def _convolution(convolve, dimension_numbers, out_chan, filter_shape, strides, p
     return init, apply
 
 
-def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):  # noqa: N802, N803
+def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None,  # noqa: N802, N803
+                b_init=normal(1e-6)):
     """A convolution with a bias, with any order of dimensions."""
     return _convolution(lax.conv_general_dilated, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
-def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None, b_init=normal(1e-6)):  # noqa: N802, N803
+def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None,  # noqa: N802, N803
+                         b_init=normal(1e-6)):
     """A transposed convolution with a bias, with any order of dimensions."""
     return _convolution(lax.conv_transpose, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 

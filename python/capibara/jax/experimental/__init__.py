@@ -6,4 +6,5 @@ from capibara.jax._config import scope as _scope
 enable_x64 = _scope("enable_x64", True)
 disable_x64 = lambda: _scope("enable_x64", True)(False)  # noqa: E731
 
-explain_missing(__name__, later=dict.fromkeys(("hijax", "key_reuse", "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map", "sparse", "topologies")))
+explain_missing(__name__, later=dict.fromkeys((
+    "hijax", "key_reuse", "mesh_utils", "multihost_utils", "ode", "pjit", "shard_map", "sparse", "topologies")))
