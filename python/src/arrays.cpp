@@ -313,7 +313,6 @@ void bind_arrays(nb::module_& m) {
       });
 
   nb::class_<Array> array(m, "Array", nb::type_slots(array_operator_slots()), nb::dynamic_attr(), nb::is_weak_referenceable());
-  open_metaclass(array);
   array.attr("__array_priority__") = 100;
   array.def_prop_ro("shape", [](const Array& self) { return int_tuple(self.shape()); })
       .def_prop_ro("dtype", [](const Array& self) { return numpy_dtype(self.dtype()); })

@@ -98,7 +98,6 @@ void bind_sources(nb::module_& m);
 void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);
 void bind_arrays(nb::module_& m);
-void open_metaclass(nb::handle bound);  // of a bound class, for metaclasses that derive from it
 void bind_functions(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_transforms(nb::module_& m);

@@ -225,7 +225,7 @@ nb::object call_transpose(const Primitive& self, nb::handle cotangents, nb::args
   for (nb::handle item : args) {
     const bool linear = PyObject_IsInstance(item.ptr(), undefined.ptr()) == 1;
     inputs.push_back(linear ? Array() : to_operand(item, name));
-    types.push_back(linear ? nb::cast<ArrayType>(item.attr("aval")) : inputs.back().type());
+    types.push_back(linear ? leaf_type(item.attr("aval"), name) : inputs.back().type());
   }
   const Attrs attrs = attrs_of(params);
   nb::list out;

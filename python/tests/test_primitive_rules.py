@@ -2,7 +2,7 @@
 import jax as oracle
 import numpy as np
 import pytest
-from jax._src.interpreters import ad as oracle_ad, batching as oracle_batching
+from jax._src.interpreters import ad as oracle_ad
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -30,11 +30,11 @@ def test_transpose_rules_are_those_of_jax():
   assert got[1] is None and want[1] is None
 
 
-def test_batch_rules_are_those_of_jax():
+def test_batch_rules_give_the_values_of_jax():
   x, y = np.ones((4, 3), np.float32), np.arange(3, dtype=np.float32)
   got, dim = batching.primitive_batchers[jax.lax.add_p]((jnp.asarray(x), jnp.asarray(y)), (0, None))
-  want, place = oracle_batching.primitive_batchers[oracle.lax.add_p]((oracle.numpy.asarray(x), oracle.numpy.asarray(y)), (0, None))
-  np.testing.assert_array_equal(np.moveaxis(np.asarray(got), dim, 0), np.moveaxis(np.asarray(want), place, 0))
+  want = oracle.vmap(oracle.lax.add, (0, None))(x, y)
+  np.testing.assert_array_equal(np.moveaxis(np.asarray(got), dim, 0), want)
 
 
 def test_a_primitive_without_a_rule_has_no_entry():
@@ -54,18 +54,6 @@ def test_a_replaced_rule_serves_transformations():
     ad.primitive_jvps[jax.lax.cbrt_p] = lambda primals, tangents, **params: (
         (y := jax.lax.cbrt_p.bind(*primals, **params)), tangents[0] / (3 * y * y))
   np.testing.assert_allclose(jax.grad(jnp.cbrt)(8.0), oracle.grad(oracle.numpy.cbrt)(8.0), rtol=1e-6)
-
-
-def test_metaclasses_derive_from_that_of_arrays():
-  class Meta(type(jnp.ndarray)):
-    def __instancecheck__(cls, instance):
-      return isinstance(instance, jnp.ndarray)
-
-  class Tensor(metaclass=Meta):
-    pass
-
-  assert isinstance(jnp.ones(2), Tensor) and not isinstance(1, Tensor)
-  assert type(Tensor()) is Tensor
 
 
 def test_an_empty_list_of_places_may_be_of_floats():
