@@ -1,11 +1,13 @@
 """Types of capibara.jax.experimental. Made by tools/python/make_stubs.py."""
 from capibara.jax._api import io_callback as io_callback
+from capibara.jax.experimental import hijax as hijax
 from capibara.jax.experimental import key_reuse as key_reuse
 from capibara.jax.experimental import mesh_utils as mesh_utils
 from capibara.jax.experimental import multihost_utils as multihost_utils
 from capibara.jax.experimental import ode as ode
 from capibara.jax.experimental import pjit as pjit
 from capibara.jax.experimental import shard_map as shard_map
+from capibara.jax.experimental import sparse as sparse
 from capibara.jax.experimental import topologies as topologies
 
 from contextlib import AbstractContextManager

@@ -85,6 +85,7 @@ addupdate_p: CatalogPrimitive
 after_all_p: CatalogPrimitive
 all_gather_invariant_p: CatalogPrimitive
 all_gather_p: CatalogPrimitive
+all_gather_reduced_p: CatalogPrimitive
 all_to_all_p: CatalogPrimitive
 and_p: CatalogPrimitive
 def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> list[Array]:
@@ -439,6 +440,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y; y may be of an integer dtype."""
 pow_p: CatalogPrimitive
 ppermute_p: CatalogPrimitive
+preduced_p: CatalogPrimitive
 process_all_gather_p: CatalogPrimitive
 process_reduce_p: CatalogPrimitive
 psum_invariant_p: CatalogPrimitive
@@ -503,6 +505,7 @@ reduce_window_sum_p: CatalogPrimitive
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bits set an odd number of times along axes."""
 reduce_xor_p: CatalogPrimitive
+reduced_vary_cast_p_p: CatalogPrimitive
 regularized_incomplete_beta_p: CatalogPrimitive
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of the division that rounds towards zero: it has the sign of x."""
@@ -648,9 +651,12 @@ transpose_p: CatalogPrimitive
 triangular_solve_p: CatalogPrimitive
 tridiagonal_p: CatalogPrimitive
 tridiagonal_solve_p: CatalogPrimitive
+unreduced_psum_p: CatalogPrimitive
+unreduced_reduce_scatter_p: CatalogPrimitive
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along an axis."""
 unstack_p: CatalogPrimitive
+vary_unreduced_cast_p_p: CatalogPrimitive
 vq_encode_p: CatalogPrimitive
 while_p: CatalogPrimitive
 xor_p: CatalogPrimitive
