@@ -39,8 +39,10 @@ TEST_P(Compiling, KeepsValues) {
   for (Points points : {Points::plain, hard_points(primitive(GetParam()))}) {
     for_each_call(points == Points::plain ? "compiled = eager" : "compiled = eager at hard points", GetParam(), [&](const Call& call) -> std::string {
       if (!every_call && seed_of(call) % 6 != 0) return not_applicable;
-      // Which results a NaN reaches depends on how a transform of that length is divided.
-      if (points != Points::plain && call.primitive == primitive("fft")) return not_applicable;
+      // Which results a NaN or an infinity reaches depends on how a transform is divided and a matrix eliminated.
+      const bool by_order = call.primitive.is("fft") || call.primitive.is("cholesky") || call.primitive.is("lu") ||
+                            call.primitive.is("triangular_solve");
+      if (points != Points::plain && by_order) return not_applicable;
       Program program = stage(call.function(), call.sample.inputs, "f").program;
       Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
       Arrays eager = call.function()(inputs);
