@@ -33,6 +33,7 @@ HINTS = {
         ("jax.extend.source_info_util.summarize", "num_frames"): "how many lines a summary shows: one is known",
         ("jax.core.new_jaxpr_eqn", "ctx"): "settings that an equation was traced under: they are those of its program",
         ("jax._abstract_mesh.TypeSharding.is_equivalent_to", "ndim"): "equal shardings are equivalent in every rank",
+        ("jax.experimental.sparse.bcoo_dot_general", "precision"): "products are exact and summed in the type of the result",
         ("lax_linalg.qr", "use_magma"): "a choice between two libraries of GPUs",
         ("*", "accuracy"): "a tolerance of elementwise functions: the most accurate evaluation is always taken",
     },

@@ -5,12 +5,17 @@ of layers that draw.
 """
 import functools
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara._modules import explain_missing
-from capibara.jax import lax, nn, random
+from capibara.jax import Array, lax, nn, random
 from capibara.jax.nn.initializers import glorot_normal, normal, ones, zeros
+
+Initializer = Callable[..., Array]
+Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 def _shape_after(function, *shapes):
@@ -20,7 +25,7 @@ def _shape_after(function, *shapes):
     return tuple(-1 if any(given[axis] == -1 for given in shapes if axis < len(given)) else size for axis, size in enumerate(shape))
 
 
-def Dense(out_dim, W_init=glorot_normal(), b_init=normal()):  # noqa: N802, N803 (jax's names)
+def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializer = normal()) -> Layer:  # noqa: N802, N803 (jax's names)
     """A linear layer: inputs @ W + b."""
     def init(rng, input_shape):
         key_w, key_b = random.split(rng)
@@ -55,14 +60,16 @@ def _convolution(convolve, dimension_numbers, out_chan, filter_shape, strides, p
     return init, apply
 
 
-def GeneralConv(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None,  # noqa: N802, N803
-                b_init=normal(1e-6)):
+def GeneralConv(dimension_numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int],  # noqa: N802
+                strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
+                W_init: Initializer | None = None, b_init: Initializer = normal(1e-6)) -> Layer:  # noqa: N803
     """A convolution with a bias, with any order of dimensions."""
     return _convolution(lax.conv_general_dilated, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
-def GeneralConvTranspose(dimension_numbers, out_chan, filter_shape, strides=None, padding="VALID", W_init=None,  # noqa: N802, N803
-                         b_init=normal(1e-6)):
+def GeneralConvTranspose(dimension_numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int],  # noqa: N802
+                         strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
+                         W_init: Initializer | None = None, b_init: Initializer = normal(1e-6)) -> Layer:  # noqa: N803
     """A transposed convolution with a bias, with any order of dimensions."""
     return _convolution(lax.conv_transpose, dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init)
 
@@ -72,7 +79,8 @@ Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 
 
-def BatchNorm(axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=zeros, gamma_init=ones):  # noqa: N802
+def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,  # noqa: N802
+              beta_init: Initializer = zeros, gamma_init: Initializer = ones) -> Layer:
     """Inputs with mean 0 and variance 1 over `axis`, then scaled and shifted by parameters."""
     axis = (axis,) if isinstance(axis, int) else tuple(axis)
 
@@ -90,7 +98,7 @@ def BatchNorm(axis=(0, 1, 2), epsilon=1e-5, center=True, scale=True, beta_init=z
     return init, apply
 
 
-def elementwise(fun, **fun_kwargs):
+def elementwise(fun: Callable[..., Array], **fun_kwargs: object) -> Layer:
     """A layer without parameters."""
     def init(rng, input_shape):
         del rng
@@ -150,7 +158,7 @@ def _flatten():
 Flatten = _flatten()
 
 
-def FanOut(num):  # noqa: N802
+def FanOut(num: int) -> Layer:  # noqa: N802
     """The input, num times."""
     def init(rng, input_shape):
         del rng
@@ -168,7 +176,7 @@ def _fan_in_sum():
 FanInSum = _fan_in_sum()
 
 
-def FanInConcat(axis=-1):  # noqa: N802
+def FanInConcat(axis: int = -1) -> Layer:  # noqa: N802
     """Several inputs one after the other along an axis."""
     def init(rng, input_shape):
         del rng
@@ -178,7 +186,7 @@ def FanInConcat(axis=-1):  # noqa: N802
     return init, lambda params, inputs, **_: jnp.concatenate(inputs, axis)
 
 
-def Dropout(rate, mode="train"):  # noqa: N802
+def Dropout(rate: float, mode: str = "train") -> Layer:  # noqa: N802
     """Keeps each element with probability `rate`, scaled by 1 / rate, while training; the option rng is its key."""
     def init(rng, input_shape):
         del rng
@@ -195,7 +203,7 @@ def Dropout(rate, mode="train"):  # noqa: N802
     return init, apply
 
 
-def serial(*layers):
+def serial(*layers: Layer) -> Layer:
     """Layers one after the other."""
     inits, applies = zip(*layers)
 
@@ -216,7 +224,7 @@ def serial(*layers):
     return init, apply
 
 
-def parallel(*layers):
+def parallel(*layers: Layer) -> Layer:
     """Layers beside each other, each with an input of its own, as FanOut gives them."""
     inits, applies = zip(*layers)
 
@@ -231,7 +239,7 @@ def parallel(*layers):
     return init, apply
 
 
-def shape_dependent(make_layer):
+def shape_dependent(make_layer: Callable[[tuple[int, ...]], Layer]) -> Layer:
     """A layer that is made when the shape of its input is known: make_layer(input_shape) -> (init, apply)."""
     def init(rng, input_shape):
         return make_layer(input_shape)[0](rng, input_shape)

@@ -2,6 +2,9 @@
 
 Libraries derive from these classes where they are imported and use them only when told to (`flax.nnx` variables with hijax=True).
 """
+from collections.abc import Callable
+from typing import Any, NoReturn
+
 from capibara._effects import Effect  # noqa: F401
 from capibara._modules import explain_missing
 from capibara._types import Zero  # noqa: F401
@@ -10,7 +13,7 @@ from capibara.jax.core import Primitive, ShapedArray  # noqa: F401
 from capibara.jax.interpreters.ad import instantiate_zeros, is_undefined_primal  # noqa: F401
 
 
-def _refuse(what):
+def _refuse(what: str) -> NoReturn:
     raise NotImplementedError(f"jax.experimental.hijax: {what} needs values above arrays, which capibara does not trace; "
                               "keep arrays in a pytree (in flax.nnx: variables without hijax=True)")
 
@@ -22,7 +25,7 @@ class AbstractValue:
 class HiType(AbstractValue):
     """A type above arrays."""
 
-    def lo_ty(self):
+    def lo_ty(self) -> NoReturn:
         """The types of the arrays that it stands for."""
         _refuse(type(self).__name__)
 
@@ -38,22 +41,22 @@ class HiPspec:
 class HiPrimitive(Primitive):
     """An operation on values above arrays."""
 
-    def bind(self, *args, **params):
+    def bind(self, *args: object, **params: object) -> NoReturn:
         """Refused."""
-        _refuse(f"the primitive '{self.name}'")
+        _refuse(f"the primitive '{self.name}' of {len(args)} values and {len(params)} parameters")
 
 
 class VJPHiPrimitive:
     """An operation with a backward pass on values above arrays."""
 
-    def __call__(self, *args):
-        _refuse(type(self).__name__)
+    def __call__(self, *args: object) -> NoReturn:
+        _refuse(f"{type(self).__name__} of {len(args)} values")
 
 
 class AvalQDD:
     """A type together with what changes of it while a function is traced."""
 
-    def __init__(self, aval, qdd):
+    def __init__(self, aval: object, qdd: object) -> None:
         self.aval, self.qdd = aval, qdd
 
 
@@ -64,14 +67,14 @@ class AvalMutableQDD(AvalQDD):
 class aval_method:  # noqa: N801 (jax's name)
     """A function that traced values of a type have as a method."""
 
-    def __init__(self, fun):
+    def __init__(self, fun: Callable[..., object]) -> None:
         self.fun = fun
 
 
 class aval_property:  # noqa: N801
     """A function that traced values of a type have as a property."""
 
-    def __init__(self, fget):
+    def __init__(self, fget: Callable[..., object]) -> None:
         self.fget = fget
 
 
@@ -92,7 +95,7 @@ control_flow_allowed_effects = _AllowedEffects()
 _types = {}
 
 
-def register_hitype(val_cls, typeof_fn):
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], object]) -> None:
     """Notes the type of a class of values; passing one of them to a traced function is refused there."""
     _types[val_cls] = typeof_fn
 

@@ -4,12 +4,19 @@ Products, sums and conversions are ordinary programs of gathers and scatters, so
 derivative is that of the kept values. `sparsify` and the compressed formats of jax are not here.
 """
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara._modules import explain_missing
+from capibara.jax import Array
+from capibara.jax.lax import PrecisionLike
+from capibara.jax.typing import ArrayLike, DTypeLike
+
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
 __all__ = ["BCOO", "JAXSparse", "bcoo_concatenate", "bcoo_dot_general", "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_multiply_sparse",
            "bcoo_reduce_sum", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "empty", "eye", "todense"]
@@ -45,7 +52,8 @@ def _with_batches(n_batch):
 class BCOO(JAXSparse):
     """A sparse array: data[*batch, nse, *dense] stands at indices[*batch, nse, sparse]; indices out of range stand for nothing."""
 
-    def __init__(self, args, *, shape, indices_sorted=False, unique_indices=False):
+    def __init__(self, args: tuple[ArrayLike, ArrayLike], *, shape: Sequence[int], indices_sorted: bool = False,
+                 unique_indices: bool = False) -> None:
         self.data, self.indices = map(jnp.asarray, args)
         self.shape = tuple(shape)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
@@ -66,12 +74,13 @@ class BCOO(JAXSparse):
     T = property(lambda self: self.transpose())
 
     @classmethod
-    def fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0):
+    def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32, n_dense: int = 0,
+                  n_batch: int = 0) -> "BCOO":
         """The nonzero elements of an array; nse, how many to keep, is counted where it is not given."""
         return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
-    def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense=0, n_batch=0):
+    def from_scipy_sparse(cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0) -> "BCOO":
         """A matrix of scipy.sparse."""
         if n_dense or n_batch:
             raise NotImplementedError("BCOO.from_scipy_sparse with nonzero n_dense/n_batch")
@@ -79,33 +88,33 @@ class BCOO(JAXSparse):
         indices = np.column_stack((mat.row, mat.col)).astype(index_dtype or np.int32)
         return cls((mat.data, indices), shape=mat.shape)
 
-    def todense(self):
+    def todense(self) -> Array:
         """The array with all its elements."""
         return bcoo_todense(self)
 
-    def sum_duplicates(self, nse=None, remove_zeros=True):
+    def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> "BCOO":
         """Each coordinate once."""
         return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
 
-    def sort_indices(self):
+    def sort_indices(self) -> "BCOO":
         """Coordinates in ascending order."""
         return bcoo_sort_indices(self)
 
-    def transpose(self, axes=None):
+    def transpose(self, axes: Sequence[int] | None = None) -> "BCOO":
         """Dimensions in another order."""
         return bcoo_transpose(self, permutation=tuple(range(self.ndim))[::-1] if axes is None else axes)
 
-    def sum(self, axis=None):
+    def sum(self, axis: int | Sequence[int] | None = None) -> "BCOO | Array":
         """Sums over dimensions, as a sparse array; over all of them, as a number."""
         axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
         result = bcoo_reduce_sum(self, axes=tuple(axes))
         return result if result.ndim else result.todense()
 
-    def astype(self, dtype):
+    def astype(self, dtype: DTypeLike) -> "BCOO":
         """The elements in another type."""
         return self._of(self.data.astype(dtype))
 
-    def block_until_ready(self):
+    def block_until_ready(self) -> "BCOO":
         """Waits for both arrays."""
         self.data.block_until_ready()
         self.indices.block_until_ready()
@@ -162,12 +171,12 @@ class BCOO(JAXSparse):
         extra = "".join(f", {what}={value}" for what, value in (("n_batch", self.n_batch), ("n_dense", self.n_dense)) if value)
         return name + extra + ")"
 
-    def tree_flatten(self):
+    def tree_flatten(self) -> tuple[tuple[Array, Array], tuple[tuple[int, ...], bool, bool]]:
         """The two arrays; the rest is fixed."""
         return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
-    def tree_unflatten(cls, fixed, children):
+    def tree_unflatten(cls, fixed: tuple[tuple[int, ...], bool, bool], children: Sequence[object]) -> "BCOO":
         """The opposite of tree_flatten; the leaves may be anything."""
         self = object.__new__(cls)
         self.data, self.indices = children
@@ -175,7 +184,8 @@ class BCOO(JAXSparse):
         return self
 
 
-def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=np.int32):
+def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
+                   index_dtype: DTypeLike = np.int32) -> BCOO:
     """The nonzero elements of an array in the order of their coordinates; what is kept beyond them is padding."""
     mat = jnp.asarray(mat)
     n_sparse = mat.ndim - n_batch - n_dense
@@ -196,7 +206,7 @@ def bcoo_fromdense(mat, *, nse=None, n_batch=0, n_dense=0, index_dtype=np.int32)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
-def bcoo_todense(mat):
+def bcoo_todense(mat: BCOO) -> Array:
     """A sparse array with all its elements; values at one coordinate are added."""
     shape = mat.shape[mat.n_batch:]
 
@@ -218,7 +228,7 @@ def _linear(indices, shape):
     return jnp.where(inside, position, math.prod(shape))
 
 
-def bcoo_sort_indices(mat):
+def bcoo_sort_indices(mat: BCOO) -> BCOO:
     """The elements in ascending order of their coordinates."""
     shape = mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
 
@@ -229,7 +239,7 @@ def bcoo_sort_indices(mat):
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
 
 
-def bcoo_sum_duplicates(mat, nse=None, remove_zeros=True):
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
     """Values at one coordinate added; nse, how many coordinates to keep, is counted where it is not given."""
     shape = mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
     total = math.prod(shape)
@@ -258,7 +268,7 @@ def bcoo_sum_duplicates(mat, nse=None, remove_zeros=True):
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
-def bcoo_transpose(mat, *, permutation):
+def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """Dimensions in another order; batch, sparse and dense ones stay among themselves."""
     order = tuple(int(axis) % mat.ndim for axis in permutation)
     groups = [range(mat.n_batch), range(mat.n_batch, mat.n_batch + mat.n_sparse), range(mat.n_batch + mat.n_sparse, mat.ndim)]
@@ -272,7 +282,7 @@ def bcoo_transpose(mat, *, permutation):
     return BCOO((data, indices), shape=[mat.shape[axis] for axis in order], unique_indices=mat.unique_indices)
 
 
-def bcoo_reduce_sum(mat, *, axes):
+def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     """Sums over sparse dimensions, as a sparse array in which coordinates may be repeated."""
     axes = {int(axis) % mat.ndim for axis in axes}
     if mat.n_batch or mat.n_dense:
@@ -282,7 +292,7 @@ def bcoo_reduce_sum(mat, *, axes):
     return BCOO((data, mat.indices[:, np.asarray(left, int)]), shape=[mat.shape[axis] for axis in left])
 
 
-def bcoo_multiply_dense(mat, dense):
+def bcoo_multiply_dense(mat: BCOO, dense: ArrayLike) -> Array:
     """The data of the product of a sparse array with a dense one that broadcasts to its shape."""
     if mat.n_batch or mat.n_dense:
         raise NotImplementedError("bcoo_multiply_dense: arrays with batch or dense dimensions")
@@ -290,7 +300,7 @@ def bcoo_multiply_dense(mat, dense):
     return mat.data * whole.at[tuple(mat.indices.T)].get(mode="fill", fill_value=0)
 
 
-def bcoo_multiply_sparse(lhs, rhs):
+def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """The product of two sparse arrays of one shape, where the left one has elements."""
     if lhs.shape != rhs.shape:
         raise ValueError(f"bcoo_multiply_sparse: shapes {lhs.shape} and {rhs.shape} must be equal")
@@ -298,7 +308,8 @@ def bcoo_multiply_sparse(lhs, rhs):
     return lhs._of(bcoo_multiply_dense(lhs, rhs.todense()))
 
 
-def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None):
+def bcoo_dot_general(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, dimension_numbers: DotDimensionNumbers,
+                     precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
     """The dense result of a contraction of a sparse array with a dense one, on either side, without batch dimensions."""
     (left, right), batch = dimension_numbers
     if any(len(axes) for axes in batch):
@@ -316,7 +327,6 @@ def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
     for a, b in zip(left, right):
         if lhs.shape[a] != rhs.shape[b]:
             raise TypeError(f"bcoo_dot_general: dimension {a} of {lhs} and dimension {b} of {rhs.aval} must have one size")
-    del precision  # each element is the sum of products in the result's type
     dtype = preferred_element_type or jnp.result_type(lhs.dtype, rhs.dtype)
     free = [axis for axis in range(lhs.ndim) if axis not in left]
     rows = jnp.moveaxis(rhs, right, range(len(right))).astype(dtype)
@@ -334,7 +344,7 @@ def _concatenated(arrays):
     return BCOO((data, jnp.concatenate([array.indices for array in arrays], -2)), shape=arrays[0].shape)
 
 
-def bcoo_concatenate(operands, *, dimension):
+def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """Sparse arrays one after the other along a sparse dimension."""
     moved, offset = [], 0
     for array in operands:
@@ -349,18 +359,20 @@ def bcoo_concatenate(operands, *, dimension):
     return BCOO((joined.data, joined.indices), shape=shape)
 
 
-def todense(arr):
+def todense(arr: JAXSparse | ArrayLike) -> Array:
     """A sparse array with all its elements; others as they are."""
     return arr.todense() if isinstance(arr, JAXSparse) else jnp.asarray(arr)
 
 
-def empty(shape, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
+def empty(shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32", sparse_format: str = "bcoo",
+          **kwds: object) -> BCOO:
     """A sparse array of zeros."""
     _only_bcoo(sparse_format, kwds)
     return BCOO((jnp.zeros(0, dtype or float), jnp.zeros((0, len(shape)), index_dtype)), shape=shape)
 
 
-def eye(N, M=None, k=0, dtype=None, index_dtype="int32", sparse_format="bcoo", **kwds):
+def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
+        sparse_format: str = "bcoo", **kwds: object) -> BCOO:
     """A sparse matrix with ones on a diagonal."""
     _only_bcoo(sparse_format, kwds)
     M = N if M is None else M
