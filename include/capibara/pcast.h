@@ -9,8 +9,8 @@
 namespace capibara::jax::lax {
 
 // The same value in a type that says otherwise along mesh axes: varying, unreduced or reduced.
-// The same value in a type that says otherwise along mesh axes: `to` is "varying", "unreduced" (each device has a part
-// of a sum) or "reduced" (the cotangent will be summed over devices).
+// `to` is "varying", "unreduced" (each device has a part of a sum) or "reduced" (the cotangent will be summed over
+// devices).
 Array pcast(const Array& x, const AxisNames& axis_names, const std::string& to);
 // The values of all members of mesh axes, whose cotangents will be summed over them.
 Array all_gather_reduced(const Array& x, const AxisNames& axis_names, const AllGatherOptions& options = {});
