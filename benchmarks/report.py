@@ -12,7 +12,7 @@ COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "ml
 TITLES = {
     "contractions": "Matrix products", "einsum": "The planner of einsum", "convolutions": "Convolutions",
     "elementwise": "Elementwise, norms, losses, optimisers", "ordering": "Sorting, sums, scatter, gather, random bits",
-    "fourier": "Fourier transforms", "linear_algebra": "Batches of small matrices",
+    "fourier": "Fourier transforms", "linear_algebra": "Batches of small matrices", "special": "Gamma and beta families",
     "fused_norms": "Fused norms, losses, dropout and Adam (capibara.kernels)",
     "control_flow": "Control flow", "physics": "Ocean physics (float64)", "networks": "Perceptrons", "transformer": "GPT training",
     "language_model": "The demo's language model", "decoding": "Generation with a cache",

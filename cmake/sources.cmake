@@ -23,9 +23,21 @@ capibara_take_out(CAPIBARA_PLUGIN_SOURCES
                   "/src/(kernels|stablehlo|backends/pjrt)/|/assembly/whole.cpp|/transforms/jit_text.cpp|/cpu/kernels/fused.cpp")
 capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
+capibara_take_out(CAPIBARA_PARTITION_SOURCES "/src/partition/")
+capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/(reports|monitor)/|/src/assembly/(profile|monitor)[.]cpp")
+# The families of src/backends/cpu/kernels/further.cpp.
+capibara_take_out(CAPIBARA_FURTHER_PRODUCT_SOURCES "/cpu/kernels/products/(convolution|fft|small_)")
 capibara_take_out(CAPIBARA_PRODUCT_SOURCES "/src/backends/cpu/kernels/products/")
+capibara_take_out(CAPIBARA_FURTHER_KERNEL_SOURCES
+                  "/cpu/kernels/(functions/|further|order|planes/|pooling_gradient|select_and_scatter|vector_sort|window)")
 capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")
 
+# The functions of src/lax/math in vectors, and the loops over planes: a multiplication and an addition may become one
+# operation, and -O3 would only take longer to compile them.
+file(GLOB CAPIBARA_FUNCTION_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/functions/*.cpp
+     ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/planes/*.cpp)
+set_source_files_properties(${CAPIBARA_FUNCTION_SOURCES} PROPERTIES
+                            COMPILE_OPTIONS "-O2;-ffp-contract=fast;-fno-math-errno")
 # Templates of vector code that take long to compile: each alone.
 file(GLOB CAPIBARA_VECTOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/products/fft*.cpp
      ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/vector_sort.cpp)

@@ -1,9 +1,5 @@
 // Data parallel training: each device has all parameters and its part of the batch, and gradients are averaged.
 #include <capibara/capibara.h>
-#include <capibara/numpy/contraction.h>
-#include <capibara/numpy/elementwise.h>
-#include <capibara/numpy/reductions.h>
-#include <capibara/shard_map.h>
 
 #include <algorithm>
 #include <cmath>

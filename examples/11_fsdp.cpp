@@ -1,8 +1,5 @@
 // Fully sharded training: each device keeps a part of every parameter and gathers a layer's when it is computed.
 #include <capibara/capibara.h>
-#include <capibara/collective.h>
-#include <capibara/remat.h>
-#include <capibara/shard_map.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +20,7 @@ Array loss(const Arrays& layers, Array x, const Array& y, const std::function<Ar
 
 Arrays step(const Arrays& in) {
   const Arrays layers(in.begin(), in.end() - 2);
-  const Array &x = in.end()[-2], &y = in.end()[-1];
+  const Array &x = in[in.size() - 2], &y = in.back();
   // The transpose of the gather is a psum_scatter: each device receives the gradient of its own part alone. Recomputing
   // the gather for the backward pass keeps no more than one layer whole.
   auto gathered = jax::checkpoint([](const Array& w) { return lax::all_gather(w, "data", {.tiled = true}); });

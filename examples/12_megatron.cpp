@@ -1,7 +1,5 @@
 // Tensor parallel training on a mesh of two axes: one splits the batch, the other each layer's hidden units.
 #include <capibara/capibara.h>
-#include <capibara/collective.h>
-#include <capibara/shard_map.h>
 
 #include <algorithm>
 #include <cmath>
@@ -26,7 +24,7 @@ Array loss(const Arrays& params, Array x, const Array& y, const std::function<Ar
 
 Arrays step(const Arrays& in) {
   const Arrays params(in.begin(), in.end() - 2);
-  const Array &x = in.end()[-2], &y = in.end()[-1];
+  const Array &x = in[in.size() - 2], &y = in.back();
   auto of_all = [&](const Arrays& p) {
     return lax::pmean(loss(p, x, y, [](const Array& h) { return lax::psum(h, {"model"}); }), {"data"});
   };

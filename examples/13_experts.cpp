@@ -1,7 +1,5 @@
 // A mixture of experts: each device has one expert and some tokens, which all_to_all brings to their experts and back.
 #include <capibara/capibara.h>
-#include <capibara/collective.h>
-#include <capibara/shard_map.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,5 @@
 // Ring attention: the sequence is split over devices, and keys and values pass around a ring while queries stay.
 #include <capibara/capibara.h>
-#include <capibara/collective.h>
-#include <capibara/shard_map.h>
 
 #include <algorithm>
 #include <cmath>

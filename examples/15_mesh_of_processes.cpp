@@ -1,7 +1,5 @@
 // One mesh over the devices of all processes: capibara launch -n 4 --devices 2 -- 15_mesh_of_processes
 #include <capibara/capibara.h>
-#include <capibara/collective.h>
-#include <capibara/shard_map.h>
 
 #include <cstdio>
 

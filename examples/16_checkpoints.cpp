@@ -1,8 +1,5 @@
 // A training that is saved while it runs, goes on after a crash, and does not trust a damaged disk.
 #include <capibara/capibara.h>
-#include <capibara/checkpoint.h>
-#include <capibara/numpy/elementwise.h>
-#include <capibara/numpy/reductions.h>
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,6 +1,5 @@
 // A small language model of attention, Mamba and experts learns a rhyme; then an optimizer of its own minimizes a bowl.
 #include <capibara/capibara.h>
-#include <capibara/training.h>
 
 #include <cstdio>
 #include <string>

@@ -1,6 +1,5 @@
 // Where the time of a training goes: a profile of five steps, its table, and what it says of matmuls.
 #include <capibara/capibara.h>
-#include <capibara/profile.h>
 
 #include <cstdio>
 

@@ -6,6 +6,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import attention_rows  # noqa: E402
+import sharding_rows  # noqa: E402
 import torch_rows  # noqa: E402
 from kernel_row import Row, is_ours, kernels, normal, with_gradient  # noqa: E402
 from suite.recurrences import ssd_by_einsum  # noqa: E402
@@ -276,7 +277,8 @@ def small_rows():
     return [*row_pair("layer_norm", layer_norm, 256, 8, 2), *row_pair("rms_norm", rms_norm, 256, 8, 1),
             *row_pair("softmax", softmax, 100, 8, 0, dtype="float32"), *cross_entropy_rows(8, 100), *gelu_rows(8, 100), adam_row(3, 8, 8),
             code_row(300, 70, 64), routing_row(128, 8, 2, 2), *expert_rows(64, 32, 16, 8, 2), scan_row(2, 96, 48, 16, False),
-            scan_row(2, 96, 48, 16, True), ssd_row(1, 128, 2, 16, 16, True), spiking_row(16, 64), *attention_rows.small_rows()]
+            scan_row(2, 96, 48, 16, True), ssd_row(1, 128, 2, 16, 16, True), spiking_row(16, 64), *attention_rows.small_rows(),
+            *sharding_rows.small_rows()]
 
 
 def rows(small=False):
@@ -291,4 +293,4 @@ def rows(small=False):
             *row_pair("layer_norm", layer_norm, 4096, 65536, 2, share), *row_pair("softmax", softmax, 8192, 16384, 0, share),
             code_row(262144, 1024, 512), spiking_row(128, 1 << 20), *gelu_rows(8192, 32768), *cross_entropy_rows(8192, 50257),
             adam_row(48, 1024, 4096), *row_pair("softmax", softmax, 131072, 1024, 0, dtype="float32"), code_row(262144, 1024, 256),
-            ssd_row(8, 4096, 32, 64, 128, False), ssd_row(8, 4096, 32, 64, 128, True)]
+            ssd_row(8, 4096, 32, 64, 128, False), ssd_row(8, 4096, 32, 64, 128, True), *sharding_rows.rows()]

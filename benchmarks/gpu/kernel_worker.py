@@ -110,7 +110,7 @@ class Worker:
             last = call()
         self.library.wait(last)
         found = []
-        while len(found) < (1 if self.quick else 3) and sum(found) * count < 10 * ROUND:
+        while len(found) < (1 if self.quick else 9) and sum(found) * count < 10 * ROUND:
             start = time.perf_counter()
             for _ in range(count):
                 last = call()

@@ -11,6 +11,7 @@ FAMILIES = (
     "ordering",
     "fourier",
     "linear_algebra",
+    "special",
     "control_flow",
     "recurrences",
     "physics",

@@ -1,4 +1,4 @@
-"""Batches of small matrices: cholesky factors, triangular solves, lu and linear systems of orders 4 to 64."""
+"""Batches of small matrices of orders 4 to 64: cholesky factors, linear systems, qr, eigenvalues and singular values."""
 
 import numpy
 
@@ -23,6 +23,13 @@ def positive(count, order):
     return make
 
 
+def symmetric(count, order):
+    def make(random):
+        matrices = random.standard_normal((count, order, order))
+        return ((matrices + matrices.transpose(0, 2, 1)).astype(numpy.float32),)
+    return make
+
+
 def triangular(count, order, others):
     def make(random):
         matrices, right = general(count, order, others)(random)
@@ -39,6 +46,18 @@ def rows():
                 torch=lambda torch: torch.linalg.cholesky, numpy=lambda numpy: numpy.linalg.cholesky, least=AHEAD, tolerance=1e-4),
             Row(f"solve {count} of {order}", f"{batch}, one column each", general(count, order, 1), lambda jax: jax.numpy.linalg.solve,
                 torch=lambda torch: torch.linalg.solve, numpy=lambda numpy: numpy.linalg.solve, least=AHEAD, tolerance=1e-4),
+            Row(f"qr {count} of {order}", batch, general(count, order), lambda jax: lambda a: tuple(jax.numpy.linalg.qr(a)),
+                torch=lambda torch: lambda a: tuple(torch.linalg.qr(a)), numpy=lambda numpy: lambda a: tuple(numpy.linalg.qr(a)),
+                least=AHEAD, tolerance=1e-4),
+            # Signs of vectors are arbitrary: the values are compared.
+            Row(f"eigh {count} of {order}", batch, symmetric(count, order), lambda jax: lambda a: tuple(jax.numpy.linalg.eigh(a)),
+                torch=lambda torch: lambda a: tuple(torch.linalg.eigh(a)), numpy=lambda numpy: lambda a: tuple(numpy.linalg.eigh(a)),
+                least=AHEAD, tolerance=1e-4, checked=lambda out: out[0]),
+            Row(f"svd {count // 4} of {order}", batch.replace(str(count), str(count // 4)), general(count // 4, order),
+                lambda jax: lambda a: tuple(jax.numpy.linalg.svd(a, full_matrices=False)),
+                torch=lambda torch: lambda a: tuple(torch.linalg.svd(a, full_matrices=False)),
+                numpy=lambda numpy: lambda a: tuple(numpy.linalg.svd(a, full_matrices=False)),
+                least=AHEAD, tolerance=1e-4, checked=lambda out: out[1]),
         ]
     found += [
         Row("triangular solve 1024 of 32", "(1024,32,32) lower, 32 columns each, f32", triangular(1024, 32, 32),

@@ -85,13 +85,24 @@ class IndexUpdate {
 // The elements at an index expression; array(...) is its short form.
 Array index(const Array& array, const std::vector<Index>& indices, const GetOptions& options = {});
 
+namespace detail {
+// An Index for each argument, built in place: g++ 12 warns of the copies that an initializer list makes.
+template <class... Indices>
+std::vector<Index> index_list(const Indices&... indices) {
+  std::vector<Index> list;
+  list.reserve(sizeof...(indices));
+  (list.emplace_back(indices), ...);
+  return list;
+}
+}  // namespace detail
+
 template <class... Indices>
 Array Array::operator()(const Indices&... indices) const {
-  return index(*this, std::vector<Index>{Index(indices)...});
+  return index(*this, detail::index_list(indices...));
 }
 template <class... Indices>
 IndexUpdate Array::at(const Indices&... indices) const {
-  return IndexUpdate(*this, std::vector<Index>{Index(indices)...});
+  return IndexUpdate(*this, detail::index_list(indices...));
 }
 
 }  // namespace capibara

@@ -97,6 +97,8 @@ struct Profile {
   std::vector<MemorySample> memory;
   std::vector<MemoryBlock> peak_blocks;  // the largest first
   int64_t dropped = 0;                   // records beyond what a profile holds
+  // What plugins recorded on their devices, as serialized XSpaces, and why one did not, in its words. Neither is saved.
+  std::vector<std::string> device_spaces, refusals;
 };
 
 }  // namespace capibara::profile

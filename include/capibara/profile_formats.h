@@ -10,9 +10,9 @@
 
 namespace capibara::profile {
 
-// A profile as a serialized XSpace: what .xplane.pb files hold. Spaces are serialized XSpaces of others, such as a
-// plugin's, whose planes come after ours; where one of them has device planes, ours has none. Without `host_spans` the
-// host has its steps and its memory alone.
+// A profile as a serialized XSpace: what .xplane.pb files hold. The planes of plugins and of `spaces`, serialized
+// XSpaces of others, come after ours; where one of them has device planes, ours has none. Without `host_spans` the host
+// has its steps and its memory alone.
 std::string to_xspace(const Profile& profile, const std::vector<std::string>& spaces = {}, bool host_spans = true);
 
 // The planes of hosts in a serialized XSpace, under another name: for one file with several processes.

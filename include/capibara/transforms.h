@@ -46,10 +46,10 @@ class Axes {
 };
 
 struct VmapOptions {
-  Axes in_axes = 0;
-  Axes out_axes = 0;
+  Axes in_axes = 0, out_axes = 0;
   std::string axis_name = {};
   std::optional<int64_t> axis_size = std::nullopt;
+  std::vector<std::string> spmd_axis_name = {};  // mesh axes that it is placed on, for what is sharded inside
 };
 
 }  // namespace jax

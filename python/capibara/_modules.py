@@ -29,7 +29,10 @@ class Library:
 def as_initializer(function):
     """A function of the library that fills arrays, as a Python function with a name and a signature."""
     def init(key, shape, dtype=None, out_sharding=None):
-        return function(key, shape, dtype, out_sharding)
+        if out_sharding is None:
+            return function(key, shape, dtype)
+        explicit = importlib.import_module("capibara.jax._explicit")
+        return explicit.placed_as(function(key, shape, dtype), out_sharding, "nn.initializers")
     return init
 
 

@@ -64,18 +64,6 @@ class ShapeDtypeStruct:
         return hash((self.shape, self.dtype, self.weak_type))
 
 
-value_converters = {}  # {class: function that makes an array, or something like one, of its objects}
-
-
-def convert_value(value):
-    """An object as its class is registered in value_converters; None where it is not."""
-    for kind in type(value).__mro__:
-        if kind in value_converters:
-            converted = value_converters[kind](value)
-            return None if converted is value else converted
-    return None
-
-
 def array_from_pickle(*parts):
     """An array from what its __reduce__ gave."""
     array = _core.array_from_pickle(*parts)
@@ -86,7 +74,7 @@ def array_from_pickle(*parts):
 def as_abstract_arrays(tree):
     """Leaves that only have a shape and a dtype become zeros, which tracing never reads."""
     leaves, structure = _core.tree_flatten(tree)
-    return structure.unflatten([_zeros(leaf) if isinstance(leaf, ShapeDtypeStruct) else leaf for leaf in leaves])
+    return structure.unflatten([_zeros(leaf) if isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) else leaf for leaf in leaves])
 
 
 def _zeros(struct):

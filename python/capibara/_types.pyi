@@ -1,6 +1,6 @@
 """Types of the small classes around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,9 +29,6 @@ class ShapeDtypeStruct:
     def __len__(self) -> int: ...
     def update(self, **changes: Any) -> ShapeDtypeStruct: ...
 
-value_converters: dict[type[Any], Callable[[Any], Any]]
-
-def convert_value(value: Any) -> Any: ...
 def array_from_pickle(*parts: Any) -> Array: ...
 def as_abstract_arrays(tree: PyTree) -> PyTree: ...
 

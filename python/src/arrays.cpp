@@ -291,8 +291,8 @@ std::optional<Array> array_if(nb::handle object) {
   // Subclasses of the plain numbers: IntEnum, numpy-like floats.
   if (PyLong_Check(o)) return Array(static_cast<int64_t>(PyLong_AsLongLong(o)));
   if (PyFloat_Check(o)) return Array(PyFloat_AsDouble(o));
-  static PyObject* types = nb::module_::import_("capibara._types").release().ptr();
-  nb::object converted = nb::handle(types).attr("convert_value")(nb::borrow(object));
+  static PyObject* converters = nb::module_::import_("capibara._converters").release().ptr();
+  nb::object converted = nb::handle(converters).attr("convert_value")(nb::borrow(object));
   if (!converted.is_none()) return array_if(converted);
   return std::nullopt;
 }

@@ -98,6 +98,7 @@ void bind_sources(nb::module_& m);
 void bind_errors(nb::module_& m);
 void bind_dtypes(nb::module_& m);
 void bind_arrays(nb::module_& m);
+void bind_array_class(nb::module_& m);
 void bind_functions(nb::module_& m);
 void bind_trees(nb::module_& m);
 void bind_transforms(nb::module_& m);

@@ -134,11 +134,48 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
   return unflatten_arrays(structure->out, outputs);
 }
 
-// What a custom_vjp call remembers between its forward and its backward rule.
-struct VjpMemory {
-  PyTree in, out, residuals;
-  Types in_types, out_types;
+// The arguments of a custom_vjp call.
+struct VjpArguments {
+  PyTree tree;
+  Types types;
 };
+
+// What one run of a forward rule leaves for its backward rule. Python's numbers among the residuals stay as they are: a
+// rule may branch on them while it is traced.
+struct ForwardRun {
+  PyTree residuals;
+  std::vector<nb::object> leaves;  // null: the next array
+  Types out_types;
+
+  Arrays take(nb::handle tree) {
+    residuals = flatten(tree, leaves);
+    Arrays arrays;
+    for (nb::object& leaf : leaves) {
+      if (is_number(leaf)) continue;
+      arrays.push_back(to_array(leaf, "custom_vjp"));
+      leaf = nb::object();
+    }
+    return arrays;
+  }
+  nb::object give(std::span<const Array> arrays) const {
+    std::vector<nb::object> all = leaves;
+    std::size_t next = 0;
+    for (nb::object& leaf : all) {
+      if (!leaf.is_valid()) leaf = wrap(arrays[next++]);
+    }
+    return residuals.unflatten(all);
+  }
+};
+
+// Something that holds objects of Python and is kept by the core: destroyed with the interpreter's lock held.
+template <class T>
+std::shared_ptr<T> kept() {
+  return std::shared_ptr<T>(new T, [](T* old) {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire lock;
+    delete old;
+  });
+}
 
 // How a backward rule writes zero: None, or a symbolic zero.
 bool is_zero(nb::handle object) { return object.is_none() || is_symbolic_zero(object); }
@@ -153,8 +190,8 @@ void check_symbolic_zero(nb::handle zero, const ArrayType& argument, const std::
                           to_string(argument), ". Consider just returning a None here instead of a SymbolicZero."));
 }
 
-Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std::string& name) {
-  std::vector<PyTree> arguments = memory.in.children();
+Arrays flatten_cotangents(const VjpArguments& given_arguments, nb::handle result, const std::string& name) {
+  std::vector<PyTree> arguments = given_arguments.tree.children();
   nb::object sequence = nb::borrow(result);
   if (PyList_Check(result.ptr())) sequence = nb::steal(PyList_AsTuple(result.ptr()));
   if (!PyTuple_Check(sequence.ptr()) || static_cast<std::size_t>(nb::len(sequence)) != arguments.size()) {
@@ -169,7 +206,7 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     nb::object value = sequence[i];
     const std::size_t count = arguments[i].num_leaves();
-    auto types = std::span<const ArrayType>(memory.in_types).subspan(position, count);
+    auto types = std::span<const ArrayType>(given_arguments.types).subspan(position, count);
     position += count;
     if (is_zero(value) || count == 0) {
       if (count == 1) check_symbolic_zero(value, types[0], name, i);
@@ -223,15 +260,11 @@ Arrays flatten_cotangents(const VjpMemory& memory, nb::handle result, const std:
 nb::object custom_vjp(nb::object function, nb::object forward, nb::object backward, const std::string& name,
                       nb::tuple args, bool symbolic_zeros, bool optimize_remat) {
   std::vector<nb::object> objects;
-  auto memory = std::shared_ptr<VjpMemory>(new VjpMemory, [](VjpMemory* old) {
-    if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
-    delete old;
-  });
-  memory->in = flatten(args, objects);
+  auto in = kept<VjpArguments>();
+  in->tree = flatten(args, objects);
   Arrays leaves = to_arrays(objects, "custom_vjp");
   if (runs_now(leaves)) return call_python(function, args);
-  for (const Array& leaf : leaves) memory->in_types.push_back(leaf.type());
+  in->types = types_of(leaves);
   auto structure = std::make_shared<CallStructure>();
   auto known = std::make_shared<KnownResult>();
   auto kept_forward = std::make_shared<KeptObject>(forward), kept_backward = std::make_shared<KeptObject>(backward);
@@ -243,9 +276,9 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
       std::vector<nb::object> leaves;
       for (std::size_t i = 0; i < arguments.size(); ++i)
         leaves.push_back(primal(wrap(arguments[i]), nb::bool_(perturbed[i])));
-      given = memory->in.unflatten(leaves);
+      given = in->tree.unflatten(leaves);
     } else {
-      given = unflatten_arrays(memory->in, arguments);
+      given = unflatten_arrays(in->tree, arguments);
     }
     nb::object result = call_python(kept_forward->get(), given);
     if ((!PyTuple_Check(result.ptr()) && !PyList_Check(result.ptr())) || nb::len(result) != 2) {
@@ -255,7 +288,7 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
                  "primal output and the second element represents residuals, but got ",
                  text(nb::repr(result)), "."));
     }
-    std::vector<nb::object> outputs, residuals;
+    std::vector<nb::object> outputs;
     PyTree out = flatten(nb::object(result[0]), outputs);
     if (!known->known) {
       structure->out = out;
@@ -267,37 +300,38 @@ nb::object custom_vjp(nb::object function, nb::object forward, nb::object backwa
                              "the primal function's output: expected ",
                              structure->out.to_string(), ", but got ", out.to_string(), "."));
     }
-    memory->residuals = flatten(nb::object(result[1]), residuals);
-    std::pair<Arrays, Arrays> both(to_arrays(outputs, "custom_vjp"), to_arrays(residuals, "custom_vjp"));
-    memory->out_types = types_of(both.first);
+    auto run = kept<ForwardRun>();
+    CustomVjpRule::Forwarded forwarded{to_arrays(outputs, "custom_vjp"), run->take(nb::object(result[1])), {}};
+    run->out_types = types_of(forwarded.outputs);
     for (std::size_t i = 0; i < known->types.size(); ++i) {
-      const ArrayType &expected = known->types[i], &got = memory->out_types[i];
+      const ArrayType &expected = known->types[i], &got = run->out_types[i];
       if (got.shape == expected.shape && got.dtype == expected.dtype) continue;
-      throw TypeError(concat("Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
-                             " must produce a pair (list or tuple of length two) where the first element represents the primal output "
-                             "(equal to the output of the custom_vjp-decorated function ", name,
-                             ") and the second element represents residuals (i.e. values stored from the forward pass for use on the "
-                             "backward pass), but instead the fwd rule output's first element had shapes/dtypes of:\n    ",
-                             tree_of_types(out, memory->out_types), "\nwhile the custom_vjp-decorated function ", name,
-                             " had output shapes/dtypes of:\n    ", tree_of_types(structure->out, known->types)));
+      throw TypeError(concat(
+          "Custom VJP fwd rule ", function_name(kept_forward->get()), " for function ", name,
+          " must produce a pair (list or tuple of length two) where the first element represents the primal output "
+          "(equal to the output of the custom_vjp-decorated function ",
+          name,
+          ") and the second element represents residuals (i.e. values stored from the forward pass for use on the "
+          "backward pass), but instead the fwd rule output's first element had shapes/dtypes of:\n    ",
+          tree_of_types(out, run->out_types), "\nwhile the custom_vjp-decorated function ", name,
+          " had output shapes/dtypes of:\n    ", tree_of_types(structure->out, known->types)));
     }
-    return both;
-  };
-  detail::FlatBackward flat_backward = [=](std::span<const Array> residuals, std::span<const Array> cotangents) {
-    nb::gil_scoped_acquire lock;
-    nb::object given = symbolic_zeros
-                           ? with_symbolic_zeros(structure->out, cotangents, memory->out_types)
-                           : unflatten_arrays(structure->out, detail::filled_tangents(cotangents, memory->out_types));
-    nb::object result = kept_backward->get()(unflatten_arrays(memory->residuals, residuals), given);
-    return flatten_cotangents(*memory, result, name);
+    forwarded.backward = [=](std::span<const Array> residuals, std::span<const Array> cotangents) {
+      nb::gil_scoped_acquire inner_lock;
+      nb::object of_result =
+          symbolic_zeros ? with_symbolic_zeros(structure->out, cotangents, run->out_types)
+                         : unflatten_arrays(structure->out, detail::filled_tangents(cotangents, run->out_types));
+      nb::object gradients = kept_backward->get()(run->give(residuals), of_result);
+      return flatten_cotangents(*in, gradients, name);
+    };
+    return forwarded;
   };
   const detail::RuleNames names{name, function_name(forward), function_name(backward)};
-  FlatFunction flat = noting_result(function, memory->in, structure, known, "custom_vjp");
+  FlatFunction flat = noting_result(function, in->tree, structure, known, "custom_vjp");
   if (optimize_remat) flat_forward = detail::optimized_forward(flat, flat_forward, names);
-  Arrays outputs = detail::call_custom({flat, names, nullptr,
-                                        std::make_shared<CustomVjpRule>(names.first, names.second, flat_forward, flat_backward),
-                                        symbolic_zeros},
-                                       leaves);
+  Arrays outputs = detail::call_custom(
+      {flat, names, nullptr, std::make_shared<CustomVjpRule>(names.first, names.second, flat_forward), symbolic_zeros},
+      leaves);
   return unflatten_arrays(structure->out, outputs);
 }
 

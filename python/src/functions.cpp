@@ -1,26 +1,29 @@
 // The functions of the library's table as Python callables: one type for all of them.
+#include <capibara/default_device.h>
 #include <capibara/lax.h>
 
 #include <nanobind/stl/string.h>
 
+#include "asked_sharding.h"
+#include "backends/result_placement.h"
 #include "bindings.h"
 #include "key_hook.h"
 #include "lax/explicit_x64.h"
-#include "lax/out_sharding.h"
 #include "lax/promote.h"
 #include "lax/promotion_scope.h"
 #include "library/table/function.h"
-#include "program/handles.h"
 #include "runtime/transfer_guard.h"
-#include "sharding/explicit.h"
+#include "trace/known_values.h"
 #include "trace/trace.h"
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace capibara::python {
@@ -76,69 +79,6 @@ nb::object placed(nb::object result, PyObject* device) {
   return nb::module_::import_("capibara.jax._placing").attr("device_put")(result, nb::handle(device));
 }
 
-// What the argument `out_sharding` asks of the type of a result.
-struct AskedSharding {
-  Sharding sharding;
-  std::shared_ptr<const NamedSharding> devices;
-};
-
-std::optional<AskedSharding> asked_out_sharding(PyObject* argument, const std::string& function) {
-  nb::object asked = nb::module_::import_("capibara.jax._explicit").attr("asked")(nb::handle(argument), function);
-  if (asked.is_none()) return std::nullopt;
-  const auto& placement = nb::cast<const NamedSharding&>(nb::object(asked[0]));
-  AskedSharding result;
-  result.sharding = type_sharding(placement, placement.spec.dims.size());
-  if (nb::cast<bool>(nb::object(asked[1]))) result.devices = std::make_shared<const NamedSharding>(placement);
-  return result;
-}
-
-Sharding at_rank(const AskedSharding& asked, std::size_t rank) {
-  PartitionSpec spec = asked.sharding.spec();
-  if (spec.dims.size() > rank) {
-    throw ValueError(concat("PartitionSpec P", partitions_text(spec), " is only valid for values of rank at least ",
-                            spec.dims.size(), ", but was applied to a value of rank ", rank, "."));
-  }
-  spec.dims.resize(rank);
-  return Sharding::explicit_over(asked.sharding.mesh(), std::move(spec));
-}
-
-Array with_sharding(const Array& x, const Sharding& wanted, const std::shared_ptr<const NamedSharding>& devices) {
-  if (x.type().sharding == wanted) return x;
-  const std::shared_ptr<const Opaque> attr = std::make_shared<const ShardingAttr>(wanted, devices);
-  return bind1(prim::reshard(), {x}, {{"dst_sharding", attr}});
-}
-
-// Functions whose result is that of one operation ask that operation; others run without the axes in their types.
-bool asks_operation(std::string_view name) {
-  static const std::set<std::string_view> names = {
-      "zeros",      "ones",   "full",    "empty",     "zeros_like",   "ones_like",        "full_like",
-      "empty_like", "arange", "reshape", "ravel",     "broadcast_to", "broadcast",        "broadcast_in_dim",
-      "dot",        "matmul", "einsum",  "tensordot", "dot_general",  "broadcasted_iota", "reduce_sum"};
-  return names.count(name) != 0;
-}
-
-// Arrays among the arguments without Explicit axes in their types.
-library::Value without_axes(const library::Value& value) {
-  if (const Array* array = value.get_if<Array>(); array && array->type().sharding.is_explicit())
-    return with_sharding(*array, Sharding(), nullptr);
-  return value;
-}
-
-library::Value call_asking(const library::Function& function, const library::Signature& signature,
-                           library::Values values, const AskedSharding& asked) {
-  library::Value result;
-  if (asks_operation(function.name)) {
-    const OutShardingScope scope(asked.sharding);
-    result = function.call(library::Arguments(function.name, signature, values));
-  } else {
-    for (library::Value& value : values) value = without_axes(value);
-    result = function.call(library::Arguments(function.name, signature, values));
-  }
-  if (const Array* array = result.get_if<Array>())
-    return with_sharding(*array, at_rank(asked, array->shape().size()), asked.devices);
-  return result;
-}
-
 // What zeros_like and its like look at: anything with a shape and a dtype, whose values are not asked for.
 library::Value prototype_value(PyObject* object) {
   const bool is_array = nb::isinstance<Array>(object) || nb::hasattr(object, "__array_interface__");
@@ -161,13 +101,65 @@ void check_transfer(std::string_view name) {
                     [name] { return concat("the number that ", name, " fills an array with"); });
 }
 
+// Whether an array is one of the arguments, or in a sequence among them.
+bool is_among(const Array& array, std::span<PyObject* const> objects) {
+  for (PyObject* object : objects) {
+    if (nb::isinstance<Array>(object)) {
+      if (nb::cast<const Array&>(nb::handle(object)).body() == array.body()) return true;
+    } else if (PyTuple_Check(object) || PyList_Check(object)) {
+      const auto size = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(object));
+      if (is_among(array, std::span<PyObject* const>(PySequence_Fast_ITEMS(object), size))) return true;
+    }
+  }
+  return false;
+}
+
+bool has_known_array(const library::Value& value) {
+  if (const Array* array = value.array()) return array->defined() && !array->is_tracer();
+  const library::Sequence* sequence = value.sequence();
+  return sequence && std::any_of(sequence->items.begin(), sequence->items.end(), has_known_array);
+}
+
+// Inside of jit the arrays that a function makes are traced, those that it returns as they were given are not.
+library::Value staged(library::Value result, std::span<PyObject* const> arguments) {
+  if (!has_known_array(result)) return result;
+  if (const Array* array = result.array()) return is_among(*array, arguments) ? *array : stage_value(*array);
+  library::Sequence sequence = *result.sequence();
+  for (library::Value& item : sequence.items) item = staged(std::move(item), arguments);
+  return sequence;
+}
+
+// jax's reshape hands arrays of NumPy to their own method, so that they stay known inside of jit. Null: another call.
+PyObject* reshaped_by_numpy(const LibraryFunction& function, PyObject* const* arguments, std::size_t given,
+                            PyObject* names) {
+  if (evaluating() || function.record->name != "reshape" || given == 0 || given > 3) return nullptr;
+  if (!text_of(function.module).ends_with(".numpy")) return nullptr;
+  static PyObject* ndarray = nb::module_::import_("numpy").attr("ndarray").ptr();
+  if (reinterpret_cast<PyObject*>(Py_TYPE(arguments[0])) != ndarray) return nullptr;
+  PyObject* shape = given > 1 ? arguments[1] : nullptr;
+  nb::object order = given > 2 ? nb::borrow(arguments[2]) : nb::object(nb::str("C"));
+  for (Py_ssize_t k = 0; k < (names ? PyTuple_GET_SIZE(names) : 0); ++k) {
+    PyObject* value = arguments[given + static_cast<std::size_t>(k)];
+    const std::string_view name = text_of(PyTuple_GET_ITEM(names, k));
+    if (name == "shape" && !shape)
+      shape = value;
+    else if (name == "order" && given < 3)
+      order = nb::borrow(value);
+    else if (value != Py_None)
+      return nullptr;
+  }
+  if (!shape) return nullptr;
+  return nb::handle(arguments[0]).attr("reshape")(nb::handle(shape), nb::arg("order") = order).release().ptr();
+}
+
 PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t flags, PyObject* names) noexcept {
   return guarded([&]() -> PyObject* {
     auto& function = *reinterpret_cast<LibraryFunction*>(self);
+    const std::size_t given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
+    if (PyObject* known = reshaped_by_numpy(function, arguments, given, names)) return known;
     check_transfer(function.record->name);
     const library::Signature& signature = signature_of(function);
     const auto& parameters = signature.parameters();
-    const std::size_t given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
     library::Values values(parameters.size());
     std::vector<bool> filled(parameters.size(), false);
     const std::size_t positional = std::min(given, signature.positional_count());
@@ -210,8 +202,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
       if (keyword == "out_sharding") {
         if (argument != Py_None && !splits_nothing(argument))
-          asked =
-              asked_out_sharding(argument, text_of(function.module).ends_with(".numpy") ? concat("jnp.", name) : name);
+          asked = asked_out_sharding(argument, name_in_errors(text_of(function.module), name));
         argument = Py_None;
       }
       if (keyword == "device") std::swap(device, argument);  // the function makes the array, then it is placed
@@ -235,6 +226,9 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
     PromotionScope promotions(promotion_rule(text_of(function.module)));
     if (asked) return from_value(call_asking(*function.record, signature, std::move(values), *asked)).release().ptr();
     library::Value result = function.record->call(library::Arguments(function.record->name, signature, values));
+    if (chosen_device() && result.get_if<Array>()) result = placed_by_default({*result.get_if<Array>()})[0];
+    if (!evaluating())
+      result = staged(std::move(result), std::span(arguments, given + static_cast<std::size_t>(keywords)));
     return placed(from_value(result), device).release().ptr();
   });
 }

@@ -278,7 +278,16 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
       .def("as_text", [](const Compiled& self) { return detail::compiled_text(*self.entry); })
       .def("cost_analysis", [](const Compiled& self) { return cost_analysis(self); })
       .def("memory_analysis", &memory_analysis)
-      .def_prop_ro("_input_placements", [](const Compiled& self) { return placement_list(self.placements); })
+      .def_prop_ro("_input_placements",
+                   [](const Compiled& self) {
+                     detail::LeafShardings placements = self.placements;
+                     const Program& program = detail::jit_entry_program(*self.entry);
+                     const std::size_t captured = program.invars().size() - placements.size();
+                     for (const stablehlo::BorderDemand& demand : stablehlo::find_borders(program).arguments) {
+                       if (demand.index >= captured) placements[demand.index - captured] = demand.placement;
+                     }
+                     return placement_list(placements);
+                   })
       .def_prop_ro("_output_placements", [](const Compiled& self) {
         return placement_list(detail::compile_jit_entry(*self.entry, self.placements).outputs);
       });

@@ -18,6 +18,7 @@ NB_MODULE(_core, m) {
   bind_dtypes(m);
   bind_programs(m);
   bind_arrays(m);
+  bind_array_class(m);
   bind_functions(m);
   bind_trees(m);
   bind_config(m);

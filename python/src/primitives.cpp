@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
-#include "program/handles.h"
+#include "function_calls.h"
 #include "programs.h"
 #include "trace/stage.h"
 #include "trace/trace.h"
@@ -19,6 +19,7 @@ struct UserRules {
   bool multiple_results = false;
   bool effectful = false;  // the abstract evaluation returns (types, effects)
   std::shared_ptr<KeptObject> impl, abstract_eval, jvp, transpose, batch, lowering;
+  std::shared_ptr<KeptObject> axis_batch;  // in place of batch: it is told the size and name of the mapped axis, too
 };
 
 nb::object positional(std::span<const Array> arrays) {
@@ -45,6 +46,18 @@ nb::object zero_or_wrapped(const Array& array, const ArrayType& type) {
   if (array.defined()) return wrap(array);
   ArrayType tangent = is_inexact(type.dtype) ? type : type.with_dtype(DType::float0).strong();
   return nb::module_::import_("capibara._types").attr("Zero")(nb::cast(tangent));
+}
+
+// A cotangent that is zero is a Zero of the output's type, as in jax.
+nb::list given_cotangents(const TransposeArgs& args) {
+  nb::list cotangents;
+  Types types;  // of the outputs; asked for only where one has no cotangent
+  for (std::size_t i = 0; i < args.cotangents.size(); ++i) {
+    const Array& cotangent = args.cotangents[i];
+    if (!cotangent.defined() && types.empty()) types = args.primitive->type(args.types, args.attrs).types;
+    cotangents.append(cotangent.defined() ? wrap(cotangent) : zero_or_wrapped(cotangent, types[i]));
+  }
+  return cotangents;
 }
 
 PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> rules) {
@@ -112,14 +125,8 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
       nb::gil_scoped_acquire lock;
       nb::object undefined = nb::module_::import_("capibara._types").attr("UndefinedPrimal");
       nb::list arguments;
-      if (rules->multiple_results) {
-        nb::list cotangents;
-        for (const Array& cotangent : args.cotangents)
-          cotangents.append(cotangent.defined() ? wrap(cotangent) : nb::none());
-        arguments.append(cotangents);
-      } else {
-        arguments.append(wrap(args.cotangents[0]));
-      }
+      nb::list given = given_cotangents(args);
+      arguments.append(rules->multiple_results ? nb::object(given) : nb::object(given[0]));
       for (std::size_t i = 0; i < args.inputs.size(); ++i) {
         arguments.append(args.linear(i) ? nb::object(undefined(nb::cast(args.types[i]))) : wrap(args.inputs[i]));
       }
@@ -133,14 +140,21 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
       return cotangents;
     };
   }
-  if (rules->batch) {
+  if (rules->batch || rules->axis_batch) {
     record.batch = [rules](const BatchArgs& args) {
       nb::gil_scoped_acquire lock;
       nb::list dims;
       for (std::size_t i = 0; i < args.inputs.size(); ++i)
         dims.append(args.mapped(i) ? nb::object(nb::int_(args.dims[i])) : nb::none());
-      nb::object both = call_python(rules->batch->get(), nb::make_tuple(positional(args.inputs), nb::tuple(dims)),
-                                    params_of(args.attrs));
+      nb::object inputs = positional(args.inputs), both;
+      if (rules->axis_batch) {
+        nb::object name = args.axis.name.empty() ? nb::none() : nb::object(nb::str(args.axis.name.c_str()));
+        both = call_python(rules->axis_batch->get(),
+                           nb::make_tuple(args.axis.size, name, nb::none(), inputs, nb::tuple(dims)),
+                           params_of(args.attrs));
+      } else {
+        both = call_python(rules->batch->get(), nb::make_tuple(inputs, nb::tuple(dims)), params_of(args.attrs));
+      }
       BatchResult result;
       nb::object out = both[0], out_dims = both[1];
       auto dim = [](nb::handle object) { return object.is_none() ? not_mapped : nb::cast<int64_t>(object); };
@@ -179,6 +193,7 @@ struct UserPrimitive {
 };
 
 void set_rule(UserPrimitive& self, std::shared_ptr<KeptObject> UserRules::*slot, nb::handle rule) {
+  if (slot == &UserRules::batch || slot == &UserRules::axis_batch) self.rules->batch = self.rules->axis_batch = nullptr;
   (*self.rules).*slot = std::make_shared<KeptObject>(rule);
   // Programs point at the record, so that rules added later serve programs made earlier.
   fill_rules(*self.record, self.rules);
@@ -252,40 +267,6 @@ nb::object call_batch(const Primitive& self, nb::sequence args, nb::sequence dim
   return nb::make_tuple(one_or_list(out, multiple), one_or_list(places, multiple));
 }
 
-bool builds_program() {
-  for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
-    if (std::string_view(trace->kind()) == "jit") return true;
-  }
-  return false;
-}
-
-// call and closed_call of a function: an equation where a program is being built, and no more than the call elsewhere.
-nb::object bind_function(const Primitive& primitive, nb::tuple args, nb::handle functions) {
-  if (nb::len(functions) != 1) {
-    throw TypeError(concat(primitive.name(), ": subfuns must hold one function, got ", nb::len(functions)));
-  }
-  nb::object function = nb::object(functions[0]);
-  if (!builds_program()) return nb::list(call_python(function, args));
-  std::vector<nb::object> objects;
-  PyTree in = flatten(nb::make_tuple(args, nb::dict()), objects), out;
-  Arrays leaves = to_arrays(objects, primitive.name().c_str());
-  Types types;
-  for (const Array& leaf : leaves) types.push_back(leaf.type());
-  Staged staged = stage_open(flat_function(function, in, out, primitive.name().c_str()), types, function_name(function));
-  Arrays operands = staged.program.constants();
-  operands.insert(operands.end(), staged.captured.begin(), staged.captured.end());
-  operands.insert(operands.end(), leaves.begin(), leaves.end());
-  nb::list results;
-  for (const Array& output : capibara::bind(primitive, operands, {{"call_jaxpr", constants_to_inputs(staged.program)}})) {
-    results.append(wrap(output));
-  }
-  return results;
-}
-
-bool calls_function(const Primitive& primitive) {
-  return primitive == prim::call() || primitive == prim::closed_call();
-}
-
 }  // namespace
 
 void bind_primitives(nb::module_& m) {
@@ -317,10 +298,16 @@ void bind_primitives(nb::module_& m) {
       .def("def_transpose",
            [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::transpose, rule); })
       .def("def_batch", [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::batch, rule); })
+      .def("def_axis_batch",
+           [](const Primitive& self, nb::object rule) { replace_rule(self, &UserRules::axis_batch, rule); })
       .def("bind",
            [](const Primitive& self, nb::args args, nb::kwargs kwargs) {
              if (calls_function(self) && kwargs.contains("subfuns")) {
                return bind_function(self, args, nb::object(kwargs["subfuns"]));
+             }
+             // A function with rules is known by its program: what get_bind_params made of it is for readers.
+             if (kwargs.contains("subfuns") && kwargs.contains("call_jaxpr")) {
+               PyDict_DelItemString(kwargs.ptr(), "subfuns");
              }
              Arrays inputs;
              for (nb::handle argument : args) inputs.push_back(to_operand(argument, self.name().c_str()));
@@ -359,6 +346,7 @@ void bind_primitives(nb::module_& m) {
       .def("set_jvp", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::jvp, rule); })
       .def("set_transpose", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::transpose, rule); })
       .def("set_batch", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::batch, rule); })
+      .def("set_axis_batch", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::axis_batch, rule); })
       .def("set_lowering", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::lowering, rule); })
       .def("has",
            [](const UserPrimitive& self, const std::string& rule) {

@@ -131,6 +131,7 @@ void bind_profiles(nb::module_& m) {
       .def_ro("start_wall", &Profile::start_wall)
       .def_ro("duration", &Profile::duration)
       .def_ro("dropped", &Profile::dropped)
+      .def_ro("refusals", &Profile::refusals)
       .def_prop_ro(
           "peaks",
           [](const Profile& self) { return nb::make_tuple(self.peaks.flops_per_second, self.peaks.bytes_per_second); })

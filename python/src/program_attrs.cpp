@@ -17,6 +17,14 @@ bool all_integers(nb::handle sequence) {
   return true;
 }
 
+// The branches of a cond are a plain tuple of programs.
+bool all_programs(nb::handle tuple) {
+  for (nb::handle item : tuple) {
+    if (!nb::isinstance<Program>(item)) return false;
+  }
+  return nb::len(tuple) > 0;
+}
+
 }  // namespace
 
 Ints to_ints(nb::handle sequence) {
@@ -102,8 +110,12 @@ nb::object from_attr(const Attr& attr) {
     }
     nb::object operator()(const std::shared_ptr<const Attr::List>& v) const {
       nb::list list;
-      for (const Attr& item : *v) list.append(from_attr(item));
-      return lax_type("AttributeTuple")(list);
+      bool programs = !v->empty();
+      for (const Attr& item : *v) {
+        list.append(from_attr(item));
+        programs &= item.get_if<std::shared_ptr<const Program>>() != nullptr;
+      }
+      return programs ? nb::object(nb::tuple(list)) : lax_type("AttributeTuple")(list);
     }
   };
   return std::visit(Converter(), attr.value());
@@ -119,11 +131,11 @@ Attr to_attr(nb::handle object) {
   if (nb::isinstance<Program>(object)) return nb::cast<const Program&>(object);
   if (nb::isinstance<OpenProgram>(object)) return nb::cast<const OpenProgram&>(object).program;
   if (nb::isinstance<OpaqueView>(object)) return nb::cast<const OpaqueView&>(object).opaque;
-  if (nb::hasattr(object, "_opaque_view")) return to_attr(object.attr("_opaque_view"));
   if (nb::isinstance<ArrayType>(object)) return nb::cast<ArrayType>(object);
   if (nb::isinstance<Array>(object)) {
     if (!nb::cast<const Array&>(object).is_tracer()) return nb::cast<Array>(object);
   }
+  if (nb::hasattr(object, "_opaque_view")) return to_attr(object.attr("_opaque_view"));
   if (PyTuple_Check(o) && nb::hasattr(object, "_fields")) {
     std::string type = nb::cast<std::string>(object.type().attr("__name__"));
     auto field = [&](std::size_t i) { return to_ints(nb::object(object[i])); };
@@ -134,7 +146,7 @@ Attr to_attr(nb::handle object) {
       return ScatterDimensionNumbers{field(0), field(1), field(2), field(3), field(4)};
   }
   if (PyTuple_CheckExact(o) && all_integers(object)) return to_ints(object);
-  if (PyTuple_Check(o) && std::string(Py_TYPE(o)->tp_name) == "AttributeTuple") {
+  if (PyTuple_Check(o) && (std::string(Py_TYPE(o)->tp_name) == "AttributeTuple" || all_programs(object))) {
     Attr::List list;
     for (nb::handle item : object) list.push_back(to_attr(item));
     return list;

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "array/readable.h"
 #include "bindings.h"
 #include "sharding/process_grid.h"
 
@@ -18,10 +19,7 @@ bool may_read(const Array& array) {
 
 void require_readable(const Array& array) {
   if (may_read(array)) return;
-  throw RuntimeError(
-      "Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can "
-      "use `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` "
-      "method of jax.Array to inspect the addressable (process local) shards.");
+  refuse_distant_values();
 }
 
 Array copied(const Array& array) {
@@ -33,8 +31,7 @@ Array copied(const Array& array) {
 
 std::string readable_repr(const Array& array) {
   if (may_read(array)) return array.repr();
-  return concat("Array(shape=", nb::cast<std::string>(nb::repr(int_tuple(array.shape()))),
-                ", dtype=", to_string(array.dtype()), array.weak_type() ? ", weak_type=True)" : ")");
+  return text_without_values(array);
 }
 
 }  // namespace capibara::python

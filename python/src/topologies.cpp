@@ -83,6 +83,11 @@ void bind_topologies(nb::module_& m) {
   m.def("attached_topology", [](const std::string& platform) { return add_topology(std::make_shared<pjrt::Topology>(pjrt::client(platform))); });
   nb::class_<AheadOfTime>(m, "AheadOfTime")
       .def("as_text", [](const AheadOfTime& self) { return self.text; })
+      .def("_optimized_program",
+           [](const AheadOfTime& self) {  // what the compiler made, and in which format
+             const auto [program, format] = self.compiled->optimized_program();
+             return nb::make_tuple(nb::bytes(program.data(), program.size()), format);
+           })
       .def("memory_analysis",
            [](const AheadOfTime& self) {
              const MemoryUse use = self.compiled->memory_analysis();

@@ -1,8 +1,11 @@
 // Traces in Python: which functions are being traced on this thread, and running operations under another trace.
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
+#include "derive/jvp_pair.h"
+#include "trace/known_values.h"
 #include "trace/trace.h"
 
 #include <algorithm>
@@ -11,8 +14,12 @@ namespace capibara::python {
 
 namespace {
 
-struct TraceHandle {
-  std::shared_ptr<Trace> trace;
+// Tells whether the same trace is current again, without keeping it alive.
+struct TraceState {
+  std::weak_ptr<Trace> trace;
+  bool same_as(const TraceState& other) const {
+    return !trace.owner_before(other.trace) && !other.trace.owner_before(trace);
+  }
 };
 
 // Makes a trace current between __enter__ and __exit__; entering gives the one that was current before.
@@ -54,27 +61,31 @@ std::vector<std::shared_ptr<Trace>> stack_from_outermost() {
 }  // namespace
 
 void bind_traces(nb::module_& m) {
-  nb::class_<TraceHandle>(m, "Trace")
-      .def_prop_ro("parent_trace",
-                   [](const TraceHandle& self) {
-                     return self.trace->parent ? nb::cast(TraceHandle{self.trace->parent}) : nb::none();
-                   })
+  // A trace is one object of Python as long as somebody holds it, so that `is` tells traces apart.
+  nb::class_<Trace>(m, "Trace", nb::is_weak_referenceable())
+      .def_prop_ro("parent_trace", [](const Trace& self) { return self.parent; })
+      .def_prop_ro("main", [](Trace& self) { return self.parent ? self.shared_from_this() : nullptr; })
+      .def_prop_ro("kind", [](const Trace& self) { return std::string(self.kind()); })
+      .def("is_valid", [](const Trace& self) { return !self.ended; })
+      .def("__repr__", [](const Trace& self) { return concat("Trace(", self.kind(), ")"); });
+  nb::class_<TraceState>(m, "TraceState")
       .def(
           "__eq__",
-          [](const TraceHandle& self, nb::handle other) {
-            return nb::isinstance<TraceHandle>(other) && nb::cast<const TraceHandle&>(other).trace == self.trace;
+          [](const TraceState& self, nb::handle other) {
+            return nb::isinstance<TraceState>(other) && self.same_as(nb::cast<const TraceState&>(other));
           },
           nb::arg().none())
-      .def("__hash__", [](const TraceHandle& self) { return std::hash<const void*>()(self.trace.get()); })
-      .def("__repr__", [](const TraceHandle& self) { return concat("Trace(", self.trace->kind(), ")"); });
+      .def("__hash__",
+           [](const TraceState&) { return 0; });  // what is left of a trace that has ended can only be compared
+  m.def("trace_state", [] { return TraceState{current_trace()}; });
   nb::class_<TraceSwitch>(m, "TraceSwitch")
       .def("__init__",
-           [](TraceSwitch* self, const TraceHandle& handle) {
-             new (self) TraceSwitch{handle.trace, nullptr};
+           [](TraceSwitch* self, std::shared_ptr<Trace> trace) {
+             new (self) TraceSwitch{std::move(trace), nullptr};
            })
       .def("__enter__",
            [](TraceSwitch& self) {
-             TraceHandle previous{current_trace()};
+             std::shared_ptr<Trace> previous = current_trace();
              self.open = std::make_unique<TraceScope>(self.trace);
              return previous;
            })
@@ -83,21 +94,19 @@ void bind_traces(nb::module_& m) {
       .def("__init__", [](NamedAxis* self, const std::string& name, int64_t size) { new (self) NamedAxis{name, size, nullptr}; })
       .def("__enter__", [](NamedAxis& self) { self.open = std::make_unique<TraceScope>(std::make_shared<AxisTrace>(self.name, self.size)); })
       .def("__exit__", [](NamedAxis& self, nb::args) { self.open.reset(); });
-  m.def("current_trace", [] { return TraceHandle{current_trace()}; });
-  // The current trace, unless it evaluates: then the deepest trace that a value belongs to.
-  m.def("top_trace", [](const std::vector<Array>& values) {
-    std::shared_ptr<Trace> top = current_trace();
-    if (top != evaluation_trace()) return TraceHandle{top};
-    std::size_t deepest = 0;
-    for (const Array& value : values) {
-      std::size_t depth = 0;
-      for (const Trace* trace = value.body()->trace(); trace; trace = trace->parent.get()) ++depth;
-      if (depth > deepest) top = value.body()->trace()->shared_from_this();
-      deepest = std::max(deepest, depth);
-    }
-    return TraceHandle{top};
+  m.def("current_trace", [] { return current_trace(); });
+  m.def("evaluation_trace", [] { return evaluation_trace(); });
+  m.def("tracer_trace", [](const Array& tracer) { return tracer.body()->trace()->shared_from_this(); });
+  m.def("jvp_pair", [](const Array& tracer) -> nb::object {
+    std::optional<std::pair<Array, Array>> pair = jvp_pair(tracer);
+    return pair ? nb::object(nb::make_tuple(wrap(pair->first), wrap(pair->second))) : nb::none();
   });
-  m.def("evaluation_trace", [] { return TraceHandle{evaluation_trace()}; });
+  set_cycle_collector([] {
+    nb::gil_scoped_acquire lock;
+    nb::module_::import_("gc").attr("collect")();  // PyGC_Collect does nothing where the program turned collection off
+  });
+  // A known array as a value of the program that is being traced; where none is, the array itself.
+  m.def("stage_value", [](const Array& value) { return wrap(stage_value(value)); });
   m.def("is_tracing", [] { return current_trace() != evaluation_trace(); });
   m.def("trace_kinds", [] {
     std::vector<std::string> kinds;

@@ -6,7 +6,6 @@
 
 #include "calls.h"
 #include "trace/stage.h"
-#include "transforms/mapped_leaves.h"
 #include "vmap_operands.h"
 
 namespace capibara::python {
@@ -236,6 +235,7 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
   operands.add_typed(objects, axes);
   jax::VmapOptions options;
   options.in_axes = jax::Axes(leaf_axes);
+  options.spmd_axis_name = spmd_axis_name;
   if (!axis_name.is_none()) options.axis_name = nb::cast<std::string>(nb::str(axis_name));
   if (!axis_size.is_none()) options.axis_size = nb::cast<int64_t>(axis_size);
   TreeDef out_structure;
@@ -255,8 +255,7 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
     options.out_axes = jax::Axes(each);
     return to_arrays(outputs, "vmap");
   };
-  return unflatten_arrays(
-      out, detail::vmap_leaves_over(spmd_axis_name, flat, plain_leaves(leaves.size()), leaves, options, out_structure));
+  return unflatten_arrays(out, detail::vmap_leaves(flat, plain_leaves(leaves.size()), leaves, options, out_structure));
 }
 
 // ---- the others --------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include "lax/promotion_scope.h"
 #include "library/table/host_number.h"
 #include "sharding/explicit.h"
+#include "trace/known_values.h"
 
 namespace capibara::python {
 
@@ -21,9 +22,28 @@ class ForeignObject final : public library::Foreign {
     nb::gil_scoped_acquire lock;
     return nb::cast<std::string>(object_.get().type().attr("__name__"));
   }
+  std::optional<Shape> shape() const override {
+    nb::gil_scoped_acquire lock;
+    nb::object sizes = nb::getattr(object_.get(), "shape", nb::none());
+    if (!PyTuple_Check(sizes.ptr())) return std::nullopt;
+    Shape shape;
+    for (nb::handle size : sizes) shape.push_back(nb::cast<int64_t>(size));
+    return shape;
+  }
 
  private:
   KeptObject object_;
+};
+
+// A level of nesting; Python's limit ends sequences that hold themselves.
+class Nesting {
+ public:
+  Nesting() {
+    if (Py_EnterRecursiveCall(" while a nested sequence is read") != 0) throw nb::python_error();
+  }
+  ~Nesting() { Py_LeaveRecursiveCall(); }
+  Nesting(const Nesting&) = delete;
+  Nesting& operator=(const Nesting&) = delete;
 };
 
 library::Callable to_callable(nb::handle function) {
@@ -92,7 +112,9 @@ nb::object from_callable(const library::Callable& function) {
     if (used != named.size())
       throw TypeError("initializer: unexpected keyword argument; expected key, shape, dtype, out_sharding");
     while (!arguments.empty() && arguments.back().is_none()) arguments.pop_back();
-    return from_value(function(arguments));
+    library::Value made = function(arguments);
+    if (const Array* array = made.array()) made = stage_value(*array);
+    return from_value(made);
   });
   return nb::module_::import_("capibara._modules").attr("as_initializer")(called);
 }
@@ -114,6 +136,7 @@ library::Value to_value(nb::handle object) {
   if (PyComplex_CheckExact(o)) return std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o));
   if (PyUnicode_CheckExact(o)) return nb::cast<std::string>(object);
   if (PyTuple_Check(o) || PyList_Check(o)) {
+    const Nesting nesting;
     library::Sequence sequence;
     sequence.is_list = PyList_Check(o);
     for (nb::handle item : object) sequence.items.push_back(to_value(item));
@@ -145,8 +168,12 @@ library::Value to_value(nb::handle object) {
   if (PyUnicode_Check(o)) return nb::cast<std::string>(nb::str(object));
   if (PyCallable_Check(o)) return to_callable(object);
   // A ref has a length and can be indexed, but is read only where the user says so.
-  const bool can_be_read = !PyDict_Check(o) && !nb::hasattr(object, "__jax_array__") && !nb::isinstance<jax::Ref>(object);
+  // Sparse matrices of other libraries are no sequences of rows: those are matrices of one row again.
+  const bool can_be_read = !PyDict_Check(o) && !nb::hasattr(object, "__jax_array__") &&
+                           !nb::isinstance<jax::Ref>(object) &&
+                           !(nb::hasattr(object, "shape") && nb::hasattr(object, "dtype"));
   if (can_be_read && (nb::hasattr(object, "__iter__") || PySequence_Check(o))) {
+    const Nesting nesting;
     library::Sequence sequence;
     for (nb::handle item : object) sequence.items.push_back(to_value(item));
     return sequence;

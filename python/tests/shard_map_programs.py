@@ -120,6 +120,12 @@ def groups_of_psum():
 
 
 @program
+def groups_of_several_sizes():
+  groups = [[0, 5], [1, 2, 3, 4, 6, 7]]
+  return [values(along_line(lambda x: reduce(x, "i", axis_index_groups=groups))(X)) for reduce in (lax.psum, lax.pmax, lax.pmin)]
+
+
+@program
 def groups_of_all_gather():
   return whole(along_line(lambda x: lax.all_gather(x, "i", axis_index_groups=[[0, 2, 4, 6], [7, 5, 3, 1]])), X)
 
@@ -139,6 +145,12 @@ def groups_of_all_to_all():
 @program
 def groups_with_types_that_vary():
   return raised(mapped(lambda x: lax.psum(x, "i", axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]), P("i"), P("i"), mesh=LINE), X)[0]
+
+
+@program
+def functions_with_loops():
+  steps = jnp.arange(4.0)
+  return values(mapped(lambda x: jnp.polyval(steps, x) + jnp.searchsorted(steps, x) + jnp.interp(x, steps, steps ** 2), CELLS, CELLS)(X))
 
 
 @program

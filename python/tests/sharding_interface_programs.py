@@ -229,6 +229,30 @@ program("spmd_scan", lambda: jax.vmap(lambda x: jax.shard_map(lambda part: lax.s
 program("spmd_typed_other", lambda: jax.vmap(jnp.sin, spmd_axis_name="y")(split((8, 4), "x", mesh=TYPED)))
 program("spmd_typed_same", lambda: jax.typeof(jax.vmap(jnp.sin, spmd_axis_name="x")(split((8, 4), "x", mesh=TYPED))))
 
+# ---- types of results that the compiler places, or under vmap ----
+def typed(function, *arrays):
+  with jax.set_mesh(TYPED):
+    return jax.typeof(function(*arrays))
+
+
+def whole_numbers(shape, *entries):
+  return jax.device_put(jnp.zeros(shape, jnp.int32), NamedSharding(TYPED, P(*entries)))
+
+
+program("vmap_asks_gather", lambda: typed(jax.vmap(lambda a, i: a.at[i].get(out_sharding=P("y", None))),
+                                          split((4, 2, 3), "x", "y", mesh=TYPED), whole_numbers((4, 2, 2), "x", "y")))
+program("vmap_asks_gradient", lambda: typed(lambda t, i: jax.vmap(jax.grad(lambda t, i: t.at[i].get(out_sharding=P("y")).mean()))(t, i),
+                                            split((8, 16), "x", mesh=TYPED), whole_numbers((8, 4), "x")))
+program("vmap_asks_conv", lambda: typed(jax.vmap(lambda x: lax.conv_general_dilated(
+    x, jnp.ones((3, 2, 3)), (1,), "SAME", out_sharding=P(None, None, None))), split((8, 2, 2, 8), "x", mesh=TYPED)))
+program("vmap_triangular_solve", lambda: typed(jax.vmap(lambda b: jax.scipy.linalg.solve_triangular(jnp.eye(4), b)), split(mesh=TYPED)))
+program("vmap_triangular_solve_split", lambda: typed(jax.vmap(lambda b: jax.scipy.linalg.solve_triangular(jnp.eye(4), b)),
+                                                     split((8, 4), "x", mesh=TYPED)))
+program("argsort_typed", lambda: typed(lambda x: jnp.argsort(x, axis=0), split((8, 4), None, "y", mesh=TYPED)))
+program("broadcast_like_typed", lambda: typed(lax.broadcast_like, jnp.ones(4), split((8, 4), "x", mesh=TYPED)))
+program("rng_bits_asked", lambda: typed(lambda: lax.rng_bit_generator(np.array((1, 2, 3, 4), np.uint32), shape=(4, 8),
+                                                                      out_sharding=P("x"))[1]))
+
 # ---- arguments that are placed otherwise ----
 program("in_shardings_other", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P("y")))(split((8, 4), "x")))
 program("in_shardings_whole", lambda: jax.jit(jnp.sin, in_shardings=NamedSharding(AUTO, P()))(split((8, 4), "x")))

@@ -15,6 +15,7 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara._errors import CheckpointError, CorruptCheckpointError
 from capibara.core.tpu import TPUCheckpointer
+from capibara.operate import checkpointer as checkpointer_module
 
 
 class Moments(NamedTuple):
@@ -226,6 +227,23 @@ def test_sigterm_saves_the_next_step_and_ends(tmp_path):
     step = checkpointer.latest_step()
     assert step is not None and step >= (int(last[-1]) if last else 3)
     assert checkpointer.restore()["params"]["w"][0] == step
+
+
+def test_a_signal_that_comes_while_the_processes_agree_is_not_lost(tmp_path, monkeypatch):
+    ends = []
+    monkeypatch.setattr(TPUCheckpointer, "_end_as_signalled", lambda self: ends.append(True))
+
+    def signalled_after_the_look(flag):
+        if not ends:
+            signal.raise_signal(signal.SIGTERM)
+        return [flag]
+
+    monkeypatch.setattr(checkpointer_module, "_flags", signalled_after_the_look)
+    with TPUCheckpointer(tmp_path, save_interval_steps=1_000_000_000) as checkpointer:
+        assert not checkpointer.maybe_save(1, params={"w": jnp.arange(3)})
+        assert checkpointer.reached_preemption
+        assert checkpointer.maybe_save(2, params={"w": jnp.arange(3)})
+        assert ends and checkpointer.all_steps() == [2]
 
 
 ON_DEVICES = """

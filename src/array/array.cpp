@@ -6,10 +6,14 @@
 #include "array/body.h"
 #include "array/element.h"
 #include "array/format.h"
+#include "array/readable.h"
 #include "runtime/small_blocks.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace capibara {
 
@@ -100,7 +104,13 @@ Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak
   } else if (stored == dtype) {
     std::memcpy(buffer.mutable_data(), elements, static_cast<std::size_t>(count * storage_size(stored)));
   } else {
-    convert_elements(dtype, elements, stored, buffer.mutable_data(), count);
+    const auto size = static_cast<std::size_t>(storage_size(dtype));
+    std::vector<std::byte> aligned;  // elements of a mapped file may lie at any byte
+    if (reinterpret_cast<std::uintptr_t>(elements) % size != 0) {
+      const auto* bytes = static_cast<const std::byte*>(elements);
+      aligned.assign(bytes, bytes + static_cast<std::size_t>(count) * size);
+    }
+    convert_elements(dtype, aligned.empty() ? elements : aligned.data(), stored, buffer.mutable_data(), count);
   }
   return from_buffer(std::move(type), std::move(buffer));
 }
@@ -179,12 +189,12 @@ void Array::delete_buffers() const {
 std::string Array::to_string() const {
   if (!defined()) return "<empty>";
   if (is_tracer()) return concat("Traced<", short_string(type()), ">with<", body_->trace_kind(), ">");
-  return array_str(dtype(), shape(), raw_data());
+  return is_readable(*this) ? array_str(dtype(), shape(), raw_data()) : text_without_values(*this);
 }
 
 std::string Array::repr() const {
   if (!defined() || is_tracer()) return to_string();
-  return array_repr(dtype(), shape(), raw_data(), weak_type());
+  return is_readable(*this) ? array_repr(dtype(), shape(), raw_data(), weak_type()) : text_without_values(*this);
 }
 
 std::ostream& operator<<(std::ostream& out, const Array& array) { return out << array.to_string(); }
@@ -211,6 +221,7 @@ Array Array::weak_scalar(std::complex<double> value) { return from_host(DType::c
 namespace detail {
 
 void copy_elements(const Array& from, DType to, void* out) {
+  if (!is_readable(from)) refuse_distant_values();
   convert_elements(from.dtype(), from.raw_data(), to, out, from.size());
 }
 

@@ -1,6 +1,7 @@
 // DLPack export and import.
 #include <capibara/dlpack.h>
 
+#include <cstdint>
 #include <cstring>
 #include <memory>
 
@@ -106,11 +107,11 @@ Array from_dlpack(DLManagedTensor* managed) {
   std::size_t element = static_cast<std::size_t>(storage_size(type.dtype));
   std::size_t bytes = static_cast<std::size_t>(type.size()) * element;
   auto* data = static_cast<std::byte*>(tensor.data) + tensor.byte_offset;
-  if (row_major(tensor)) {
-    return Array::from_buffer(type, Buffer::borrow(data, bytes, [owner] {}));
-  }
+  const bool in_order = row_major(tensor), aligned = reinterpret_cast<std::uintptr_t>(data) % element == 0;
+  if (in_order && aligned) return Array::from_buffer(type, Buffer::borrow(data, bytes, [owner] {}));
   Buffer buffer = Buffer::allocate(bytes);
-  copy_strided(tensor, data, buffer.mutable_data(), element);
+  if (in_order) std::memcpy(buffer.mutable_data(), data, bytes);
+  else copy_strided(tensor, data, buffer.mutable_data(), element);
   return Array::from_buffer(type, std::move(buffer));
 }
 

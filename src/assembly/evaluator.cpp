@@ -3,6 +3,7 @@
 
 #include <capibara/default_device.h>
 
+#include "array/body.h"
 #include "backends/backend.h"
 #include "backends/reference/backend.h"
 #include "backends/result_placement.h"
@@ -37,13 +38,21 @@ bool is_typed(std::span<const Array> inputs, const Attrs& attrs) {
 Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   Types types;
   Arrays plain;
+  // The operations that a solver consists of run one by one: results of placed operands would get types again.
+  const bool in_steps = primitive->traits.control == Control::solve;
   for (const Array& input : inputs) {
     types.push_back(input.type());
-    plain.push_back(input.type().sharding.is_explicit() ? with_plain_type(input) : input);
+    const bool is_explicit = input.type().sharding.is_explicit();
+    plain.push_back(!is_explicit                        ? input
+                    : in_steps && host_placement(input) ? unplaced(input)
+                                                        : with_plain_type(input));
   }
   const Types results = explicit_types(primitive, types, attrs).types;
-  Arrays outputs = primitive == prim::reshard()
-                       ? plain
+  // The types inside of a shard_map say what varies between devices: it drops them itself.
+  const bool keeps_types = primitive == prim::shard_map();
+  Arrays outputs = primitive == prim::reshard() ? plain
+                   : keeps_types
+                       ? evaluate(primitive, plain, attrs)
                        : evaluate(primitive, plain, with_plain_attrs(rewrite_programs(attrs, with_plain_types)));
   const ShardingAttr* asked = asked_sharding(attrs);
   if (primitive == prim::reshard() && !results[0].sharding.is_explicit()) return {left_to_compiler(outputs[0])};
@@ -59,7 +68,7 @@ Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, c
   bool committed = false;
   for (const Array& input : inputs) committed = committed || input.committed();
   if (!committed && !(primitive == prim::shard_map()))
-    return placed_within_functions(default_backend().run(primitive, inputs, attrs));
+    return placed_within_functions(placed_by_default(default_backend().run(primitive, inputs, attrs)));
   const std::optional<Device> demanded = demanded_device(inputs);
   if (!demanded) {
     Arrays outputs = as_committed(default_backend().run(primitive, inputs, attrs));

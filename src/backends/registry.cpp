@@ -7,6 +7,8 @@
 #include "backends/profile_watch.h"
 #include "processes/job.h"
 
+#include <algorithm>
+
 namespace capibara {
 
 namespace {
@@ -52,11 +54,10 @@ Backend& backend(const std::string& name) {
 
 Backend& backend(const Device& device) {
   if (has_own_devices(device.platform)) return family_of(device.platform)->on(device);
-  if (device.platform != "cpu") throw ValueError(concat("backend: there is no device ", to_string(device)));
-  if (device.id != 0) {
-    throw NotImplementedError(concat("computations of the native backend run on cpu:0, got ", to_string(device),
-                                     "; choose a plugin's platform, such as JAX_PLATFORMS=xla_cpu, for several devices"));
-  }
+  const int count = std::max(1, config().num_cpu_devices) * processes::exchanging().count;
+  if (device.platform != "cpu" || device.id < 0 || device.id >= count)
+    throw ValueError(concat("backend: there is no device ", to_string(device)));
+  // All devices of the host are lanes of the one backend: what is on which of them says the placement of arrays.
   const std::string own = first_platform(config().platform);
   return backend(has_own_devices(own) ? native_platform() : own);
 }

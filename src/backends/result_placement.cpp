@@ -2,6 +2,7 @@
 // array's placement does not move its elements.
 #include "backends/result_placement.h"
 
+#include <capibara/default_device.h>
 #include <capibara/partition.h>
 
 #include <algorithm>
@@ -131,6 +132,17 @@ bool says_placement(const Program& program) {
   return false;
 }
 
+Arrays placed_by_default(Arrays outputs) {
+  const std::optional<Device>& device = chosen_device();
+  if (!device || device->platform != "cpu" || device->id == 0) return outputs;
+  const auto placement = std::make_shared<const NamedSharding>(NamedSharding{"cpu", {device->id}, {}, {}, ""});
+  for (Array& output : outputs) {
+    if (output.is_tracer() || output.type().ref || output.committed() || output.device() != Device{}) continue;
+    output = Array(std::make_shared<const ConcreteBody>(output.type(), output.buffer(), false, placement));
+  }
+  return outputs;
+}
+
 Arrays placed_in_context(Arrays outputs) {
   const std::shared_ptr<const NamedSharding>& around = context_mesh();
   if (!around || around->platform != "cpu" || !is_addressable(*around)) return outputs;
@@ -214,6 +226,21 @@ NamedSharding devices_of(const Mesh& mesh, std::span<const Array> inputs,
 }
 
 }  // namespace
+
+std::vector<std::shared_ptr<const NamedSharding>> result_placements(
+    const Program& program, const Types& types, const std::vector<std::shared_ptr<const NamedSharding>>& inputs) {
+  Placements results = shardings_or_device(program, inputs).value_or(Placements());
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    if (!types[i].sharding.is_explicit()) continue;
+    results.resize(types.size());
+    std::shared_ptr<const NamedSharding> given;
+    for (const Placement& input : inputs) given = input && has_mesh(*input, types[i].sharding.mesh()) ? input : given;
+    NamedSharding own = devices_of(types[i].sharding.mesh(), {}, given);
+    own.spec = types[i].sharding.spec();
+    results[i] = std::make_shared<const NamedSharding>(std::move(own));
+  }
+  return results;
+}
 
 Array left_to_compiler(const Array& x) {
   std::optional<NamedSharding> placement = jax::placement(x);

@@ -12,6 +12,10 @@ bool says_placement(const Program& program);
 // ValueError where operands are on different devices.
 Arrays placed_results(const Program& program, std::span<const Array> inputs, Arrays outputs);
 Arrays placed_results(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs, Arrays outputs);
+// How results on the host are placed for arguments that are placed so, null where they are anywhere: as their Explicit
+// types say, else as the program implies. Empty: on the first device.
+std::vector<std::shared_ptr<const NamedSharding>> result_placements(
+    const Program& program, const Types& types, const std::vector<std::shared_ptr<const NamedSharding>>& inputs);
 // Results placed as their Explicit types say: on the devices of the operands, else on those given, of the mesh in
 // context or the first ones.
 Arrays placed_by_types(const Types& types, std::span<const Array> inputs, Arrays outputs,
@@ -19,6 +23,8 @@ Arrays placed_by_types(const Types& types, std::span<const Array> inputs, Arrays
 // The same array on a mesh whose Explicit axes are Auto.
 Array left_to_compiler(const Array& x);
 bool any_placed(std::span<const Array> inputs);
+// Results that nothing places, on the default device where it is one of the host's other than the first.
+Arrays placed_by_default(Arrays outputs);
 // Results that nothing places, whole on each device of the mesh in context; as they are where there is none.
 Arrays placed_in_context(Arrays outputs);
 // Raises ValueError where a committed argument is split otherwise than the in_shardings of the program say.

@@ -81,11 +81,13 @@ Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::s
 
 Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                          const RuleNames& names, FlatForward forward, FlatBackward backward) {
-  auto rule = [forward = std::move(forward)](std::span<const Array> arguments, const std::vector<bool>&) {
-    return forward(arguments);
+  auto rule = [forward = std::move(forward), backward = std::move(backward)](std::span<const Array> arguments,
+                                                                             const std::vector<bool>&) {
+    auto [outputs, residuals] = forward(arguments);
+    return CustomVjpRule::Forwarded{std::move(outputs), std::move(residuals), backward};
   };
-  return bind_custom({function, names, nullptr, std::make_shared<CustomVjpRule>(names.first, names.second, rule, std::move(backward))},
-                     in, leaves);
+  return bind_custom({function, names, nullptr, std::make_shared<CustomVjpRule>(names.first, names.second, rule)}, in,
+                     leaves);
 }
 
 Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,

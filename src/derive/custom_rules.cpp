@@ -11,7 +11,7 @@ namespace capibara {
 JvpResult jvp_by_forward(const std::shared_ptr<const CustomVjpRule>& rule, bool symbolic_zeros,
                          std::span<const Array> primals, std::span<const Array> tangents) {
   Mask perturbed = defined_mask(tangents);
-  auto [outputs, residuals] = rule->forward(primals, perturbed);
+  auto [outputs, residuals, backward] = rule->forward(primals, perturbed);
   Arrays operands = residuals;
   append(operands, where(tangents, perturbed));
   Attr::List types;
@@ -22,7 +22,8 @@ JvpResult jvp_by_forward(const std::shared_ptr<const CustomVjpRule>& rule, bool 
   }
   static const Primitive custom_lin = primitive("custom_lin");
   Arrays results = capibara::bind(custom_lin, operands,
-                                  {{"bwd", std::shared_ptr<const Opaque>(rule)},
+                                  {{"bwd", std::shared_ptr<const Opaque>(std::make_shared<CustomBackward>(
+                                               rule->backward_name, std::move(backward)))},
                                    {"num_res", static_cast<int64_t>(residuals.size())},
                                    {"out_types", std::move(types)},
                                    {"with_tangent", Attr::bools(with_tangent)},
@@ -70,41 +71,23 @@ std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const Cu
       });
 }
 
-std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const CustomVjpRule>& rule,
-                                                  const Mapping& mapping, const Mask& arguments,
-                                                  const SharedMask& outputs) {
-  auto residual_dims = std::make_shared<std::vector<int64_t>>();  // where forward left the axis, for backward
-  auto forward = [rule, mapping, arguments, residual_dims, outputs](std::span<const Array> inputs,
-                                                                    const Mask& perturbed) {
-    std::size_t count = 0;
-    BatchResult all = mapping.run(
-        [&](std::span<const Array> in) {
-          auto [outs, residuals] = rule->forward(in, perturbed);
-          count = outs.size();
-          append(outs, residuals);
-          return outs;
-        },
-        inputs, front_dims(arguments));
-    outputs->resize(count, false);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (all.dims[i] != not_mapped) (*outputs)[i] = true;
-      if ((*outputs)[i]) all.outputs[i] = batch_at(all.outputs[i], all.dims[i], mapping.size);
-    }
-    residual_dims->assign(all.dims.begin() + static_cast<std::ptrdiff_t>(count), all.dims.end());
-    return std::pair(part(all.outputs, 0, count), part(all.outputs, count, all.outputs.size()));
-  };
-  auto backward = [rule, mapping, arguments, residual_dims, outputs](std::span<const Array> residuals,
-                                                                     std::span<const Array> cotangents) {
+namespace {
+
+// Backward along a mapped axis, for residuals that carry it where `residual_dims` says.
+CustomBackward::Rule batched_backward(CustomBackward::Rule backward, const Mapping& mapping, const Mask& arguments,
+                                      std::vector<int64_t> residual_dims, const SharedMask& outputs) {
+  return [backward = std::move(backward), mapping, arguments, residual_dims = std::move(residual_dims), outputs](
+             std::span<const Array> residuals, std::span<const Array> cotangents) {
     Arrays operands(residuals.begin(), residuals.end());
     Mask given = defined_mask(cotangents), returned;
     append(operands, where(cotangents, given));
-    std::vector<int64_t> in_dims = *residual_dims;
+    std::vector<int64_t> in_dims = residual_dims;
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (given[i]) in_dims.push_back((*outputs)[i] ? 0 : not_mapped);
     }
     BatchResult results = mapping.run(
         [&](std::span<const Array> in) {
-          Arrays all = rule->backward(in.first(residuals.size()), spread(in.subspan(residuals.size()), given));
+          Arrays all = backward(in.first(residuals.size()), spread(in.subspan(residuals.size()), given));
           returned = defined_mask(all);
           return where(all, returned);
         },
@@ -122,7 +105,36 @@ std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const Cu
     }
     return all;
   };
-  return std::make_shared<CustomVjpRule>(rule->forward_name, rule->backward_name, forward, backward);
+}
+
+}  // namespace
+
+std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const CustomVjpRule>& rule,
+                                                  const Mapping& mapping, const Mask& arguments,
+                                                  const SharedMask& outputs) {
+  auto forward = [rule, mapping, arguments, outputs](std::span<const Array> inputs, const Mask& perturbed) {
+    std::size_t count = 0;
+    CustomBackward::Rule backward;
+    BatchResult all = mapping.run(
+        [&](std::span<const Array> in) {
+          CustomVjpRule::Forwarded one = rule->forward(in, perturbed);
+          count = one.outputs.size();
+          backward = std::move(one.backward);
+          append(one.outputs, one.residuals);
+          return one.outputs;
+        },
+        inputs, front_dims(arguments));
+    outputs->resize(count, false);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (all.dims[i] != not_mapped) (*outputs)[i] = true;
+      if ((*outputs)[i]) all.outputs[i] = batch_at(all.outputs[i], all.dims[i], mapping.size);
+    }
+    return CustomVjpRule::Forwarded{
+        part(all.outputs, 0, count), part(all.outputs, count, all.outputs.size()),
+        batched_backward(std::move(backward), mapping, arguments,
+                         {all.dims.begin() + static_cast<std::ptrdiff_t>(count), all.dims.end()}, outputs)};
+  };
+  return std::make_shared<CustomVjpRule>(rule->forward_name, rule->backward_name, forward);
 }
 
 }  // namespace capibara

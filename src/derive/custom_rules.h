@@ -23,25 +23,36 @@ class CustomJvpRule final : public Opaque {
   std::string print() const override { return name; }
 };
 
+// Attribute `bwd` of custom_lin: maps (residuals, cotangents of the outputs, empty: zero) to one cotangent per argument
+// leaf, empty where zero.
+class CustomBackward final : public Opaque {
+ public:
+  using Rule = std::function<Arrays(std::span<const Array> residuals, std::span<const Array> cotangents)>;
+
+  std::string name;
+  Rule rule;
+
+  CustomBackward(std::string n, Rule r) : name(std::move(n)), rule(std::move(r)) {}
+  std::string print() const override { return name; }
+};
+
 // Attributes `fwd_jaxpr_thunk` and `bwd` of custom_vjp_call (both hold the same object; bwd= prints backward_name).
-// Forward maps the arguments without the captured ones to (outputs, residuals), each checked against `call_jaxpr` and
-// flat; `perturbed` tells which arguments have a tangent. Backward maps (residuals, cotangents of the outputs, empty: zero) to one cotangent per argument leaf, empty
-// where zero. A forward must have run under this object, or under one made from it, before its backward.
+// Forward maps the arguments without the captured ones to outputs and residuals, each checked against `call_jaxpr` and
+// flat; `perturbed` tells which arguments have a tangent. It also gives the backward rule of these residuals: what the
+// two share beside arrays belongs to one run of forward.
 class CustomVjpRule final : public Opaque {
  public:
-  using Forward = std::function<std::pair<Arrays, Arrays>(std::span<const Array> arguments,
-                                                          const std::vector<bool>& perturbed)>;
-  using Backward = std::function<Arrays(std::span<const Array> residuals, std::span<const Array> cotangents)>;
+  struct Forwarded {
+    Arrays outputs, residuals;
+    CustomBackward::Rule backward;
+  };
+  using Forward = std::function<Forwarded(std::span<const Array> arguments, const std::vector<bool>& perturbed)>;
 
   std::string forward_name, backward_name;
   Forward forward;
-  Backward backward;
 
-  CustomVjpRule(std::string fwd_name, std::string bwd_name, Forward fwd, Backward bwd)
-      : forward_name(std::move(fwd_name)),
-        backward_name(std::move(bwd_name)),
-        forward(std::move(fwd)),
-        backward(std::move(bwd)) {}
+  CustomVjpRule(std::string fwd_name, std::string bwd_name, Forward fwd)
+      : forward_name(std::move(fwd_name)), backward_name(std::move(bwd_name)), forward(std::move(fwd)) {}
   std::string print() const override { return forward_name; }
 };
 

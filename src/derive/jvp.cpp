@@ -4,6 +4,7 @@
 
 #include "derive/custom.h"
 #include "derive/derive.h"
+#include "derive/jvp_pair.h"
 #include "derive/values.h"
 #include "program/handles.h"
 #include "program/memo.h"
@@ -104,6 +105,12 @@ Memo<JvpProgram>& jvp_memo() {
 }
 
 }  // namespace
+
+std::optional<std::pair<Array, Array>> jvp_pair(const Array& value) {
+  const auto* tracer = dynamic_cast<const JvpTracer*>(value.body().get());
+  if (!tracer) return std::nullopt;
+  return std::pair(tracer->primal, tracer->tangent);
+}
 
 JvpResult jvp_flat(const FlatFunction& function, std::span<const Array> primals, std::span<const Array> tangents) {
   auto trace = std::make_shared<JvpTrace>(current_trace());

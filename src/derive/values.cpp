@@ -9,6 +9,7 @@
 #include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/varying.h"
+#include "sharding/explicit.h"
 
 namespace capibara {
 
@@ -94,10 +95,20 @@ Sharding spmd_varying(const MappedAxis& axis) {
                                                               : Sharding::varying_over(axis.split.mesh(), axes);
 }
 
+// Whether types say what splits a mapped axis: where its axes of the mesh are left to the compiler they do not.
+bool splits_types(const MappedAxis& axis) {
+  if (!axis.split.is_explicit()) return false;
+  const std::shared_ptr<const NamedSharding>& around = context_mesh();
+  const AxisList& axes = axis.split.spec().dims[0];
+  return !around || std::none_of(axes.begin(), axes.end(), [&](const std::string& name) {
+    return around->mesh.has(name) && around->mesh.type_of(name) == AxisType::Auto;
+  });
+}
+
 }  // namespace
 
 ArrayType batched_type(const ArrayType& type, int64_t dim, const MappedAxis& axis) {
-  if (!axis.split.is_explicit()) {
+  if (!splits_types(axis)) {
     ArrayType batched = with_dimension(type, dim, axis.size);
     batched.sharding = joined_varying(batched.sharding, spmd_varying(axis));
     return batched;
@@ -115,8 +126,7 @@ Array batch_at(const Array& x, int64_t dim, const MappedAxis& axis, int64_t to) 
   for (int64_t i = 0; i < type.rank(); ++i) {
     if (i != to) dims.push_back(i);
   }
-  const Array spread =
-      lax::broadcast_in_dim(x, type.shape, dims, axis.split.is_explicit() ? type.sharding : Sharding());
+  const Array spread = lax::broadcast_in_dim(x, type.shape, dims, splits_types(axis) ? type.sharding : Sharding());
   const AxisList missing = missing_axes(spread.type(), spmd_varying(axis).varying());
   if (missing.empty()) return spread;
   return bind1(prim::pvary(), {spread}, {{"axes", Attr(Attr::List(missing.begin(), missing.end()))}});

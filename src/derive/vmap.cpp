@@ -205,7 +205,7 @@ void check_unmapped(const MappedAxis& axis, std::span<const Array> inputs, std::
 }
 
 std::string axis_key(const MappedAxis& axis) {
-  if (axis.split.is_explicit()) return concat(axis.name, "@", sharding_text(axis.split));
+  if (axis.split.is_explicit()) return concat(axis.name, "@", sharding_text(axis.split), context_mesh_key());
   if (axis.split.single_device()) return axis.name;
   return concat(axis.name, "@spmd", partitions_text(axis.split.spec()), abstract_mesh_text(axis.split.mesh()));
 }

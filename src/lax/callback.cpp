@@ -159,7 +159,8 @@ Family callback_records() {
         "IO callbacks do not support transpose. Please use `jax.custom_vjp` to use callbacks while taking gradients.");
   };
   io.batch = [](const BatchArgs& args) {
-    if (args.attrs.boolean("ordered")) throw ValueError("Cannot `vmap` ordered IO callback.");
+    if (args.attrs.boolean("ordered") && !args.attrs.has("per_device"))
+      throw ValueError("Cannot `vmap` ordered IO callback.");
     return batch_sequential(args);
   };
 

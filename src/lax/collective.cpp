@@ -72,6 +72,10 @@ LaneGroups::LaneGroups(const BatchArgs& args) : lanes_(args.axis.size) {
   if (args.attrs.has("axis_index_groups")) groups_ = lax::index_groups(args.attrs);
 }
 
+bool LaneGroups::uneven() const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const Ints& group) { return std::ssize(group) != size(); });
+}
+
 Array LaneGroups::split(const Array& x) const {
   Ints order;
   for (const Ints& group : groups_) order.insert(order.end(), group.begin(), group.end());
@@ -86,7 +90,10 @@ Array LaneGroups::join(const Array& x) const {
   Shape shape = x.shape();
   shape.erase(shape.begin());
   shape[0] = lanes_;
-  const Array lanes = lax::reshape(x, shape);
+  return join_lanes(lax::reshape(x, shape));
+}
+
+Array LaneGroups::join_lanes(const Array& lanes) const {
   if (whole()) return lanes;
   Ints position(static_cast<std::size_t>(lanes_));
   int64_t next = 0;
@@ -98,8 +105,18 @@ Array LaneGroups::join(const Array& x) const {
 
 namespace {
 
+Array reduced_in_uneven_groups(const Array& x, const LaneGroups& groups, const Attrs& attrs, Reduction reduce) {
+  Arrays results;
+  for (const Ints& group : groups.groups()) {
+    const Array reduced = reduced_lanes(attrs, picked_lanes(x, group), 0, reduce);
+    results.push_back(lax::broadcast(reduced, {std::ssize(group)}));
+  }
+  return groups.join_lanes(lax::concatenate(results, 0));
+}
+
 // Each lane has the result of its group.
 Array reduced_in_groups(const Array& x, const LaneGroups& groups, const Attrs& attrs, Reduction reduce) {
+  if (groups.uneven()) return reduced_in_uneven_groups(x, groups, attrs, reduce);
   const Array split = groups.split(x);
   const Array reduced = reduced_lanes(attrs, split, 1, reduce);
   Ints kept{0};
@@ -239,6 +256,11 @@ int64_t group_size(const AxisNames& names, const AxisGroups& groups) {
   refuse_groups_of_vmap(names, groups);
   int64_t size = 1;
   for (const std::string& name : names) size *= axis_size(name);
+  for (const Ints& group : groups) {
+    if (group.size() != groups[0].size())
+      throw ValueError(concat("axis_index_groups of one size are needed, got groups of ", groups[0].size(), " and ",
+                              group.size(), "; only psum, pmax and pmin take groups of several sizes"));
+  }
   return groups.empty() ? size : static_cast<int64_t>(groups[0].size());
 }
 

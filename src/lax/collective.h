@@ -27,10 +27,13 @@ class LaneGroups {
   LaneGroups(const BatchArgs& args);
 
   bool whole() const { return groups_.empty(); }  // one group of all lanes
+  bool uneven() const;                            // groups of several sizes, which cannot be split
+  const std::vector<Ints>& groups() const { return groups_; }
   int64_t count() const { return whole() ? 1 : static_cast<int64_t>(groups_.size()); }
   int64_t size() const { return whole() ? lanes_ : static_cast<int64_t>(groups_[0].size()); }
-  Array split(const Array& x) const;  // [lanes, ...] -> [groups, members, ...]
-  Array join(const Array& x) const;   // back to lanes
+  Array split(const Array& x) const;       // [lanes, ...] -> [groups, members, ...]
+  Array join(const Array& x) const;        // back to lanes
+  Array join_lanes(const Array& x) const;  // of lanes in the order of the groups
 
  private:
   std::vector<Ints> groups_;

@@ -89,12 +89,14 @@ BatchResult batch_by_select(const BatchArgs& args, const std::vector<Program>& b
     if (branch.effects().has(Effects::io) || branch.effects().has(Effects::ordered_io))
       throw NotImplementedError("IO effect not supported in vmap-of-cond.");
   }
-  int64_t size = args.axis.size;
-  Array index = batch_at(args.inputs[0], args.dims[0], size);
+  Array index = batch_at(args.inputs[0], args.dims[0], args.axis);
   Arrays inputs;
-  for (std::size_t i = 1; i < args.inputs.size(); ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], size));
+  for (std::size_t i = 1; i < args.inputs.size(); ++i)
+    inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
   auto spread_over = [](const Array& lanes, const Array& x) {
-    return x.ndim() > 1 ? lax::broadcast_in_dim(lanes, x.shape(), {0}) : lanes;
+    const Sharding& split = x.type().sharding;
+    return x.ndim() > 1 ? lax::broadcast_in_dim(lanes, x.shape(), {0}, split.is_explicit() ? split : Sharding())
+                        : lanes;
   };
   std::size_t count = branches[0].outputs().size();
   std::vector<Arrays> results;

@@ -99,7 +99,7 @@ Array transpose_dot(const Array& cotangent, const ArrayType& x, const Array& y, 
   axes.insert(axes.end(), x_kept.begin(), x_kept.end());
   Ints by_y = taken(x_contract, argsort(y_contract));
   axes.insert(axes.end(), by_y.begin(), by_y.end());
-  const Attr wanted = sharding_attr(permuted(cotangent_sharding(x.sharding), axes));
+  const Attr wanted = sharding_attr(permuted(operand_cotangent_sharding(x, y.type(), cotangent.type()), axes));
   Array product = dot_general(cotangent, y, back, attrs.with("out_sharding", wanted));
   return converted(lax::transpose(product, argsort(axes)), x);
 }

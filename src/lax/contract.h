@@ -24,6 +24,10 @@ Ints argsort(const Ints& values);
 // values[order[0]], values[order[1]], ...
 Ints taken(const Ints& values, const Ints& order);
 
+// The sharding of the cotangent of an operand. Where its type names no mesh but those of the other operand or of the
+// result's cotangent do, nothing of it is split.
+Sharding operand_cotangent_sharding(const ArrayType& operand, const ArrayType& other, const ArrayType& cotangent);
+
 // New dimension numbers, and where the mapped axis stands in the result.
 std::pair<DotDimensionNumbers, int64_t> batched_dot_numbers(int64_t lhs_rank, int64_t rhs_rank, int64_t lhs_dim,
                                                             int64_t rhs_dim, const DotDimensionNumbers& numbers,

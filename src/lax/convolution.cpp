@@ -26,6 +26,7 @@ struct Convolution {
   Ints strides, lhs_dilation, rhs_dilation;
   lax::Padding padding;
   int64_t feature_groups, batch_groups;
+  Sharding out_sharding = {};
 
   static Convolution of(const Attrs& attrs) {
     return {attrs.get<ConvDimensionNumbers>("dimension_numbers"), attrs.ints("window_strides"), attrs.ints("lhs_dilation"),
@@ -34,10 +35,16 @@ struct Convolution {
   }
   // `like` gives precision and preferred_element_type.
   Attrs attrs(const Attrs& like) const {
-    return {{"window_strides", strides}, {"padding", padding_attr(padding)}, {"lhs_dilation", lhs_dilation},
-            {"rhs_dilation", rhs_dilation}, {"dimension_numbers", numbers}, {"feature_group_count", feature_groups},
-            {"batch_group_count", batch_groups}, {"precision", like["precision"]},
-            {"preferred_element_type", like["preferred_element_type"]}, {"out_sharding", Attr()}};
+    return {{"window_strides", strides},
+            {"padding", padding_attr(padding)},
+            {"lhs_dilation", lhs_dilation},
+            {"rhs_dilation", rhs_dilation},
+            {"dimension_numbers", numbers},
+            {"feature_group_count", feature_groups},
+            {"batch_group_count", batch_groups},
+            {"precision", like["precision"]},
+            {"preferred_element_type", like["preferred_element_type"]},
+            {"out_sharding", sharding_attr(out_sharding)}};
   }
 };
 
@@ -187,6 +194,7 @@ Array transpose_lhs(const Array& cotangent, const ArrayType& lhs, Array rhs, con
   back.lhs_dilation = c.strides;
   Array kernel = lax::rev(rhs, space_of(rhs_spec));
   if (cotangent.dtype() != kernel.dtype()) kernel = lax::convert_element_type(kernel, cotangent.dtype());
+  if (c.batch_groups == 1) back.out_sharding = operand_cotangent_sharding(lhs, rhs.type(), cotangent.type());
   Array out = convolve(cotangent, kernel, back, attrs);
   if (out.dtype() != lhs.dtype) out = lax::convert_element_type(out, lhs.dtype);
   if (c.batch_groups > 1) out = merge_axis(lhs_spec[1], lhs_spec[0], split_axis(lhs_spec[1], c.batch_groups, out));
@@ -210,6 +218,7 @@ Array transpose_rhs(const Array& cotangent, Array lhs, const ArrayType& rhs, con
   back.strides = c.rhs_dilation;
   back.rhs_dilation = c.strides;
   if (cotangent.dtype() != lhs.dtype()) lhs = lax::convert_element_type(lhs, cotangent.dtype());
+  back.out_sharding = operand_cotangent_sharding(rhs, lhs.type(), cotangent.type());
   Array result = convolve(lhs, cotangent, back, attrs);
   return result.dtype() == rhs.dtype ? result : lax::convert_element_type(result, rhs.dtype);
 }

@@ -123,7 +123,7 @@ Arrays transpose_custom_lin(const TransposeArgs& args) {
     cotangents.push_back(symbolic ? cotangent : instantiate(cotangent, *types[next].get_if<ArrayType>()));
     ++next;
   }
-  Arrays results = args.attrs.opaque<CustomVjpRule>("bwd")->backward(args.inputs.first(residuals), cotangents);
+  Arrays results = args.attrs.opaque<CustomBackward>("bwd")->rule(args.inputs.first(residuals), cotangents);
   Arrays all(residuals);
   append(all, where(results, !in_zeros));
   return all;
@@ -278,10 +278,6 @@ std::vector<PrimitiveRecord> custom_rule_records() {
   };
   linear.transpose = transpose_custom_lin;
   linear.print_attr = [](const std::string& name, const Attr& attr) -> std::optional<std::string> {
-    if (name == "bwd") {
-      auto rule = std::dynamic_pointer_cast<const CustomVjpRule>(*attr.get_if<std::shared_ptr<const Opaque>>());
-      return rule->backward_name;
-    }
     if (name != "in_zeros") return std::nullopt;
     std::string text = "[";
     for (const Attr& entry : **attr.get_if<std::shared_ptr<const Attr::List>>()) {

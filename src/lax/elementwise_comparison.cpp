@@ -1,7 +1,9 @@
 // Comparisons in the usual and in the total order, finiteness, and select_n.
 #include "lax/elementwise.h"
+#include "lax/shape.h"
 #include "lax/splits.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace capibara::elementwise {
@@ -94,6 +96,32 @@ Arrays select_transpose(const TransposeArgs& args) {
   return result;
 }
 
+// The sharding that an operand of this one's shape is given; nothing where types split nothing.
+Sharding split_in_type(const Array& x) { return splits_nothing(x.type()) ? Sharding() : x.type().sharding; }
+
+// How types split the mapped operands of a select, with the mapped dimension first; nothing where they do not.
+Sharding lead_split(const BatchArgs& args) {
+  for (std::size_t n = args.inputs.size(), i = 1; i <= n; ++i) {  // `which` last
+    const ArrayType& type = args.inputs[i % n].type();
+    const int64_t dim = args.dims[i % n];
+    if (dim == not_mapped || splits_nothing(type) || !type.sharding.varying().empty()) continue;
+    PartitionSpec spec = spec_of(type);
+    std::rotate(spec.dims.begin(), spec.dims.begin() + dim, spec.dims.begin() + dim + 1);
+    return Sharding::explicit_over(type.sharding.mesh(), std::move(spec));
+  }
+  return {};
+}
+
+// The mapped dimension first; what all members of the axis share is split as the others are, since their types must
+// agree.
+Array led_like_others(const Array& x, int64_t dim, const BatchArgs& args, const Sharding& split) {
+  Shape shape = x.shape();
+  shape.insert(shape.begin(), args.axis.size);
+  const bool follows =
+      dim == not_mapped && split.is_explicit() && splits_nothing(x.type()) && split.spec().dims.size() == shape.size();
+  return follows ? lax::broadcast_in_dim(x, shape, range(x.ndim() + 1, 1), split) : batch_at(x, dim, args.axis);
+}
+
 BatchResult select_batch(const BatchArgs& args) {
   Array which = args.inputs[0];
   Arrays cases(args.inputs.begin() + 1, args.inputs.end());
@@ -108,7 +136,7 @@ BatchResult select_batch(const BatchArgs& args) {
   };
   if (all_cases([&](int64_t dim) { return dim == which_dim; })) {
     if (which.shape() != cases[0].shape() && which_dim != not_mapped) {
-      which = lax::broadcast_in_dim(which, cases[0].shape(), {which_dim});
+      which = lax::broadcast_in_dim(which, cases[0].shape(), {which_dim}, split_in_type(cases[0]));
     }
     return result(which_dim);
   }
@@ -116,17 +144,18 @@ BatchResult select_batch(const BatchArgs& args) {
     for (std::size_t i = 1; i < cases.size(); ++i) cases[i] = move_axis(cases[i], dims[i], dims[0]);
     return result(dims[0]);
   }
-  if (which.ndim() > 0) which = batch_at(which, which_dim, args.axis);
+  const Sharding split = lead_split(args);
+  if (which.ndim() > 0) which = led_like_others(which, which_dim, args, split);
   bool scalars = true;
   for (const Array& c : cases) scalars = scalars && c.ndim() == 0;
   if (!scalars) {
-    for (std::size_t i = 0; i < cases.size(); ++i) cases[i] = batch_at(cases[i], dims[i], args.axis);
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i] = led_like_others(cases[i], dims[i], args, split);
   }
   if (which.ndim() > 0 && which.ndim() < cases[0].ndim()) {
-    which = lax::broadcast_in_dim(which, cases[0].shape(), {0});
+    which = lax::broadcast_in_dim(which, cases[0].shape(), {0}, split_in_type(cases[0]));
   }
   if (which.ndim() > cases[0].ndim()) {
-    for (Array& c : cases) c = lax::broadcast(c, which.shape());
+    for (Array& c : cases) c = lax::broadcast_in_dim(c, which.shape(), {}, split_in_type(which));
   }
   return result(0);
 }
@@ -150,6 +179,7 @@ PrimitiveRecord select_record() {
   r.doc = "Element by element, the case that `which` (boolean or integer) names.";
   r.dtypes = {DType::bool_, DType::int32};
   r.type = select_type;
+  r.flops = [](std::span<const ArrayType> types, const Attrs&) { return static_cast<double>(types[1].size()); };
   r.jvp = select_jvp;
   r.transpose = select_transpose;
   r.batch = select_batch;

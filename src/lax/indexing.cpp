@@ -12,6 +12,7 @@
 #include "lax/promotion_scope.h"
 #include "lax/shape.h"
 #include "runtime/warning.h"
+#include "sharding/explicit.h"
 
 namespace capibara {
 
@@ -165,6 +166,23 @@ namespace {
 using Scatter = Array (*)(const Array&, const Array&, const Array&, const ScatterDimensionNumbers&,
                           const lax::ScatterOptions&);
 
+// How types split what an index selects: dimensions that are taken whole as in the array, others not at all.
+Sharding selected_split(const Array& x, const GatherIndexer& indexer) {
+  const Sharding& own = x.type().sharding;
+  if (!own.is_explicit() || !indexer.scalar_mask_dims.empty()) return {};
+  const Ints& collapsed = indexer.dims.collapsed_slice_dims;
+  PartitionSpec spec;
+  spec.dims.resize(indexer.slice_shape.size() - indexer.new_axes.size());
+  auto to = indexer.dims.offset_dims.begin();
+  for (std::size_t d = 0; d < x.shape().size(); ++d) {
+    if (std::find(collapsed.begin(), collapsed.end(), static_cast<int64_t>(d)) != collapsed.end()) continue;
+    const auto dim = static_cast<std::size_t>(*to++);
+    if (indexer.window[d] == x.shape()[d]) spec.dims[dim] = split_axes(x.type(), d);
+  }
+  for (int64_t d : indexer.new_axes) spec.dims.insert(spec.dims.begin() + d, AxisList{});
+  return Sharding::explicit_over(own.mesh(), std::move(spec));
+}
+
 Array update(const Array& array, const std::vector<Index>& indices, const Array& values, Scatter scatter,
              const UpdateOptions& options) {
   std::optional<lax::GatherScatterMode> mode = parse_mode(options.mode);
@@ -191,7 +209,9 @@ Array update(const Array& array, const std::vector<Index>& indices, const Array&
     throw ValueError(
         concat("at: values of shape ", tuple(y.shape()), " do not broadcast to the indexed shape ", tuple(target)));
   }
-  y = lax::squeeze(broadcast_to_shape(y, target), indexer.new_axes);
+  if (y.shape() != target)
+    y = lax::broadcast_in_dim(y, target, range(lead + y.ndim(), lead), selected_split(array, indexer));
+  y = lax::squeeze(y, indexer.new_axes);
   if (!indexer.reversed_dims.empty()) y = lax::rev(y, indexer.reversed_dims);
   if (!indexer.scalar_mask_dims.empty()) x = lax::expand_dims(x, indexer.scalar_mask_dims);
   const GatherDimensionNumbers& dims = indexer.dims;

@@ -185,6 +185,7 @@ Arrays lower_permutation(std::span<const Array> inputs, const Attrs& attrs) {
 PrimitiveRecord permutation_record() {
   PrimitiveRecord record = decomposition("lu_pivots_to_permutation", "The permutation that a sequence of row swaps amounts to.");
   record.factors = leading_factors(1);
+  record.splits = linalg_splits({1});
   record.traits.matrix_nanoseconds = 1;
   record.dtypes = {DType::int32};
   record.differentiable = false;

@@ -2,6 +2,7 @@
 #include <capibara/linalg.h>
 
 #include "lax/linalg.h"
+#include "lax/splits.h"
 
 #include <algorithm>
 
@@ -61,6 +62,7 @@ PrimitiveRecord geqp3_record() {
 PrimitiveRecord householder_product_record() {
   PrimitiveRecord record =
       decomposition("householder_product", "The product of the reflectors that geqrf leaves: Q itself.");
+  record.splits = linalg_splits({2, 1});
   record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("householder_product", types, {.ranks = {2, 1}});
@@ -87,6 +89,7 @@ PrimitiveRecord householder_product_record() {
 
 PrimitiveRecord ormqr_record() {
   PrimitiveRecord record = decomposition("ormqr", "The product of a matrix and the Q that reflectors stand for.");
+  record.splits = linalg_splits({2, 1, 2});
   record.traits.matrix_nanoseconds = 2;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("ormqr", types, {.ranks = {2, 1, 2}});

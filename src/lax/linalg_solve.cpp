@@ -77,7 +77,8 @@ PrimitiveRecord triangular_solve_record() {
   };
   record.batch = [](const BatchArgs& args) -> BatchResult {
     TriangularForm form = form_of(args.attrs);
-    if (args.mapped(0)) {
+    // Right-hand sides that types split are no columns of one matrix.
+    if (args.mapped(0) || args.axis.split.is_explicit()) {
       Array a = batch_at(args.inputs[0], args.dims[0], args.axis), b = batch_at(args.inputs[1], args.dims[1], args.axis);
       return {{triangular_solve(a, b, form)}, {0}};
     }
@@ -195,7 +196,7 @@ PrimitiveRecord tridiagonal_solve_record() {
     return results;
   };
   record.batch = [](const BatchArgs& args) -> BatchResult {
-    if (args.mapped(0) || args.mapped(1) || args.mapped(2)) return batch_leading(args);
+    if (args.mapped(0) || args.mapped(1) || args.mapped(2) || args.axis.split.is_explicit()) return batch_leading(args);
     int64_t rank = args.inputs[3].ndim(), at = rank - 2;
     Array b = move_axis(args.inputs[3], args.dims[3], at);
     Shape shape = b.shape(), flat = shape;

@@ -362,7 +362,7 @@ Array broadcast_like(const Array& x, const Array& like) {
     throw ValueError(
         concat("broadcast_like: ", to_string(x.type()), " does not broadcast to shape ", shape_tuple(shape)));
   }
-  return broadcast_in_dim(x, shape, range(like.ndim(), lead));
+  return broadcast_in_dim(x, shape, range(like.ndim(), lead), like.type().sharding);
 }
 
 Shape broadcast_shapes(const std::vector<Shape>& shapes) {

@@ -248,14 +248,14 @@ PrimitiveRecord split_record() {
   r.transpose = [](const TransposeArgs& args) -> Arrays {
     int64_t axis = args.attrs.integer("axis");
     const Ints& sizes = args.attrs.ints("sizes");
-    if (std::none_of(args.cotangents.begin(), args.cotangents.end(), [](const Array& ct) { return ct.defined(); })) {
+    if (std::none_of(args.cotangents.begin(), args.cotangents.end(), [](const Array& ct) { return ct.defined(); }))
       return {Array()};
-    }
     Arrays parts;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       Shape shape = args.types[0].shape;
       shape[static_cast<std::size_t>(axis)] = sizes[i];
-      parts.push_back(instantiate(args.cotangents[i], args.types[0].with_shape(shape)));
+      parts.push_back(args.cotangents[i].defined() ? args.cotangents[i]
+                                                   : lax::zeros(cotangent_type(args.types[0].with_shape(shape))));
     }
     return {lax::concatenate(parts, axis)};
   };

@@ -1,6 +1,7 @@
 // Other orders and repetitions of the elements of one array: transpose, rev, tile.
 #include "lax/shape.h"
 #include "lax/splits.h"
+#include "program/explicit_types.h"
 
 namespace capibara {
 
@@ -135,7 +136,15 @@ PrimitiveRecord tile_record() {
   r.jvp = linear_jvp();
   r.transpose = [](const TransposeArgs& args) -> Arrays {
     if (!args.cotangents[0].defined() || !args.linear(0)) return {Array()};
-    Array split = lax::reshape(args.cotangents[0], interleaved(args.attrs.ints("reps"), args.types[0].shape));
+    Sharding wanted = cotangent_sharding(args.types[0].sharding);
+    if (wanted.is_explicit()) {
+      PartitionSpec spec = wanted.spec();
+      spec.dims.clear();
+      for (const AxisList& own : wanted.spec().dims) spec.dims.insert(spec.dims.end(), {AxisList{}, own});
+      wanted = Sharding::explicit_over(wanted.mesh(), std::move(spec), wanted.varying());
+    }
+    Array split =
+        lax::reshape(args.cotangents[0], interleaved(args.attrs.ints("reps"), args.types[0].shape), {}, wanted);
     Ints axes;
     for (int64_t i = 0; i < args.types[0].rank(); ++i) axes.push_back(2 * i);
     return {lax::reduce_sum(split, {.axes = axes})};

@@ -44,7 +44,7 @@ class LocalFormTrace final : public Trace {
         primitive == prim::ppermute() || primitive == prim::pbroadcast())
       return exchanged(primitive, inputs, attrs);
     if (primitive == prim::axis_index()) return {lane(axis_names(attrs, "axis_name"))};
-    if (!holds_programs(attrs)) return parent->bind(primitive, inputs, attrs);
+    if (!holds_programs(attrs)) return parent->bind(primitive, inputs, of_one_device(primitive, attrs));
     Attrs own = rewrite_programs(attrs, [this](const Program& program) { return local_form(program, axes_); });
     if (primitive == prim::shard_map()) own = own.with("check_vma", false);
     return parent->bind(primitive, inputs, own);
@@ -65,6 +65,13 @@ class LocalFormTrace final : public Trace {
   }
 
  private:
+  // Every device calls the host with its own part, whatever a callback says of vmap.
+  static Attrs of_one_device(const Primitive& primitive, const Attrs& attrs) {
+    static const Primitive pure = capibara::primitive("pure_callback"), io = capibara::primitive("io_callback");
+    if (primitive == pure) return attrs.with("vmap_method", std::string("sequential"));
+    return primitive == io ? attrs.with("per_device", true) : attrs;
+  }
+
   // Sums, maxima and minima: one axis after the other where an axis crosses processes.
   Arrays reduced(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     const lax::AxisNames names = axis_names(attrs, "axes");

@@ -143,7 +143,18 @@ Sharding batched_sharding(const BatchArgs& args, const Array& operand, int64_t d
   if (!asked || !asked->sharding.is_explicit()) return {};
   const Sharding& inner = asked->sharding;
   PartitionSpec spec = inner.spec();
-  spec.dims.insert(spec.dims.begin() + to, split_axes(operand.type(), static_cast<std::size_t>(dim)));
+  AxisList axes = split_axes(operand.type(), static_cast<std::size_t>(dim));
+  if (axes.empty() && args.axis.split.is_explicit()) {
+    // A value that the compiler places inside: vmap knows the axes, those of the result are Explicit again.
+    auto is_used = [&](const std::string& axis) {
+      return std::any_of(spec.dims.begin(), spec.dims.end(),
+                         [&](const AxisList& own) { return lists_axis(own, axis); });
+    };
+    for (const std::string& axis : args.axis.split.spec().dims[0]) {
+      if (inner.mesh().type_of(axis) == AxisType::Explicit && !is_used(axis)) axes.push_back(axis);
+    }
+  }
+  spec.dims.insert(spec.dims.begin() + to, std::move(axes));
   return Sharding::explicit_over(inner.mesh(), std::move(spec), inner.varying());
 }
 

@@ -3,6 +3,7 @@
 
 #include "lax/contract.h"
 #include "lax/splits.h"
+#include "program/explicit_types.h"
 
 namespace capibara {
 
@@ -80,6 +81,16 @@ Splits dot_general_splits(const SplitArgs& args) {
   }
   if (!spec.unreduced.empty()) check_unreduced(lhs_contracting, rhs_contracting, spec.unreduced);
   return {spec};
+}
+
+Sharding operand_cotangent_sharding(const ArrayType& operand, const ArrayType& other, const ArrayType& cotangent) {
+  if (operand.sharding.is_explicit()) return cotangent_sharding(operand.sharding);
+  for (const ArrayType* type : {&cotangent, &other}) {
+    if (!type->sharding.is_explicit()) continue;
+    return Sharding::explicit_over(type->sharding.mesh(), {std::vector<AxisList>(operand.shape.size()), {}, {}},
+                                   type->sharding.varying());
+  }
+  return {};
 }
 
 Splits ragged_dot_splits(const SplitArgs& args) {

@@ -148,7 +148,10 @@ BatchResult batch_while(const BatchArgs& args) {
                          Arrays next = evaluate_program(body.program, in.subspan(loop.cond_consts()));
                          for (std::size_t i = 0; i < next.size(); ++i) {
                            Array predicate = lanes;
-                           if (next[i].ndim() > 1) predicate = lax::broadcast_in_dim(lanes, next[i].shape(), {0});
+                           const Sharding& split = next[i].type().sharding;
+                           if (next[i].ndim() > 1)
+                             predicate = lax::broadcast_in_dim(lanes, next[i].shape(), {0},
+                                                               split.is_explicit() ? split : Sharding());
                            next[i] = lax::select(predicate, next[i], state[i]);
                          }
                          return next;
@@ -174,8 +177,9 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   WhileView loop(args.attrs);
   Mask cond_consts = loop.cond_consts(args.unknown), body_consts = loop.body_consts(args.unknown),
        carry = loop.carry(args.unknown);
+  ProgramSplit halves;
   for (;;) {
-    ProgramSplit halves = partial_eval_program(loop.body(), join({body_consts, carry}), carry, args.policy);
+    halves = partial_eval_program(loop.body(), join({body_consts, carry}), carry, args.policy);
     if (halves.unknown_outputs == carry) break;
     carry = either(carry, halves.unknown_outputs);
   }
@@ -194,7 +198,14 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
             // The known body computes the known carries alone.
             Mask body_keep = join({!body_consts, !carry});
             DceProgram known_body = dce_program(loop.body(), !carry, body_keep);
-            if (known_body.used_inputs != body_keep || known_condition.used_inputs != condition_keep) {
+            if (known_body.used_inputs != body_keep) {
+              // An equation of the body that holds programs gives known and unknown values: the known half divides it.
+              Mask results(halves.known.outputs().size(), false);
+              std::fill_n(results.begin(), count(!carry), true);
+              known_body.program = dce_program(halves.known, results, Mask(halves.known.invars().size(), true)).program;
+              known_body.used_inputs = body_keep;
+            }
+            if (known_condition.used_inputs != condition_keep) {
               throw InternalError("while: the known half of a loop reads an unknown value");
             }
             Arrays operands = part(all, 0, loop.cond_consts());

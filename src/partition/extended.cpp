@@ -151,9 +151,11 @@ struct Helper {
 
   Arrays iota() const {
     const auto dim = static_cast<std::size_t>(whole.attrs.integer("dimension"));
-    const Array own = capibara::bind(whole.primitive, operands, attrs)[0];
-    const Array offset = offset_of(mesh, axes_of_help(Help::iota), own.shape()[dim], own.dtype());
-    return {lax::add(own, lax::broadcast(offset, own.shape()))};
+    // Floats are rounded once, after the sum.
+    const DType dtype = whole.results[0].dtype, counted = is_inexact(dtype) ? DType::int32 : dtype;
+    const Array own = capibara::bind(whole.primitive, operands, attrs.with("dtype", counted))[0];
+    const Array offset = offset_of(mesh, axes_of_help(Help::iota), own.shape()[dim], counted);
+    return {lax::convert_element_type(lax::add(own, lax::broadcast(offset, own.shape())), dtype)};
   }
 
   // One component of indices [..., n] for parts of a dimension: which are in this part, and their positions in it.
@@ -198,9 +200,35 @@ struct Helper {
     return lax::stack(parts, last);
   }
 
+  // Indices that clip, clipped along the dimensions that are whole here: their slices lie inside of the operand.
+  Array with_slices_inside(Array indices, const Ints& indexed, const Ints& slices) const {
+    for (std::size_t k = 0; k < indexed.size(); ++k) {
+      const auto dim = static_cast<std::size_t>(indexed[k]);
+      if (!axes_at(indexed[k]).empty()) continue;
+      const auto place = static_cast<int64_t>(k);
+      Array index = lax::index_in_dim(indices, place, indices.ndim() - 1, false);
+      if (bits(index.dtype()) < 32) index = lax::convert_element_type(index, DType::int32);
+      const int64_t greatest = whole.operands[0].shape[dim] - slices[dim];
+      indices = with_component(indices, place, lax::clamp(number(index, 0), index, number(index, greatest)));
+    }
+    return indices;
+  }
+  // The sizes of a scatter's slices in the dimensions of its operand.
+  Ints update_slices(const ScatterDimensionNumbers& dims) const {
+    const ArrayType &operand = whole.operands[0], &updates = whole.operands[whole.results.size() + 1];
+    Ints slices(operand.shape.size(), 1);
+    auto window = dims.update_window_dims.begin();
+    for (int64_t d = 0; d < operand.rank(); ++d) {
+      if (lists(dims.inserted_window_dims, d) || lists(dims.operand_batching_dims, d)) continue;
+      slices[static_cast<std::size_t>(d)] = updates.shape[static_cast<std::size_t>(*window++)];
+    }
+    return slices;
+  }
+
   Arrays gather() {
     const auto& dims = whole.attrs.get<GatherDimensionNumbers>("dimension_numbers");
     const bool fills = whole.attrs.text("mode") == "fill_or_drop";
+    if (!fills) operands[1] = with_slices_inside(operands[1], dims.start_index_map, whole.attrs.ints("slice_sizes"));
     Array ours;
     for (std::size_t k = 0; k < dims.start_index_map.size(); ++k) {
       const int64_t dim = dims.start_index_map[k];
@@ -229,12 +257,13 @@ struct Helper {
     const std::size_t count = whole.results.size();
     const bool clips = whole.attrs.text("mode") == "clip";
     Attrs own_attrs = attrs;
-    bool by_rows = false;
+    const bool by_rows = !axes_of_help(Help::scatter_rows).empty();
+    if (by_rows && clips)
+      operands[count] = with_slices_inside(operands[count], dims.scatter_dims_to_operand_dims, update_slices(dims));
     for (std::size_t k = 0; k < dims.scatter_dims_to_operand_dims.size(); ++k) {
       const int64_t dim = dims.scatter_dims_to_operand_dims[k];
       const Axes axes = axes_at(dim);
       if (axes.empty()) continue;
-      by_rows = true;
       const int64_t size = whole.operands[0].shape[static_cast<std::size_t>(dim)];
       const Component own = component(operands[count], static_cast<int64_t>(k), size, axes, clips);
       const Array index = lax::select(own.inside, own.position, filled(own.position, own.part));

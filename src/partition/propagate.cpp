@@ -209,9 +209,13 @@ class Propagation {
         axes.insert(axes.end(), member.projection.axes[f].begin(), member.projection.axes[f].end());
         if (parts_of(mesh_, member.projection.axes[f]) != rule.factors.factors[f].size) break;
       }
-      if (overflow || axes.size() <= value.layout[dim].size()) continue;
-      value.layout[dim] = std::move(axes);
-      changed = true;
+      // An operand that the equation reads twice may have been split by these axes in another dimension meanwhile.
+      Axes& own = value.layout[dim];
+      if (overflow || axes.size() <= own.size() || !is_prefix(own, axes)) continue;
+      const Axes used = used_axes(value.layout);
+      const std::size_t before = own.size();
+      for (std::size_t i = before; i < axes.size() && !contains(used, axes[i]); ++i) own.push_back(axes[i]);
+      changed = changed || own.size() > before;
     }
     return changed;
   }

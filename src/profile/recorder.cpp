@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "profile/devices.h"
 #include "profile/log.h"
 
 namespace capibara::profile {
@@ -111,7 +112,7 @@ void ThreadLog::append(Record record) {
 
 void begin_session(std::vector<InitialBlock> blocks) {
   Recorder& all = recorder();
-  std::lock_guard lock(all.mutex);
+  std::unique_lock lock(all.mutex);
   if (all.session) throw RuntimeError("profile: a profile is being taken already; stop it first");
   all.session = std::make_unique<Session>();
   all.session->id = ++all.sessions;
@@ -122,6 +123,8 @@ void begin_session(std::vector<InitialBlock> blocks) {
   all.dropped.store(0);
   all.current.store(all.session->id, std::memory_order_release);
   detail::recording.store(true, std::memory_order_release);
+  lock.unlock();
+  start_device_recorders();
 }
 
 Profile end_session() {
@@ -137,6 +140,7 @@ Profile end_session() {
     session = std::move(all.session);
   }
   Profile profile = assemble(*session, end, all.dropped.load());
+  stop_device_recorders(profile);
   if (local.session == session->id) local.session = 0, local.log = nullptr;
   return profile;
 }

@@ -4,6 +4,8 @@
 // must be int64 values, and every event of a step its group_id, or xprof looks for steps of its own and finds none.
 #include <capibara/profile_formats.h>
 
+#include <capibara/error.h>
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -291,7 +293,7 @@ std::string to_xspace(const Profile& profile, const std::vector<std::string>& sp
   XSpace result;
   bool have_devices = false;
   std::vector<XPlane> others;
-  for (const std::string& bytes : spaces) {
+  auto take = [&](const std::string& bytes) {
     XSpace space = read_xspace(bytes);
     for (XPlane& plane : space.planes) {
       have_devices = have_devices || plane.name.rfind("/device:", 0) == 0;
@@ -301,7 +303,16 @@ std::string to_xspace(const Profile& profile, const std::vector<std::string>& sp
     }
     for (std::string& text : space.errors) result.errors.push_back(std::move(text));
     for (std::string& text : space.warnings) result.warnings.push_back(std::move(text));
+  };
+  for (const std::string& space : profile.device_spaces) {
+    try {
+      take(space);
+    } catch (const ValueError& error) {  // a plugin's fault costs its planes, not the profile
+      result.warnings.push_back(error.what());
+    }
   }
+  std::for_each(spaces.begin(), spaces.end(), take);
+  result.warnings.insert(result.warnings.end(), profile.refusals.begin(), profile.refusals.end());
   const Groups groups(profile);
   result.planes.push_back(host_plane(profile, groups, host_spans));
   int64_t ordinal = 0;

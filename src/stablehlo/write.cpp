@@ -7,6 +7,7 @@
 #include <capibara/error.h>
 
 #include "lax/shard_map_devices.h"
+#include "program/wide_types.h"
 #include "stablehlo/syntax.h"
 #include "stablehlo/writer.h"
 #include "trace/discharge.h"
@@ -105,24 +106,11 @@ std::string write_module(const Program& program, const WriteOptions& options) {
 
 namespace capibara {
 
-namespace {
-
-bool has_wide_types(const Program& program) {
-  for (const ArrayType& type : program.body().var_types) {
-    if (canonicalize(type.dtype, false) != type.dtype) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 namespace stablehlo {
 
 std::string write_program(const Program& program, const WriteOptions& options) {
   // A program that was read may hold 64-bit types whatever the configuration says of host values.
-  Config settings = config();
-  settings.enable_x64 = settings.enable_x64 || has_wide_types(program);
-  ConfigScope scope(settings);
+  const ConfigScope scope(config_for(program));
   const auto any_devices = [](const NamedSharding&) { return true; };
   return write_module(lower(with_device_programs(discharge(program).program, any_devices)), options);
 }

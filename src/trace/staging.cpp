@@ -1,6 +1,7 @@
 // Staging: turning a function into a program by running it on tracers.
 #include "trace/staging.h"
 #include "program/handles.h"
+#include "trace/known_values.h"
 
 #include <capibara/config.h>
 
@@ -28,6 +29,9 @@ std::string StagingTrace::line_of(const ArrayBody& tracer) const {
 std::string StagingTrace::origin(const ArrayBody& tracer) {
   if (ended || !function.text) return {};
   // Walks back from the value to the inputs it depends on, and to operations that depend on nothing traced.
+  const std::string tracing =
+      concat("The error occurred while tracing the function ", function.text(), " for ", function.purpose, ".");
+  if (static_cast<const StagedTracer&>(tracer).constant.defined()) return tracing;
   const Program::Body& body = builder_.body();
   std::set<int32_t> needed{static_cast<const StagedTracer&>(tracer).var.id};
   std::vector<const Equation*> roots;
@@ -46,8 +50,7 @@ std::string StagingTrace::origin(const ArrayBody& tracer) {
   for (std::size_t i = 0; i < body.invars.size() && function.argument; ++i) {
     if (needed.count(body.invars[i].id)) names.push_back(function.argument(i));
   }
-  std::string text =
-      concat("The error occurred while tracing the function ", function.text(), " for ", function.purpose, ".");
+  std::string text = tracing;
   if (!names.empty()) {
     text += concat(" This concrete value was not available in Python because it depends on the value",
                    names.size() > 1 ? "s of the arguments " : " of the argument ");
@@ -69,9 +72,16 @@ std::string StagingTrace::origin(const ArrayBody& tracer) {
 
 Array StagingTrace::new_input(const ArrayType& type) { return tracer(builder_.add_input(type)); }
 
+Array StagingTrace::new_constant(const Array& value) {
+  return Array(std::make_shared<const StagedTracer>(value, shared_from_this(), current_source()));
+}
+
 Atom StagingTrace::atom(const Array& array) {
   const ArrayBody* body = array.body().get();
-  if (body->trace() == this) return static_cast<const StagedTracer*>(body)->var;
+  if (body->trace() == this) {
+    const auto* own = static_cast<const StagedTracer*>(body);
+    return own->constant.defined() ? atom(own->constant) : own->var;
+  }
   // The values of constants are read wherever programs are compared and folded, under locks: they must be there.
   if (!body->trace() && !array.type().ref) array.block_until_ready();
   if (is_literal_value(array)) return builder_.add_literal(array);
@@ -88,9 +98,16 @@ Atom StagingTrace::atom(const Array& array) {
 
 Arrays StagingTrace::bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   // The conversion of a literal is a literal.
-  if (primitive == prim::convert_element_type() && is_literal_value(inputs[0])) {
-    TraceScope scope(evaluation_trace());
-    return evaluation_trace()->bind(primitive, inputs, attrs);
+  if (primitive == prim::convert_element_type()) {
+    const ArrayBody* body = inputs[0].body().get();
+    const bool is_staged = body->trace() == this;
+    const Array value = is_staged ? static_cast<const StagedTracer*>(body)->constant : inputs[0];
+    if (value.defined() && is_literal_value(value)) {
+      TraceScope scope(evaluation_trace());
+      Arrays converted = evaluation_trace()->bind(primitive, std::span(&value, 1), attrs);
+      if (is_staged) converted[0] = new_constant(converted[0]);
+      return converted;
+    }
   }
   std::vector<Atom> atoms;
   atoms.reserve(inputs.size());
@@ -119,6 +136,25 @@ Staged StagingTrace::finish(std::span<const Array> outputs, const std::string& n
   return {builder_.finish(name), std::move(captured_)};
 }
 
+Array stage_value(const Array& value) {
+  if (evaluating() || !value.defined() || value.is_tracer() || value.type().ref) return value;
+  for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
+    if (auto* staging = dynamic_cast<StagingTrace*>(trace.get())) return staging->new_constant(value);
+  }
+  return value;
+}
+
+namespace {
+
+std::function<void()>& cycle_collector() {
+  static std::function<void()> collector;
+  return collector;
+}
+
+}  // namespace
+
+void set_cycle_collector(std::function<void()> collector) { cycle_collector() = std::move(collector); }
+
 void require_tracing_allowed(const std::string& name) {
   if (config().no_tracing) {
     throw RuntimeError(concat("re-tracing function ", name, " for `jit`, but 'no_tracing' is set"));
@@ -139,6 +175,8 @@ Staged stage(const FlatFunction& function, std::span<const ArrayType> types, con
     outputs.clear();
     // Every tracer holds its trace; this function, the scope and the end marker hold it too.
     constexpr long own_holders = 3;
+    // What only circles of garbage hold can reach no user: the host language frees them first.
+    if (trace.use_count() > own_holders && cycle_collector()) cycle_collector()();
     if (trace.use_count() > own_holders) {
       throw UnexpectedTracerError(
           concat("Leaked trace DynamicJaxprTrace: ", trace.use_count() - own_holders, " traced values of '", name,

@@ -9,10 +9,13 @@ namespace capibara {
 class StagedTracer final : public Tracer {
  public:
   Var var;
-  Source source;  // of the equation that made it; unknown for inputs
+  Source source;   // of the equation that made it; unknown for inputs
+  Array constant;  // of a known value that stands for itself: it enters the program where it is read
 
   StagedTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v, Source s)
       : Tracer(std::move(type), std::move(trace)), var(v), source(s) {}
+  StagedTracer(Array value, std::shared_ptr<Trace> trace, Source s)
+      : Tracer(value.type(), std::move(trace)), source(s), constant(std::move(value)) {}
 };
 
 class StagingTrace final : public Trace {
@@ -25,6 +28,7 @@ class StagingTrace final : public Trace {
   std::string line_of(const ArrayBody& tracer) const override;
 
   Array new_input(const ArrayType& type);
+  Array new_constant(const Array& value);
   Staged finish(std::span<const Array> outputs, const std::string& name);
 
  private:

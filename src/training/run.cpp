@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "io/json.h"
 #include "io/mapped_file.h"
@@ -40,9 +41,11 @@ std::string first_difference(const RunConfig& there, const RunConfig& now) {
   const Json before = Json::parse(to_json(there), "settings"), after = Json::parse(to_json(now), "settings");
   for (const auto& [name, value] : *before.object()) {
     if (name == "checkpoint_every" || name == "keep") continue;  // may change from start to start
+    if (name == "vocabulary_limit") continue;
     const Json* other = after.find(name);
-    // The tokenizer may have found fewer pairs than were allowed.
-    if (name == "vocabulary" && now.model.vocabulary >= there.model.vocabulary) continue;
+    // A tokenizer that found fewer pairs than were allowed would find no more today.
+    const bool found_all = there.vocabulary_limit != there.model.vocabulary;
+    if (name == "vocabulary" && found_all && now.model.vocabulary >= there.model.vocabulary) continue;
     if (value.dump() != other->dump()) return concat(name, " is ", value.dump(), " there and ", other->dump(), " now");
   }
   return {};
@@ -87,7 +90,7 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config) {
   const Tokenizer tokenizer = Tokenizer::train(all, config.model.vocabulary);
   tokenizer.save(in_folder(folder, "tokenizer.txt"));
   write_tokens(texts, tokenizer, in_folder(folder, "tokens.bin"));
-  config.model.vocabulary = tokenizer.vocabulary();
+  config.vocabulary_limit = std::exchange(config.model.vocabulary, tokenizer.vocabulary());
   LanguageModel check(config.model);
   write_whole(path, to_json(config));  // last: where it exists, the rest is whole
   return open(folder);

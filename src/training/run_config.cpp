@@ -1,6 +1,8 @@
 // The config of a run as JSON: one list of fields for writing and reading.
 #include <capibara/training/run.h>
 
+#include <string_view>
+
 #include "io/json.h"
 
 namespace capibara::training {
@@ -29,6 +31,7 @@ void for_each_field(RunConfig& config, Visit visit) {
   visit("keep", trainer.keep), visit("spike_factor", trainer.spike_factor);
   visit("max_bad_steps", trainer.max_bad_steps), visit("seed", trainer.seed);
   visit("text", config.text), visit("held_out", config.held_out);
+  visit("vocabulary_limit", config.vocabulary_limit);
 }
 
 Json as_json(int64_t value) { return value; }
@@ -81,6 +84,7 @@ RunConfig run_config_from_json(const std::string& text, const std::string& what)
   RunConfig config;
   for_each_field(config, [&](const char* name, auto& field) {
     const Json* value = json.find(name);
+    if (!value && std::string_view(name) == "vocabulary_limit") return;  // older runs have none
     if (!value) throw ValueError(concat(what, ": the field '", name, "' is missing"));
     if (!read_field(*value, field)) throw ValueError(concat(what, ": the field '", name, "' has another type"));
   });

@@ -4,7 +4,6 @@
 #include "array/format.h"
 #include "derive/derive.h"
 #include "trace/trace.h"
-#include "transforms/mapped_leaves.h"
 
 #include <algorithm>
 
@@ -92,9 +91,9 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
 
 namespace {
 
-MappedAxis mapped_axis(const jax::VmapOptions& options, int64_t size, const AxisList& spmd) {
+MappedAxis mapped_axis(const jax::VmapOptions& options, int64_t size) {
   MappedAxis axis{options.axis_name, size};
-  if (!spmd.empty()) axis.split = Sharding(Mesh{}, PartitionSpec{{spmd}, {}, {}});
+  if (!options.spmd_axis_name.empty()) axis.split = Sharding(Mesh{}, PartitionSpec{{options.spmd_axis_name}, {}, {}});
   return axis;
 }
 
@@ -102,11 +101,6 @@ MappedAxis mapped_axis(const jax::VmapOptions& options, int64_t size, const Axis
 
 Arrays vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                    const jax::VmapOptions& options, const TreeDef& out) {
-  return vmap_leaves_over({}, function, in, leaves, options, out);
-}
-
-Arrays vmap_leaves_over(const AxisList& spmd, const FlatFunction& function, const TreeDef& in,
-                        std::span<const Array> leaves, const jax::VmapOptions& options, const TreeDef& out) {
   if (options.in_axes.is_list() && options.in_axes.entries().size() != in.children().size()) {
     throw ValueError(
         concat("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments "
@@ -161,7 +155,7 @@ Arrays vmap_leaves_over(const AxisList& spmd, const FlatFunction& function, cons
         }
         return outputs;
       },
-      leaves, dims, out_dims, mapped_axis(options, *size, spmd));
+      leaves, dims, out_dims, mapped_axis(options, *size));
 }
 
 }  // namespace detail

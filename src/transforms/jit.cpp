@@ -146,6 +146,30 @@ void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, co
   }
 }
 
+// Results that are a donated input take its memory, and the input counts as deleted.
+void hand_over(std::span<const Array> inputs, const std::vector<bool>& donated, Arrays& outputs) {
+  static const Primitive copy = primitive("copy");
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!donated[i] || inputs[i].type().ref || inputs[i].is_deleted()) continue;
+    std::vector<std::size_t> results;
+    Types types;
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      if (!outputs[o].buffer().same_as(inputs[i].buffer())) continue;
+      results.push_back(o);
+      types.push_back(outputs[o].type());
+      outputs[o] = Array();
+    }
+    if (results.empty()) continue;
+    inputs[i].block_until_ready();
+    Buffer memory = inputs[i].buffer().take();
+    if (!memory.defined()) {  // somebody else holds it
+      memory = default_backend().run(copy, inputs.subspan(i, 1), {})[0].buffer();
+      inputs[i].delete_buffers();
+    }
+    for (std::size_t r = 0; r < results.size(); ++r) outputs[results[r]] = Array::from_buffer(types[r], memory);
+  }
+}
+
 // Results are arrays of their own: an input may be donated to another call, or changed from outside.
 Arrays separated(const JitEntry::Ready& ready, std::span<const Array> inputs, Arrays outputs) {
   static const Primitive copy = primitive("copy");
@@ -193,12 +217,15 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   } else {
     check_donated_once(entry, inputs, ready.donated);
     outputs = ready.executable->execute(inputs, ready.donated);
+    hand_over(inputs, ready.donated, outputs);
   }
   if (entry.committed) outputs = as_committed(std::move(outputs));
   const bool placed = ready.says_placement || (entry.committed && any_placed(inputs));
   if (placed) outputs = placed_results(ready.program, inputs, std::move(outputs));
   if (!ready.result_types.empty()) outputs = placed_by_types(ready.result_types, inputs, std::move(outputs));
-  return entry.committed || !context_mesh() ? outputs : placed_in_context(std::move(outputs));
+  if (entry.committed) return outputs;
+  outputs = placed_by_default(std::move(outputs));
+  return context_mesh() ? placed_in_context(std::move(outputs)) : outputs;
 }
 
 LeafShardings leaf_placements(std::span<const Array> leaves) {
@@ -223,7 +250,9 @@ ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafShardings& 
   LeafShardings inputs;
   const std::size_t captured = entry.captured.size();
   for (std::size_t input : ready.inputs) inputs.push_back(leaves.empty() || input < captured ? nullptr : leaves[input - captured]);
-  return ready.executable->details(inputs);
+  ExecutableDetails details = ready.executable->details(inputs);
+  if (details.outputs.empty()) details.outputs = result_placements(ready.program, ready.result_types, inputs);
+  return details;
 }
 
 void check_jit_entry(const JitEntry& entry, const TreeDef& in, std::span<const Array> leaves) {

@@ -20,4 +20,12 @@ class TransposedFunction {
   Types in_types;
 };
 
+// One cotangent per input leaf; empty where there is none.
+Arrays pull_back_raw(const LinearMap& map, std::span<const Array> cotangents);
+// A cotangent, or zeros where there is none.
+Array or_zeros(const Array& cotangent, const ArrayType& primal);
+// Raise TypeError where values of this type have no reverse derivative.
+void check_reverse_input(const std::string& name, const ArrayType& type, const jax::GradOptions& options);
+void check_reverse_output(const std::string& name, const ArrayType& type, const jax::GradOptions& options);
+
 }  // namespace capibara::detail

@@ -82,11 +82,13 @@ CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const Cus
     Types types;
     for (const Array& argument : arguments) types.push_back(argument.type());
     std::size_t count = 0;
+    CustomBackward::Rule backward;
     auto all_of_forward = [&](std::span<const Array> in) {
-      auto [outputs, residuals] = forward(in, perturbed);
-      count = outputs.size();
-      append(outputs, residuals);
-      return outputs;
+      CustomVjpRule::Forwarded one = forward(in, perturbed);
+      count = one.outputs.size();
+      backward = std::move(one.backward);
+      append(one.outputs, one.residuals);
+      return one.outputs;
     };
     const Staged rule = stage_open(all_of_forward, types, names.first);
     const Staged itself = stage_open(function, types, names.function);
@@ -108,7 +110,7 @@ CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const Cus
         if (!residual.is_literal() && residual.code == inputs[k].id) all[i] = arguments[k - captured];
       }
     }
-    return std::pair(part(all, 0, count), part(all, count, all.size()));
+    return CustomVjpRule::Forwarded{part(all, 0, count), part(all, count, all.size()), std::move(backward)};
   };
 }
 

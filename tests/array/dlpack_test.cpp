@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstring>
+
 namespace {
 
 using capibara::Array;
@@ -39,6 +42,17 @@ TEST(DLPack, StridedMemoryIsCopiedInRowMajorOrder) {
   Array x = dlpack::from_dlpack(&tensor);
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   EXPECT_TRUE(deleted);
+}
+
+TEST(DLPack, MemoryAtOddBytesIsCopied) {
+  static char bytes[16];
+  static const float values[3] = {1.5f, -2, 4};
+  std::memcpy(bytes + 1, values, sizeof values);
+  static int64_t shape[1] = {3};
+  static capibara::DLManagedTensor tensor{{bytes, {1, 0}, 1, {2, 32, 1}, shape, nullptr, 1}, nullptr, nullptr};
+  Array x = dlpack::from_dlpack(&tensor);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(x.raw_data()) % sizeof(float), 0u);
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1.5f, -2, 4}));
 }
 
 TEST(DLPack, TypesThatItLacksAreRefused) {

@@ -201,17 +201,42 @@ struct ConvolutionCase {
 
 class Convolution : public KernelTest {
  protected:
-  void check_convolution(DType dtype, ConvolutionCase c) {
+  static Attrs attributes(ConvolutionCase c) {
     std::size_t space = c.lhs.size() - 2;
     for (Ints* list : {&c.strides, &c.lhs_dilation, &c.rhs_dilation}) {
       if (list->empty()) list->assign(space, 1);
     }
     if (c.padding.empty()) c.padding.assign(space, {0, 0});
-    Attrs attrs{{"window_strides", c.strides}, {"padding", padding_attr(c.padding)}, {"lhs_dilation", c.lhs_dilation}, {"rhs_dilation", c.rhs_dilation},
-                {"dimension_numbers", c.numbers}, {"feature_group_count", c.feature_groups}, {"batch_group_count", c.batch_groups},
-                {"precision", Attr()}, {"preferred_element_type", Attr()}};
+    return {{"window_strides", c.strides},         {"padding", padding_attr(c.padding)},
+            {"lhs_dilation", c.lhs_dilation},      {"rhs_dilation", c.rhs_dilation},
+            {"dimension_numbers", c.numbers},      {"feature_group_count", c.feature_groups},
+            {"batch_group_count", c.batch_groups}, {"precision", Attr()},
+            {"preferred_element_type", Attr()}};
+  }
+  void check_convolution(DType dtype, const ConvolutionCase& c) {
     int64_t terms = element_count(c.rhs) / std::max<int64_t>(1, c.rhs[static_cast<std::size_t>(c.numbers.rhs_spec[0])]);
-    check_kernel({"conv_general_dilated", {type_of(dtype, c.lhs), type_of(dtype, c.rhs)}, attrs, {}, sum_tolerance(dtype, dtype, terms)});
+    const Types types = {type_of(dtype, c.lhs), type_of(dtype, c.rhs)};
+    check_kernel({"conv_general_dilated", types, attributes(c), {}, sum_tolerance(dtype, dtype, terms)});
+  }
+  // An infinity in the input reaches the sums that meet it, and no others: none is multiplied with padding or a gap.
+  void check_infinities(const ConvolutionCase& c) {
+    const Primitive primitive = capibara::primitive("conv_general_dilated");
+    const Types types = {type_of(DType::float32, c.lhs), type_of(DType::float32, c.rhs)};
+    const Attrs attrs = attributes(c);
+    const Types outputs = primitive->type(types, attrs).types;
+    const HostKernel own = host_kernel(primitive, types, outputs, attrs),
+                     reference = reference_kernel(primitive, types, outputs, attrs);
+    std::mt19937 random(5);
+    Bytes lhs = random_operand(types[0], Values::plain, random), rhs = random_operand(types[1], Values::plain, random);
+    for (int64_t i = 0; i < types[0].size(); ++i) {
+      const double before = load_as<double>(DType::float32, lhs.data(), i);
+      store_as<double>(DType::float32, lhs.data(), i, std::numeric_limits<double>::infinity());
+      Bytes got = bytes_for(outputs[0]), wanted = got;
+      own(std::vector<std::byte*>{lhs.data(), rhs.data(), got.data()}.data());
+      reference(std::vector<std::byte*>{lhs.data(), rhs.data(), wanted.data()}.data());
+      expect_close(outputs[0], got, wanted, {1e-4, 1e-5}, concat("infinity at ", i));
+      store_as<double>(DType::float32, lhs.data(), i, before);
+    }
   }
 };
 
@@ -289,6 +314,72 @@ TEST_F(Convolution, OfEachFeatureAlone) {
     check_convolution(dtype, {{2, 9, 11, 10}, {9, 1, 3, 3}, images_first, {}, {2, 2}, {}, {{2, 2}, {2, 2}}, 9});
     check_convolution(dtype, {{2, 9, 3, 3}, {9, 1, 3, 3}, images_first, {}, {}, {}, {{6, 6}, {6, 6}}, 9});
     check_convolution(dtype, {{9, 2, 8, 9}, {9, 2, 8, 9}, images_first, {}, {}, {}, {{1, 1}, {1, 1}}, 1, 9});
+  }
+}
+
+TEST_F(Convolution, OfEachFeatureInBands) {
+  const ConvDimensionNumbers lines{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, kernels{{1, 0, 2, 3}, {1, 0, 2, 3}, {1, 0, 2, 3}};
+  for (DType dtype : {DType::float32, DType::float64}) {
+    for (const Ints& strides : {Ints{1, 1}, Ints{2, 1}, Ints{3, 2}, Ints{1, 5}}) {
+      for (const Ints& dilations : {Ints{1, 1}, Ints{2, 3}}) {
+        // Forward, two features out for each, and what the gradient of the kernel is, with infinities that no other sum
+        // may meet.
+        check_convolution(dtype,
+                          {{1, 3, 131, 97}, {3, 1, 3, 4}, images_first, strides, {}, dilations, {{2, 1}, {3, -2}}, 3});
+        check_convolution(dtype,
+                          {{2, 3, 9, 11}, {6, 1, 2, 3}, images_first, strides, {}, dilations, {{1, 1}, {2, 2}}, 3});
+        const int64_t rows = 2 * dilations[0] + 69 * strides[0] - 2, columns = 3 * dilations[1] + 18 * strides[1] - 3;
+        check_convolution(dtype,
+                          {{3, 2, rows, columns}, {3, 3, 70, 19}, kernels, dilations, {}, strides, {{1, 2}, {3, 1}}});
+        check_convolution(
+            dtype,
+            {{6, 2, rows, columns}, {3, 2, 70, 19}, images_first, dilations, {}, strides, {{1, 2}, {3, 1}}, 1, 3});
+      }
+    }
+    check_convolution(dtype, {{2, 5, 301}, {5, 1, 4}, lines, {}, {}, {}, {{3, 0}}, 5});
+    check_convolution(
+        dtype, {{2, 4, 30, 31}, {4, 1, 3, 3}, images_first, {}, {2, 3}, {}, {{1, 2}, {2, 1}}, 4});  // of a stride
+  }
+}
+
+TEST_F(Convolution, OfPaddedPlanes) {
+  const ConvDimensionNumbers weights{{1, 0, 2, 3}, {1, 0, 2, 3}, {1, 0, 2, 3}}, lines{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}};
+  for (DType dtype : {DType::float32, DType::float64}) {
+    check_convolution(dtype, {{2, 3, 40, 45}, {6, 3, 7, 7}, images_first, {2, 2}, {}, {}, {{3, 3}, {3, 3}}});
+    check_convolution(dtype, {{3, 5, 17, 23}, {20, 5, 3, 3}, images_first, {3, 2}, {}, {2, 1}, {{2, 0}, {-1, 4}}});
+    check_convolution(dtype, {{2, 8, 12, 19}, {4, 4, 1, 1}, images_first, {2, 2}, {}, {}, {{0, 0}, {0, 0}}, 2});
+    check_convolution(dtype, {{2, 17, 61}, {5, 17, 5}, lines, {2}, {}, {}, {{2, 1}}});
+    check_convolution(
+        dtype,
+        {{2, 6, 15, 14}, {3, 6, 7, 7}, images_first, {}, {2, 2}, {}, {{3, 4}, {3, 4}}});  // the gradient of a stride
+    check_convolution(dtype, {{6, 4, 21, 22}, {9, 4, 3, 3}, images_first, {1, 2}, {}, {}, {{1, 1}, {1, 1}}, 1, 3});
+    check_convolution(dtype, {{2, 3, 33, 30}, {2, 9, 16, 15}, weights, {}, {}, {2, 2}, {{1, 2}, {1, 1}}});
+    check_convolution(dtype, {{4, 3, 20, 26}, {4, 17, 18, 26}, weights, {}, {}, {}, {{0, 0}, {1, 1}}});
+  }
+}
+
+TEST_F(Convolution, OfManyFeaturesToFew) {
+  const ConvDimensionNumbers lines{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, turned{{0, 1, 2, 3}, {1, 0, 2, 3}, {0, 1, 2, 3}};
+  for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
+    for (const Ints& dilation : {Ints{1, 1}, Ints{2, 2}, Ints{3, 1}, Ints{1, 3}}) {
+      check_convolution(dtype, {{2, 24, 19, 14}, {3, 24, 7, 5}, images_first, {}, dilation, {}, {{3, 4}, {5, 2}}});
+      check_convolution(dtype, {{1, 16, 45, 7}, {16, 2, 3, 3}, turned, {}, dilation, {2, 3}, {{-1, 2}, {8, 7}}});
+    }
+    check_convolution(dtype, {{2, 33, 50}, {1, 33, 13}, lines, {}, {2}, {}, {{12, 3}}});
+    check_convolution(dtype, {{1, 17, 140, 3}, {4, 17, 3, 1}, images_first, {}, {}, {}, {{2, 2}, {0, 0}}});
+  }
+}
+
+TEST_F(Convolution, KeepsInfinitiesToTheSumsThatMeetThem) {
+  const ConvDimensionNumbers weights{{1, 0, 2, 3}, {1, 0, 2, 3}, {1, 0, 2, 3}};
+  for (int64_t step : {1, 2}) {
+    const Ints steps = {step, step};
+    check_infinities({{1, 2, 9, 20}, {2, 1, 3, 3}, images_first, steps, {}, {}, {{1, 1}, {1, 1}}, 2});
+    check_infinities(
+        {{2, 1, 5 * step + 2, 19 * step + 1}, {2, 1, 6, 20}, images_first, {}, {}, steps, {{0, 1}, {1, 1}}, 1, 2});
+    check_infinities({{2, 1, 9, 20}, {2, 3, 4, 9}, weights, {}, {}, steps, {{1, 1}, {1, 1}}});
+    check_infinities({{1, 2, 9, 20}, {3, 2, 3, 3}, images_first, steps, {}, {}, {{1, 1}, {2, 1}}});
+    check_infinities({{1, 16, 3, 4}, {2, 16, 3, 3}, images_first, {}, steps, {}, {{1, 1}, {2, 1}}});
   }
 }
 

@@ -93,6 +93,33 @@ TEST_F(Windows, ScatterAlongLongRows) {
   }
 }
 
+TEST_F(Windows, AddToTheSelectedElementOfPlanes) {
+  for (DType dtype : {DType::float32, DType::float64}) {
+    for (const char* select : {"ge", "le"}) {
+      auto check = [&](const Shape& shape, const Window& window) {
+        const Shape places = window_output_shape("window", type_of(dtype, shape), window);
+        check_kernel({"select_and_scatter_add",
+                      {type_of(dtype, places), type_of(dtype, shape)},
+                      window.attrs_without_dilation().with("select_prim", select),
+                      {Values::plain, Values::awkward}});
+      };
+      for (int64_t stride : {1, 2, 3, 5}) {
+        for (int64_t size : {2, 3, 4}) {
+          check({2, 3, 29, 37}, {{1, 1, size, size},
+                                 {1, 1, stride, stride},
+                                 {{0, 0}, {0, 0}, {size / 2, 1}, {1, size / 2}},
+                                 {1, 1, 1, 1},
+                                 {1, 1, 1, 1}});
+          check({3, 211}, {{1, size}, {1, stride}, {{0, 0}, {0, 1}}, {1, 1}, {1, 1}});
+        }
+      }
+      check({1, 201, 131}, {{1, 3, 3}, {1, 2, 2}, {{0, 0}, {1, 1}, {1, 1}}, {1, 1, 1}, {1, 1, 1}});  // several bands
+      check({2, 9, 8},
+            {{1, 1, 2}, {1, 4, 1}, {{0, 0}, {3, 2}, {0, 0}}, {1, 1, 1}, {1, 1, 1}});  // rows without a window
+    }
+  }
+}
+
 class Positions : public KernelTest {};
 
 TEST_F(Positions, OfExtremes) {

@@ -11,7 +11,8 @@ from test_scripts import assert_alike, module_path, printed_by_jax, run
 HERE = Path(__file__).resolve().parent
 NEEDS = {"checked_functions": (), "optax_training": ("optax",), "chex_checks": ("chex",), "equinox_network": ("equinox", "optax"),
          "flax_network": ("flax", "optax"), "nnx_network": ("flax", "optax"), "numpyro_inference": ("numpyro",),
-         "haiku_network": ("haiku",), "diffrax_equations": ("diffrax", "lineax", "optimistix")}
+         "haiku_network": ("haiku",), "diffrax_equations": ("diffrax", "lineax", "optimistix"),
+         "distrax_densities": ("distrax", "tensorflow_probability")}
 
 
 def test_each_script_says_what_it_needs():

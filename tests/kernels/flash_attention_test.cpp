@@ -39,6 +39,47 @@ TEST(FlashAttention, HasTheGradientOfItsDefinition) {
   expect_near(std::get<2>(got), std::get<2>(want), 1e-5);
 }
 
+struct Sizes {
+  int64_t batch, heads, groups, queries, keys, size, value_size;
+};
+
+// A bias that entries of the batch share has the sum of their slopes; GPUs store those of 16-bit floats before.
+TEST(FlashAttention, HasTheGradientOfABias) {
+  const Sizes sizes[] = {{2, 2, 2, 130, 136, 64, 64}, {3, 2, 1, 72, 200, 24, 40}, {1, 2, 2, 65, 64, 128, 128}};
+  for (const Sizes& s : sizes) {
+    for (int64_t entries : {int64_t{1}, s.batch}) {
+      auto narrow = [](int64_t seed, Shape shape) { return drawn(seed, std::move(shape)).astype(DType::bfloat16); };
+      const Array q = narrow(0, {s.batch, s.heads, s.queries, s.size}),
+                  k = narrow(1, {s.batch, s.groups, s.keys, s.size}),
+                  v = narrow(2, {s.batch, s.groups, s.keys, s.value_size}),
+                  bias = narrow(3, {entries, s.heads, s.queries, s.keys}),
+                  w = drawn(4, {s.batch, s.heads, s.queries, s.value_size});
+      auto fused_loss = [&](const Array& a, const Array& b, const Array& c, const Array& d) {
+        return jnp::sum(flash_attention(a, b, c, {.bias = d}).astype(DType::float32) * w);
+      };
+      auto plain_loss = [&](const Array& a, const Array& b, const Array& c, const Array& d) {
+        auto wide = [](const Array& x) { return x.astype(DType::float32); };
+        auto repeated = [&](const Array& x) { return jnp::repeat(wide(x), s.heads / s.groups, {.axis = 1}); };
+        const double scale = 1 / std::sqrt(static_cast<double>(s.size));
+        const Array logits = jnp::matmul(wide(a), jnp::swapaxes(repeated(b), 2, 3)) * scale + wide(d);
+        return jnp::sum(jnp::matmul(jax::nn::softmax(logits), repeated(c)) * w);
+      };
+      const auto got = jax::jit(jax::grad<0, 1, 2, 3>(fused_loss))(q, k, v, bias);
+      const auto want = jax::jit(jax::grad<0, 1, 2, 3>(plain_loss))(q, k, v, bias);
+      auto compare = [](const Array& a, const Array& b) {
+        const auto values = b.to_vector<double>();
+        double most = 0;
+        for (double value : values) most = std::max(most, std::abs(value));
+        expect_near(a, b, 0.015 * most);
+      };
+      compare(std::get<0>(got), std::get<0>(want));
+      compare(std::get<1>(got), std::get<1>(want));
+      compare(std::get<2>(got), std::get<2>(want));
+      compare(std::get<3>(got), std::get<3>(want));
+    }
+  }
+}
+
 // What a backend may have a kernel for stays one equation under the transforms.
 TEST(FlashAttention, StaysOneEquation) {
   const Array q = jnp::ones({1, 2, 4, 8}), many = jnp::ones({5, 1, 2, 4, 8});
@@ -75,10 +116,6 @@ struct Options {
   double dropout = 0, scale = 0.4;
   Ints window = {-1, -1};
   int64_t sinks = 0, prefix = 0, offset = 0;
-};
-
-struct Sizes {
-  int64_t batch, heads, groups, queries, keys, size, value_size;
 };
 
 cpu::KernelCase make_case(DType dtype, const Sizes& s, const Options& o, bool backward) {
@@ -206,6 +243,24 @@ TEST(FlashAttentionCuda, SplitsTheKeysOfFewQueries) {
   EXPECT_NE(text.find("packed = 1 : i64"), std::string::npos) << text;
   EXPECT_NE(text.find("splits = 16 : i64"), std::string::npos) << text;
   EXPECT_NE(text.find("tensor<16x4x64xf32>"), std::string::npos) << text;
+}
+
+// A bias that entries of a batch share: slopes of logits are stored, of as many heads as memory is spared for.
+TEST(FlashAttentionCuda, StoresTheSlopesOfASharedBias) {
+  auto text = [](int64_t entries, int64_t heads, int64_t length) {
+    const Array q = jax::ShapeDtypeStruct({2, heads, length, 64}, DType::bfloat16),
+                b = jax::ShapeDtypeStruct({entries, heads, length, length}, DType::bfloat16);
+    const Program program = jax::make_jaxpr([](const Array& a, const Array& bias) {
+      auto loss = [&](const Array& x, const Array& y) { return jnp::sum(flash_attention(x, a, a, {.bias = y})); };
+      return std::get<1>(jax::grad<0, 1>(loss)(a, bias));
+    })(q, b);
+    return pjrt::prepare(program, {}, {.cuda_kernels = true, .cusolver = {}}).text;
+  };
+  EXPECT_NE(text(1, 3, 256).find("slope_groups = 3 : i64"), std::string::npos);
+  EXPECT_NE(text(1, 16, 8192).find("tensor<2x4x8192x8192xbf16>"), std::string::npos);  // 1 GiB
+  EXPECT_NE(text(1, 3, 16384).find("tensor<2x1x16384x16384xbf16>"), std::string::npos);
+  EXPECT_NE(text(1, 2, 32768).find("slope_groups = 0 : i64"), std::string::npos);
+  EXPECT_NE(text(2, 3, 256).find("slope_groups = 0 : i64"), std::string::npos);
 }
 
 TEST(SparseAttentionCuda, GoesOutAsCallsOfItsKernels) {

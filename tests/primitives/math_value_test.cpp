@@ -66,6 +66,11 @@ struct Operations<lanes::Value> {
   }
   static V pick(Condition c, V yes, V no) { return select(c, yes, no); }
 
+  template <class Other>
+  static V rarely(Condition c, V value, Other&& other) {
+    return select(c, other(), value);
+  }
+
   // As for arrays: while any lane goes on, and lanes that have stopped keep their state.
   template <class... S, class While, class Body>
   static std::tuple<S...> iterate(std::tuple<S...> state, While&& goes_on, Body&& body) {

@@ -77,6 +77,22 @@ void check_moves(Exchange& e, const std::vector<int>& group, std::size_t size) {
   e.barrier(call).wait();
 }
 
+// An array of which each process holds one element is not read as a whole.
+void distant_values() {
+  const Mesh mesh{{"p"}, {count}};
+  const std::vector<float> ones(static_cast<std::size_t>(count), 1.0f);
+  const Array split = jax::device_put(array<float>(ones), jax::make_sharding(mesh, PartitionSpec{{{"p"}}}));
+  std::string said;
+  try {
+    split.to_vector<float>();
+  } catch (const RuntimeError& error) {
+    said = error.what();
+  }
+  expect(said.starts_with("Fetching value for `jax.Array` that spans non-addressable"), "the error of a read");
+  expect(split.to_string() == concat("Array(shape=(", count, ",), dtype=float32)"), "the text without values");
+  expect(jax::addressable_shards(split)[0].item<float>() == 1, "the part of this process");
+}
+
 void collectives() {
   Exchange& e = exchange();
   std::vector<int> all, halves;
@@ -93,6 +109,7 @@ void collectives() {
     refused = true;
   }
   expect(refused, "a root that is no process");
+  distant_values();
   std::printf("right: %s\n", e.description().c_str());
 }
 

@@ -63,11 +63,11 @@ Profile small_profile() {
   return profile;
 }
 
-const XPlane& plane_named(const XSpace& space, const std::string& name) {
+const XPlane& plane_named(const XSpace& space, std::string_view name) {
   for (const XPlane& plane : space.planes) {
     if (plane.name == name) return plane;
   }
-  throw RuntimeError("no plane " + name);
+  throw RuntimeError(concat("no plane ", name));
 }
 
 const XStat* stat_named(const XPlane& plane, const std::vector<XStat>& stats, const std::string& name) {

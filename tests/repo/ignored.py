@@ -18,7 +18,6 @@ TABLE = ROOT / "src" / "library" / "table"
 HINTS = {
     "Hints that cannot change a result": {
         ("jax.lax.scan", "_split_transpose"): "how the loop of the derivative is divided",
-        ("jax.experimental.mesh_utils.create_hybrid_device_mesh", "allow_split_physical_axes"): "devices have no topology here",
         ("jax.vmap", "sum_match"): "how batched cotangents are summed, in a mode of jax that is not here",
         ("jax.pure_callback", "sharding"): "where the callback runs: there is one host",
         ("jax.io_callback", "sharding"): "where the callback runs: there is one host",
@@ -34,6 +33,9 @@ HINTS = {
         ("jax.core.new_jaxpr_eqn", "ctx"): "settings that an equation was traced under: they are those of its program",
         ("jax._abstract_mesh.TypeSharding.is_equivalent_to", "ndim"): "equal shardings are equivalent in every rank",
         ("jax.experimental.sparse.bcoo_dot_general", "precision"): "products are exact and summed in the type of the result",
+        ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManager.deserialize", "concurrent_gb"):
+            "how much is read at once: arrays are read one after the other",
+        ("jax.interpreters.batching.defreducer", "ident"): "the start of reductions over axes of ragged lengths, which are not here",
         ("lax_linalg.qr", "use_magma"): "a choice between two libraries of GPUs",
         ("*", "accuracy"): "a tolerance of elementwise functions: the most accurate evaluation is always taken",
     },
@@ -58,6 +60,9 @@ HINTS = {
         ("jax.scipy.stats.gaussian_kde.integrate_box", "*"): "refused whatever it is, as in jax",
     },
     "Given by a protocol of Python or of jax": {
+        ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.serialize", "*"): "an abstract method",
+        ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.deserialize", "*"): "an abstract method",
+        ("jax.interpreters.ad._Kind.__call__", "*"): "refused whatever it is: transforms make traces",
         ("_effects.AbstractToken.str_short", "*"): "tokens have one text",
         ("jax._install._Finder.find_spec", "*"): "importlib's protocol",
         ("jax._install._Finder.exec_module", "*"): "importlib's protocol",

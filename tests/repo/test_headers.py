@@ -1,6 +1,7 @@
 """The public headers say what each function does, in the words of the library's table, and docs/cpp.md shows it."""
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 
@@ -31,6 +32,17 @@ def test_no_function_escapes_the_reader():
     read = {function.name for path in paths for function in tool.read(path).functions}
     assert len(plain) > 170
     assert plain - read == set()
+
+
+def test_one_header_includes_all():
+    public = ROOT / "include" / "capibara"
+    reached, waiting = set(), ["capibara/capibara.h"]
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += re.findall(r"#include <(capibara/[^>]*)>", (public.parent / name).read_text())
+    assert {f"capibara/{path.name}" for path in public.glob("*.h")} - reached == set()
 
 
 @pytest.fixture

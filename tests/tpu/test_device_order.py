@@ -63,8 +63,29 @@ def test_contiguous_submeshes(sides, shape):
     assert answer(ours, shape, devices, contiguous_submeshes=True) == answer(theirs, shape, devices, contiguous_submeshes=True)
 
 
+@pytest.mark.parametrize("kind, sides, cores", SLICES, ids=lambda value: str(value).replace(" ", ""))
+def test_axes_of_the_torus_are_divided_as_by_jax(kind, sides, cores):
+    devices = devices_of(kind, sides, cores)
+    shapes = [*shapes_of(len(devices)), (1, 2, len(devices) // 2, 1)]
+    if len(devices) % 16 == 0:
+        shapes += [(2, 2, 2, len(devices) // 8), (len(devices) // 16, 2, 2, 4), (4, len(devices) // 16, 2, 2)]
+    for shape in shapes:
+        expected = answer(theirs, shape, devices, allow_split_physical_axes=True)
+        assert isinstance(expected, list), shape
+        assert answer(ours, shape, devices, allow_split_physical_axes=True) == expected, shape
+
+
+def test_slices_of_several_are_divided_alike():
+    devices = []
+    for index in range(2):
+        for device in devices_of("TPU v4", (4, 4, 4), 1):
+            devices.append(SimpleNamespace(**{**vars(device), "slice_index": index, "id": device.id + 64 * index}))
+    for shape in ((2, 32), (8, 8), (32, 2)):
+        grids = [module.create_hybrid_device_mesh(shape, (2, 1), devices, allow_split_physical_axes=True) for module in (ours, theirs)]
+        ids = [np.vectorize(lambda device: device.id)(grid).tolist() for grid in grids]
+        assert ids[0] == ids[1], shape
+
+
 def test_what_does_not_fit_the_torus_is_said():
     with pytest.raises(NotImplementedError, match="axis 1 of size 32 is no product of axes left of the torus 4x4x4"):
         ours.create_device_mesh((2, 32), devices_of("TPU v4", (4, 4, 4), 1))
-    with pytest.raises(NotImplementedError, match="allow_split_physical_axes=True is not implemented"):
-        ours.create_device_mesh((2, 32), devices_of("TPU v4", (4, 4, 4), 1), allow_split_physical_axes=True)

@@ -111,6 +111,8 @@ def test_errors_say_what_to_do(finished, text, tmp_path):
     assert missing.returncode == 1 and "has no config.json; 'capibara train' makes one" in missing.stderr
     other = run("train", str(text), "--folder", str(finished[0]), *SMALL, "--seed", "5")
     assert other.returncode == 1 and "holds a run with other settings: seed is 0 there and 5 now" in other.stderr
+    larger = run("train", str(text), "--folder", str(finished[0]), *SMALL, "--vocabulary", "300")  # the last one counts
+    assert larger.returncode == 1 and "other settings: vocabulary is 256 there and 300 now" in larger.stderr
     short = tmp_path / "short.txt"
     short.write_text("too short")
     tiny = run("train", str(short), "--folder", str(tmp_path / "short"), *SMALL)

@@ -114,4 +114,22 @@ TEST(Vmap, WrongAxesAreErrors) {
                        "out_axes 4 is out of bounds for array of dimension 2"));
 }
 
+// What jax 0.10.2 answers: spmd_constraint and spmd_constraint_used of python/tests/sharding_interface_answers.json.
+TEST(Vmap, LiesOverAxesOfAMesh) {
+  capibara::Config settings = capibara::config();
+  settings.num_cpu_devices = 8;
+  const capibara::ConfigScope scope(settings);
+  const capibara::Mesh mesh{{"x", "y"}, {4, 2}};
+  auto over = [&](const char* axis) {
+    const capibara::NamedSharding placed = jax::make_sharding(mesh, capibara::PartitionSpec{{{axis}}});
+    return [placed](const Array& row) { return lax::with_sharding_constraint(row, placed); };
+  };
+  const Array ones = lax::full({8, 4}, 1.0f);
+  const Array placed = jax::jit(jax::vmap(over("y"), {.spmd_axis_name = {"x"}}))(ones);
+  EXPECT_EQ(jax::placement(placed)->spec.dims, (std::vector<capibara::AxisList>{{"x"}, {"y"}}));
+  EXPECT_TRUE(contains(
+      message_of<capibara::ValueError>([&] { jax::jit(jax::vmap(over("x"), {.spmd_axis_name = {"x"}}))(ones); }),
+      "vmap spmd_axis_name ('x',) cannot appear in with_sharding_constraint spec"));
+}
+
 }  // namespace

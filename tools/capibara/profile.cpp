@@ -146,6 +146,7 @@ int profile_command(const Arguments& arguments) {
     return 0;
   }
   std::printf("%s", profile::to_string(summary, rows).c_str());
+  for (const std::string& refusal : taken.refusals) std::printf("%s\n", refusal.c_str());
   if (taken.dropped > 0) std::printf("%lld records found no room\n", static_cast<long long>(taken.dropped));
   if (old)
     std::printf("\nAgainst %s, per execution:\n%s", arguments.text("against", "").c_str(),

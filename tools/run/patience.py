@@ -1,12 +1,14 @@
 """Waits for a program as long as it works: a loaded machine makes it slow, only a program that stands still hangs."""
 
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
 
 IDLE_SECONDS = 180  # without any use of the processor
 LOOK_SECONDS = 0.5
+WRITE_SECONDS = 2  # for a program that is stopped to say where it stands
 
 
 def processor_seconds(session):
@@ -42,3 +44,14 @@ def wait(child, limit, progress=lambda: None):
                 used, since = now, time.monotonic()
             if now - start > limit or time.monotonic() - since > IDLE_SECONDS:
                 return None
+
+
+def stop(child, seconds=0):
+    """Ends the session that a child leads; with `seconds`, pytest first writes down in which line each thread is."""
+    try:
+        if seconds:
+            child.send_signal(signal.SIGABRT)
+            time.sleep(seconds)
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

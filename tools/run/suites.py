@@ -19,7 +19,8 @@ from excused_files import CPU_FILES, PLUGIN_FILES, UNREACHED_FILES
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "results"
-SUITE_SECONDS = 3600  # of processor; a suite that takes more hangs
+SUITE_SECONDS = 3600  # of processor without any output; a suite that takes more hangs
+TEST_SECONDS = 1200  # the same for one test of Python: pytest prints a dot after each
 SHARE = 10  # ./run test takes one in this many cases of wide tests
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 
@@ -99,9 +100,9 @@ class Runner:
         # Some kernels place memory where the thread sanitizer of g++ 12 does not expect it.
         self.prefix = ["setarch", "-R"] if options.sanitizer and shutil.which("setarch") else []
         self.prefix += options.emulator.split()
-        self.seconds = SUITE_SECONDS * (10 if options.emulator else 1)
+        self.slowness = 10 if options.emulator else 1
 
-    def start(self, label, command, folder=ROOT):
+    def start(self, label, command, folder=ROOT, seconds=SUITE_SECONDS):
         """Runs a command to its end; returns its status (None: took too long) and its log file."""
         log = RESULTS / (re.sub(r"[^A-Za-z0-9_.]+", "-", label) + ".log")
         with open(log, "wb") as output:
@@ -110,23 +111,16 @@ class Runner:
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
             self.children.add(child)
             try:
-                status = patience.wait(child, self.seconds, lambda: log.stat().st_size)
+                status = patience.wait(child, seconds * self.slowness, lambda: log.stat().st_size)
                 if status is None:
-                    stop(child)
+                    patience.stop(child, patience.WRITE_SECONDS)
                 return status, log
             finally:
                 self.children.discard(child)
 
     def stop_all(self):
         for child in list(self.children):
-            stop(child)
-
-
-def stop(child):
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
+            patience.stop(child)
 
 
 def tail(log, lines=12):
@@ -208,11 +202,11 @@ def run_pytest(runner, folder):
         command += ["-m", "not slow" if runner.quick else "not long and not remake"]
     if runner.pattern:
         command += ["-k", runner.pattern]
-    status, log = runner.start(label, command)
+    status, log = runner.start(label, command, seconds=TEST_SECONDS)
     if report.exists():
         read_junit(report, counts)
     if status not in (0, 1, 5) or (status == 1 and not counts.failed):
-        counts.fail(folder.name, f"pytest: {ending(status)}\n{tail(log)}")
+        counts.fail(folder.name, f"pytest: {ending(status)}\n{tail(log, 60 if status is None else 12)}")
     return counts
 
 

@@ -10,10 +10,11 @@
 namespace capibara::training {
 
 struct RunConfig {
-  LanguageModelConfig model;  // its vocabulary is how many tokens the tokenizer may have
-  TrainerConfig trainer;      // its folder is set by the run
-  std::string text;           // a file or folder
-  double held_out = 0.05;     // the share of the tokens at the end that training does not see
+  LanguageModelConfig model;     // its vocabulary is how many tokens the tokenizer may have; in a run, how many it has
+  TrainerConfig trainer;         // its folder is set by the run
+  std::string text;              // a file or folder
+  double held_out = 0.05;        // the share of the tokens at the end that training does not see
+  int64_t vocabulary_limit = 0;  // in a run: how many tokens the tokenizer might have had
 };
 
 class TrainingRun {

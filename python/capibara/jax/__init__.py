@@ -1,6 +1,7 @@
 """capibara.jax: the interface of jax 0.10.2 on capibara's core."""
 from capibara import _core
-from capibara._core import Array, Ref  # noqa: F401
+from capibara._array_class import Array  # noqa: F401
+from capibara._core import Ref  # noqa: F401
 from capibara._modules import explain_missing as _explain_missing
 from capibara._types import ShapeDtypeStruct, Slice as _Slice  # noqa: F401
 from capibara.jax._api import (  # noqa: F401

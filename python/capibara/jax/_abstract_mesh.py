@@ -58,9 +58,9 @@ NamedSharding.of_types = TypeSharding
 
 
 def type_sharding(rank, names=(), sizes=(), kinds=(), spec=None, unreduced=(), reduced=()):
-    """The sharding of a type: its Explicit axes, or a mesh without axes where nothing is said."""
+    """The sharding of a type: its Explicit axes, or the mesh in context where nothing is said."""
     if not names:
-        return TypeSharding(no_mesh, PartitionSpec(*(None,) * rank))
+        return TypeSharding(get_abstract_mesh(), PartitionSpec(*(None,) * rank))
     mesh = AbstractMesh(sizes, names, tuple(AxisType(kind) for kind in kinds))
 
     def of_types(axes):  # sums over manual axes are not part of the sharding

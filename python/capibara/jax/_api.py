@@ -4,7 +4,7 @@ import types
 import weakref
 
 from capibara import _core, _tracebacks
-from capibara._types import as_abstract_arrays
+from capibara._types import ShapeDtypeStruct, as_abstract_arrays
 from capibara.jax._devices import local_devices, target_of
 
 
@@ -425,7 +425,7 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         _placing.spread(src, x, "device_put src")  # raises where it does not fit the tree
     if device is None and not donate and may_alias is None:
         leaves, tree = _core.tree_flatten(x)
-        return tree.unflatten([leaf if isinstance(leaf, _core.ArrayImpl) else _core.put_array(leaf) for leaf in leaves])
+        return tree.unflatten(_placing.put_by_default(leaves))
     return _placing.device_put(x, device, may_alias, donate)
 
 
@@ -458,7 +458,7 @@ def _reporting(callback, api):
             return callback(*args, **kwargs)
         except Exception:
             import logging
-            logging.getLogger("jax").exception("jax.%s failed", api)
+            logging.getLogger("jax._src.callback").exception("jax.%s failed", api)
             raise
     return call
 
@@ -472,6 +472,8 @@ def clear_caches():
 
 def typeof(x):
     """The abstract type of a value."""
+    if isinstance(x, ShapeDtypeStruct):
+        return _core.ShapedArray(x.shape, x.dtype, x.weak_type)
     return _core.type_of(x)
 
 

@@ -29,7 +29,18 @@ def complete():
     array._consumed = False  # of keys, while their reuse is looked for
     _core.ShapedArray.mat = _core.ShapedArray.manual_axis_type = property(_manual_axis_type)
     _core.Tracer.mat = property(lambda self: self.aval.mat)
+    _core.Tracer._trace = property(_core.tracer_trace)
+    _core.Tracer.primal = property(lambda self: _jvp_part(self, "primal", 0))
+    _core.Tracer.tangent = property(lambda self: _jvp_part(self, "tangent", 1))
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
+
+
+def _jvp_part(tracer, name, position):
+    pair = _core.jvp_pair(tracer)
+    if pair is None:
+        raise AttributeError(f"a value traced by {tracer._trace.kind} has no attribute {name!r}: those of forward-mode differentiation do",
+                             name=name, obj=tracer)
+    return pair[position]
 
 
 def _manual_axis_type(self):

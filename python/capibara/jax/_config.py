@@ -284,10 +284,12 @@ _from_environment()
 
 def scope(name, *default):
     """A context manager of one setting: scope('enable_x64')(True)."""
+    keyword = "disable" if name == "disable_jit" else "new_val"  # as jax calls the argument
 
-    def make(*given):
-        if len(given) > 1 or not (given or default):
-            raise TypeError(f"{name}: expected the new value as the only argument, got {len(given)}")
+    def make(*given, **named):
+        given += tuple(named.pop(keyword) for _ in range(keyword in named))
+        if named or len(given) > 1 or not (given or default):
+            raise TypeError(f"{name}: expected the new value as the only argument '{keyword}', got {[*given, *named]}")
         value = given[0] if given else default[0]
         _check(name, value)
         return _Scope({name: value})

@@ -54,6 +54,11 @@ class Device:
     def client_process(self):
         return process_index()
 
+    @property
+    def client(self):
+        """The backend that the device belongs to."""
+        return Backend(self.platform)
+
     def __repr__(self):
         names = {"cpu": "CpuDevice", "gpu": "CudaDevice", "tpu": "TpuDevice"}
         return f"{names.get(self.platform, 'PluginDevice')}(id={self.id})"
@@ -85,6 +90,46 @@ class Device:
             raise ValueError(f"Could not find memory addressable by device {self.device_kind}. Device {self.device_kind} can address the "
                              f"following memory kinds: {', '.join(self._memories)}. Got memory kind: {kind}")
         return Memory(self, kind)
+
+
+class Backend:
+    """A platform with its devices."""
+
+    runtime_type = "capibara"
+
+    def __init__(self, platform):
+        self.platform = platform
+
+    @property
+    def platform_version(self):
+        return f"capibara {_core.version()}"
+
+    def devices(self):
+        return devices(self.platform)
+
+    def local_devices(self):
+        return local_devices(backend=self.platform)
+
+    def device_count(self):
+        return len(self.devices())
+
+    def local_device_count(self):
+        return len(self.local_devices())
+
+    def process_index(self):
+        return process_index()
+
+    def live_arrays(self):
+        return live_arrays(self.platform)
+
+    def __eq__(self, other):
+        return isinstance(other, Backend) and self.platform == other.platform
+
+    def __hash__(self):
+        return hash(self.platform)
+
+    def __repr__(self):
+        return f"Backend({self.platform!r})"
 
 
 _known = {}  # rows of the core as devices: the same objects each time

@@ -58,7 +58,9 @@ def placement_of(sharding, mesh=None):
 
 
 def resharded(array, sharding, mesh=None):
-    """An array whose type has this sharding."""
+    """An array whose type has this sharding; entries of None beyond its dimensions say nothing."""
+    if not any(sharding.spec.partitions[array.ndim:]):
+        sharding = sharding.update(spec=sharding.spec.update(partitions=sharding.spec.partitions[:array.ndim]))
     if len(sharding.spec) > array.ndim:
         hint = " For scalars the PartitionSpec should be P()" if array.ndim == 0 else ""
         raise ValueError(f"PartitionSpec {sharding.spec} is only valid for values of rank at least "
@@ -73,6 +75,12 @@ def asked(out_sharding, operation):
     if sharding is None or not sharding.mesh.explicit_axes:
         return None
     return placement_of(sharding)
+
+
+def placed_as(array, out_sharding, operation):
+    """An array whose type has what the argument `out_sharding` of a function asks for."""
+    sharding = canonical(out_sharding, operation)
+    return array if sharding is None or not sharding.mesh.explicit_axes else resharded(array, sharding)
 
 
 def reshard(xs, out_shardings):

@@ -100,7 +100,7 @@ def _constrained(array, sharding, border):
 def _check_argument(array, sharding):
     """Raises where the type of an argument says that it is split otherwise than in_shardings do."""
     own = _core.type_of(array)
-    if own.sharding.mesh.empty or own.sharding.mesh.shape_tuple != sharding.mesh.shape_tuple:
+    if not own.sharding.mesh.explicit_axes or own.sharding.mesh.shape_tuple != sharding.mesh.shape_tuple:
         return
     held = NamedSharding(sharding.mesh, own.sharding.spec)
     if not held.is_equivalent_to(sharding, array.ndim):
@@ -217,8 +217,18 @@ def _flags(given, tree, leaves):
     return [flag for flag, below in zip(flags, structure.flatten_up_to(tree)) for _ in _core.tree_leaves(below)]
 
 
+def put_by_default(leaves):
+    """Leaves as arrays that nobody placed; in a traced function, as its tracers."""
+    put = (leaf if isinstance(leaf, _core.ArrayImpl) else _put(leaf, None) for leaf in leaves)
+    traces = _core.is_tracing()
+    return [_core.stage_value(leaf) if traces and isinstance(leaf, _core.Array) else leaf for leaf in put]
+
+
 def _put(leaf, sharding):
+    """One leaf as an array that is placed so; without a sharding, on the default device."""
     array = _core.put_array(leaf)
+    if sharding is None and isinstance(array, _core.ArrayImpl) and not array.committed:
+        return _core.library_function("numpy", "asarray")(array)
     if sharding is None or isinstance(array, _core.Ref):
         return array
     if isinstance(sharding, SingleDeviceSharding) and sharding._device not in devices(_called(sharding._device.platform)):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from capibara import _core, _tracebacks
 from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from capibara._converters import RulesByClass
 from capibara._effects import Effect
 from capibara._types import DropVar
 from capibara.jax.tree_util import keystr
@@ -143,12 +144,7 @@ def _replace_in_program(self, **changes):
     return Jaxpr(**parts)
 
 
-class _Types(dict):
-    def __missing__(self, kind):
-        return _core.type_of
-
-
-pytype_aval_mappings = _Types()  # {class: function that gives the type of its objects}, for classes that are no arrays themselves
+pytype_aval_mappings = RulesByClass(_core.type_of)  # {class that is no array itself: function that gives the type of its objects}
 
 
 @_tracebacks.boundary
@@ -190,13 +186,14 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
 
 
 def _bind_params(self, params):
-    """What bind takes for an equation with these parameters: calls of functions take the function."""
-    if not self.call_primitive:
+    """What bind takes for an equation with these parameters: calls of functions take the function, those with a rule keep it beside."""
+    if not self.call_primitive and self.name != "custom_jvp_call":
         return dict(params)
     from capibara.jax.extend.linear_util import wrap_init
     program = params["call_jaxpr"]
     jaxpr, consts = (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, ())
-    return {"subfuns": (wrap_init(functools.partial(eval_jaxpr, jaxpr, consts)),)}
+    function = {"subfuns": (wrap_init(functools.partial(eval_jaxpr, jaxpr, consts)),)}
+    return function if self.call_primitive else {**params, **function}
 
 
 _core.CatalogPrimitive.get_bind_params = _bind_params

@@ -212,9 +212,7 @@ def _placement(mesh):
 
 def _own_spec(leaf):
     typed = _core.type_of(leaf).sharding
-    if not typed.mesh.empty:
-        return typed.spec
-    sharding = sharding_of(leaf) if isinstance(leaf, _core.ArrayImpl) else None
+    sharding = sharding_of(leaf) if isinstance(leaf, _core.ArrayImpl) and not typed.mesh.explicit_axes else typed
     return sharding.spec if isinstance(sharding, NamedSharding) else PartitionSpec()
 
 

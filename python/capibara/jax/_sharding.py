@@ -33,6 +33,10 @@ class Sharding:
     def _device_assignment(self):
         return self._device_list
 
+    @property
+    def _addressable_device_assignment(self):
+        return tuple(device for device in self._device_list if device.addressable)
+
     def shard_shape(self, global_shape):
         """The shape of each device's part."""
         return self._placement.shard_shape(list(global_shape))

@@ -106,6 +106,11 @@ class Primitive:
         self._handle.set_batch(batch)
         return batch
 
+    def def_axis_batch(self, batch):
+        """The same for batch(axis size, axis name, None, arguments, dims, **params)."""
+        self._handle.set_axis_batch(batch)
+        return batch
+
     def def_lowering(self, lowering):
         """How it is written in terms of other operations."""
         self._handle.set_lowering(lowering)
@@ -278,12 +283,12 @@ def get_opaque_trace_state(convention=None):
     """Something equal as long as the same functions are being traced; the convention is the name of the library that asks."""
     if not isinstance(convention, (str, type(None))):
         raise TypeError(f"get_opaque_trace_state: the convention must be a name, got {convention!r}")
+    return _core.trace_state()
+
+
+def find_top_trace(_):
+    """The trace that operations go to."""
     return _core.current_trace()
-
-
-def find_top_trace(values):
-    """The trace that an operation on these values would go to."""
-    return _core.top_trace([value for value in values if isinstance(value, _core.Tracer)])
 
 
 def take_current_trace():

@@ -182,11 +182,12 @@ def custom_gradient(fun):
 
 
 def zero_from_primal(value, symbolic_zeros=False):
-    """The zero tangent of a value, as an array or, where asked for, as a symbol."""
-    tangent = _core.as_array(value).aval.to_tangent_aval()
+    """The zero tangents of a tree of values, as arrays or, where asked for, as symbols."""
+    leaves, tree = _core.tree_flatten(value)
+    tangents = [_core.as_array(leaf).aval.to_tangent_aval() for leaf in leaves]
     if symbolic_zeros:
-        return SymbolicZero(tangent)
-    return _core.library_function("numpy", "zeros")(tangent.shape, tangent.dtype)
+        return tree.unflatten([SymbolicZero(aval) for aval in tangents])
+    return tree.unflatten([_core.library_function("numpy", "zeros")(aval.shape, aval.dtype) for aval in tangents])
 
 
 def closure_convert(fun, *example_args):

@@ -1,5 +1,4 @@
 """Pytrees: nested containers and registered classes whose leaves are values."""
-import collections
 import dataclasses
 import functools
 import operator
@@ -13,7 +12,6 @@ from capibara._tree_keys import DictKey, FlattenedIndexKey, GetAttrKey, Sequence
 
 KeyEntry = typing.TypeVar("KeyEntry", bound=typing.Any)
 KeyPath = tuple[KeyEntry, ...]
-_containers = {tuple, list, dict, type(None), collections.OrderedDict, collections.defaultdict}  # classes that are no leaves
 
 
 def tree_flatten(tree, is_leaf=None):
@@ -208,7 +206,6 @@ def _level_data(tree, level):
 def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
     """Makes a class a container: how it is taken apart and put together."""
     _core.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
-    _containers.add(nodetype)
 
 
 def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatten_func=None):
@@ -217,8 +214,7 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
         def flatten_func(tree):
             pairs, data = flatten_with_keys(tree)
             return tuple(child for _, child in pairs), data
-    _core.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
-    _containers.add(nodetype)
+    register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
 def register_pytree_node_class(cls):
@@ -252,7 +248,6 @@ def register_dataclass(nodetype=None, data_fields=None, meta_fields=None, drop_f
     if overlap := {*data_fields} & {*meta_fields}:
         raise ValueError(f"data_fields and meta_fields must not overlap. Overlapping fields: {overlap}.")
     _core.register_dataclass_node(nodetype, list(data_fields), list(meta_fields))
-    _containers.add(nodetype)
     return nodetype
 
 

@@ -3,7 +3,7 @@ from typing import Any, Protocol, Union
 
 import numpy as np
 
-from capibara._core import Array
+from capibara._array_class import Array
 
 
 class SupportsDType(Protocol):

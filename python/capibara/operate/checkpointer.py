@@ -43,6 +43,7 @@ class TPUCheckpointer:
         self._core = _core.Checkpointer(os.fspath(checkpoint_dir), max_to_keep or 0, bool(async_checkpointing),
                                         bool(link_unchanged), chunk_bytes)
         self._interval = save_interval_steps
+        self._signalled = False  # written by the handler alone while the process lives
         self._terminated = False
         self._previous_handler = None
         self._looks_for_signals = False
@@ -210,7 +211,7 @@ class TPUCheckpointer:
         process: the next call saves, waits until the step is committed, and then ends the process as the signal would have.
         """
         self._look_for_signals()
-        self._terminated = any(_flags(self._terminated))
+        self._terminated = any(_flags(self._signalled))
         if not self._terminated and step % self._interval != 0:
             return False
         if step not in self.all_steps():
@@ -223,7 +224,7 @@ class TPUCheckpointer:
     @property
     def reached_preemption(self) -> bool:
         """Whether SIGTERM has come since the first `maybe_save`."""
-        return self._terminated
+        return self._signalled or self._terminated
 
     def _look_for_signals(self):
         if self._looks_for_signals or threading.current_thread() is not threading.main_thread():
@@ -232,11 +233,11 @@ class TPUCheckpointer:
         self._previous_handler = signal.signal(signal.SIGTERM, self._on_signal)
 
     def _on_signal(self, number, frame):
-        self._terminated = True
+        self._signalled = True
 
     def _end_as_signalled(self):
         signal.signal(signal.SIGTERM, self._previous_handler or signal.SIG_DFL)
-        self._looks_for_signals = self._terminated = False
+        self._looks_for_signals = self._signalled = self._terminated = False
         os.kill(os.getpid(), signal.SIGTERM)
 
     def close(self) -> None:

@@ -10,14 +10,26 @@ namespace capibara::cuda::attention {
 inline __host__ __device__ bool has_bias_pieces(const Problem& p) {
   return !p.wide_bias && p.bias_step[3] == 1 && p.keys % 8 == 0;
 }
+// Whether they are those of all queries: the copy engine brings them in boxes, and tiles of slopes are stored so.
+inline __host__ __device__ bool has_bias_boxes(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
+// The number of such a matrix of queries and keys among those of the bias.
+inline __device__ int bias_number(const Problem& p, int batch, int head) {
+  return (p.bias_step[0] ? batch : 0) * (p.bias_step[1] ? p.heads : 1) + (p.bias_step[1] ? head : 0);
+}
 // Whether they are, and the slopes of the logits are those of the bias: it is broadcast along nothing.
 inline __host__ __device__ bool has_own_bias(const Problem& p) {
   return has_bias_pieces(p) && (p.bias_step[0] || p.batch == 1) && (p.bias_step[1] || p.heads == 1) &&
          (p.bias_step[2] || p.queries == 1);
 }
 
-// Whether tiles of sums are those of the bias, in pieces of 16 bytes.
-inline __host__ __device__ bool stores_tiles(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
+// Of a bias in pieces that is divided by the scale, so that tensor cores add products to it, or of any other.
+inline void set_factors(Problem& p) {
+  constexpr float least = 1e-6f;  // of a scale that something is divided by
+  p.folded = has_bias_pieces(p) && p.scale > least;
+  p.product_factor = p.folded ? 1.0f : p.scale * log2e;
+  p.bias_factor = p.folded ? 1.0f / p.scale : log2e;
+  p.exponent_factor = p.folded ? p.scale * log2e : 1.0f;
+}
 
 // A dimension of the bias: the blocks that share it out, and the iterations in which a block sums over it. Where tiles
 // are stored, a block of threads makes several of these one after the other: the next is copied while one is stored.

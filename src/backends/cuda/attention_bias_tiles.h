@@ -2,6 +2,7 @@
 #pragma once
 
 #include "backends/cuda/attention_extras.h"
+#include "backends/cuda/attention_parts.h"
 
 namespace capibara::cuda::attention {
 
@@ -11,6 +12,27 @@ inline __device__ void store_matrices(uint32_t to, const uint32_t (&words)[4]) {
                : "memory");
 }
 
+inline __device__ void store_transposed(uint32_t to, const uint32_t (&words)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(words[0]),
+               "r"(words[1]), "r"(words[2]), "r"(words[3])
+               : "memory");
+}
+
+// Slopes of turned logits, to where the bias was read.
+template <class T>
+__device__ void store_turned(uint32_t first, const uint32_t (&slopes)[4][4]) {
+#pragma unroll
+  for (int n = 0; n < 4; ++n) store_transposed(BiasTile<T>::template at<true>(first, n), slopes[n]);
+}
+
+// A tile of slopes that a worker has written to shared memory is stored from there by one of its threads, which waits
+// until it has left before the memory is released.
+inline __device__ bool sends_tiles() { return threadIdx.x % group_threads == 0; }
+inline __device__ bool may_send_tile(int worker) {
+  publish_writes();
+  asm volatile("bar.sync %0, %1;" ::"r"(2 + worker), "n"(group_threads) : "memory");
+  return sends_tiles();
+}
 template <class T>
 struct BiasSlopes {
   using Layout = TileOf<T, 64, 64>;

@@ -83,6 +83,34 @@ inline void add_mask_bits(KernelCall& call, const ClaimArgs& args, const Attenti
   call.scratch.push_back(bits);
 }
 
+// A bias that the entries of a batch share, [1, heads, queries, keys]: its gradient stores the slopes of logits of a
+// part of the heads at a time, by kernels of warpgroups. How many groups of keys a part has, 0 where there are none.
+inline int64_t slope_groups(const ClaimArgs& args, const AttentionSpec& spec, const AttentionSizes& sizes) {
+  constexpr int64_t hopper = 227 << 10, most_bytes = int64_t{1} << 30, most_tiles = 2048;
+  const DType dtype = args.inputs[1].dtype;
+  if (!spec.has_bias || dtype == DType::float32 || args.shared_memory < hopper) return 0;
+  const ArrayType& bias = args.inputs[kernels::backward_operands + static_cast<std::size_t>(spec.bias)];
+  if (sizes.batch == 1 || sizes.queries == 1 || bias.dtype != dtype ||
+      bias.shape != Shape{1, sizes.heads, sizes.queries, sizes.keys})
+    return 0;
+  if (sizes.keys % 8 != 0 || sizes.size % 8 != 0 || sizes.value_size % 8 != 0) return 0;
+  const int64_t tiles = std::max((sizes.keys + 63) / 64, (sizes.queries + 63) / 64 * sizes.per_group());
+  if (std::max(sizes.size, sizes.value_size) > 128 || tiles > most_tiles) return 0;
+  const int64_t of_group = 2 * sizes.batch * sizes.per_group() * sizes.queries * sizes.keys;
+  int64_t parts = 1;
+  while (parts <= sizes.groups && (sizes.groups % parts != 0 || sizes.groups / parts * of_group > most_bytes)) ++parts;
+  return parts > sizes.groups ? 0 : sizes.groups / parts;
+}
+inline void add_slopes(KernelCall& call, const ClaimArgs& args, const AttentionSpec& spec,
+                       const AttentionSizes& sizes) {
+  const int64_t groups = slope_groups(args, spec, sizes);
+  call.settings += ", " + integer_setting("slope_groups", groups);
+  if (groups == 0) return;
+  ArrayType slopes = args.inputs[1].strong();
+  slopes.shape = {sizes.batch, groups * sizes.per_group(), sizes.queries, sizes.keys};
+  call.scratch.push_back(slopes);
+}
+
 inline std::optional<KernelCall> forward(const ClaimArgs& args) {
   const AttentionSizes sizes(args.inputs[0].shape, args.inputs[1].shape, args.inputs[2].shape);
   if (!takes(args, sizes, args.inputs[0].dtype)) return std::nullopt;
@@ -109,6 +137,7 @@ inline std::optional<KernelCall> backward(const ClaimArgs& args) {
   const AttentionSpec spec(args.attrs);
   KernelCall call{"capibara_attention_grad", settings(spec), {}};
   add_mask_bits(call, args, spec, sizes, kernels::backward_operands);
+  add_slopes(call, args, spec, sizes);
   return call;
 }
 

@@ -20,7 +20,7 @@ inline constexpr int backward_group_bytes = group_bytes<T, D, biased, split ? 1 
 // Whether all threads of the copier copy something of a stage.
 template <bool biased>
 __device__ bool copied_by_threads(const Problem& p) {
-  return has_odd_rows(p) || (biased && has_bias_pieces(p));
+  return has_odd_rows(p) || (biased && has_bias_pieces(p) && !has_bias_boxes(p));
 }
 
 // Starts to copy `tiles` of 64 rows of two operands in turn, by all threads: from row number `row` on, of which
@@ -63,10 +63,7 @@ __device__ void copy_keys(const Problem& p, const BoxSources& sources, const Row
       start_boxes<D, 64>(to, sources.key, first, head, barrier);
       start_boxes<D, 64>(to + bytes, sources.value, first, head, barrier);
     }
-    if (biased && has_bias_pieces(p)) {
-      for (int w = 0; w < workers; ++w)
-        BiasTile<T>::copy(p, to + 2 * bytes + w * bias_tile_bytes, rows.batch, rows.head, rows.first + 64 * w, first);
-    }
+    if (biased) copy_bias<T, false>(p, sources, to + 2 * bytes, rows.batch, rows.head, rows.first, first, barrier);
   };
   uint64_t next_mask = mask_of(0);  // loaded while the visit before it is copied
   auto make = [&](int stage, int i) {

@@ -9,6 +9,7 @@ namespace capibara::cuda::attention {
 
 template <class T>
 __device__ float2 unpacked_pair(uint32_t word) {
+  if constexpr (is_brain<T>) return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
   T pair[2];
   *reinterpret_cast<uint32_t*>(pair) = word;
   return {static_cast<float>(pair[0]), static_cast<float>(pair[1])};
@@ -31,29 +32,62 @@ struct BiasTile {
     }
   }
 
-  // Adds the part of the thread's warp to products, from eight columns `first` on, which are scaled to logits to the
-  // base 2.
-  template <bool turned, int N>
-  static __device__ void add(float (&logits)[N][4], uint32_t from, float scale, int first = 0) {
+  // What a thread reads of a tile: 16 columns of its warp's rows; where they are turned, its warp's columns of 16 rows.
+  template <bool turned>
+  static __device__ uint32_t first_at() {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    return turned ? Layout::at(lane % 8 + lane / 16 * 8, 2 * warp + lane / 8 % 2)
+                  : Layout::at(16 * warp + lane % 16, lane / 16);
+  }
+  template <bool turned>
+  static __device__ uint32_t at(uint32_t first, int n) {
+    return turned ? first + n * 2048 : first ^ n * 32;
+  }
+  // Of the thread's elements, where the first it reads is at `first`: change(bias, j, e).
+  template <bool turned, class Change>
+  static __device__ void load(float (&to)[8][4], uint32_t first, Change&& change) {
 #pragma unroll
     for (int n = 0; n < 4; ++n) {
       uint32_t words[4];
       if constexpr (turned)
-        load_transposed(words, from + Layout::at(16 * n + lane % 8 + lane / 16 * 8, 2 * warp + lane / 8 % 2));
+        load_transposed(words, at<turned>(first, n));
       else
-        load_matrices(words, from + Layout::at(16 * warp + lane % 16, 2 * n + lane / 16));
+        load_matrices(words, at<turned>(first, n));
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float2 pair = unpacked_pair<T>(words[i]);
-        float(&to)[4] = logits[first + 2 * n + i / 2];
-        to[i % 2 * 2] = to[i % 2 * 2] * scale + pair.x * log2e;
-        to[i % 2 * 2 + 1] = to[i % 2 * 2 + 1] * scale + pair.y * log2e;
+        const int j = 2 * n + i / 2, e = i % 2 * 2;
+        to[j][e] = change(pair.x, j, e);
+        to[j][e + 1] = change(pair.y, j, e + 1);
       }
     }
   }
 };
 
+// Where a thread of a worker reads its bias in a stage, from the first byte of the stage on: computed once.
+template <class T, int D, bool turned>
+__device__ uint32_t bias_offset(int worker) {
+  uint32_t offset = 2 * GroupTile<T, D>::bytes + worker * bias_tile_bytes + BiasTile<T>::template first_at<turned>();
+  asm volatile("" : "+r"(offset));
+  return offset;
+}
+
+// The copier's part for both workers, whose tiles are one beside the other.
+template <class T, bool turned>
+__device__ void copy_bias(const Problem& p, const BoxSources& sources, uint32_t to, int batch, int head, int query,
+                          int key, uint32_t barrier) {
+  if (!has_bias_pieces(p)) return;
+  const bool boxes = has_bias_boxes(p);
+  if (boxes && threadIdx.x != 0) return;
+  if (boxes) expect_bytes(barrier, bias_bytes);
+#pragma unroll
+  for (int w = 0; w < workers; ++w, to += bias_tile_bytes, turned ? key += 64 : query += 64) {
+    if (boxes)
+      start_box(to, sources.bias, key, query, bias_number(p, batch, head), barrier);
+    else
+      BiasTile<T>::copy(p, to, batch, head, query, key);
+  }
+}
 // Any other bias, read where it is.
 template <class T, bool turned>
 __device__ void add_any_bias(const Problem& p, float (&logits)[8][4], const Place& at) {
@@ -70,21 +104,24 @@ __device__ void add_any_bias(const Problem& p, float (&logits)[8][4], const Plac
 // Products that nothing is added to are scaled in the exponent.
 template <bool biased>
 __device__ float factor_of(const Problem& p) {
-  return biased || !(p.scale > 0) ? 1.0f : p.scale * log2e;
+  if constexpr (biased) return p.exponent_factor;
+  return p.scale > 0 ? p.scale * log2e : 1.0f;
 }
 
-// Products become logits, which times `factor_of` are to the base 2; `extra` is where the bias of the stage is.
-template <class T, bool turned, bool biased>
-__device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const Place& at, uint32_t extra, int worker,
-                                  bool whole, uint32_t seen) {
-  const float scale = p.scale * log2e;
-  if constexpr (biased) {
+// Products become logits, which times `factor_of` are to the base 2; `first` is where the thread reads its bias, if
+// that comes in pieces. A bare bias was added before.
+template <class T, bool turned, Bias kind>
+__device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const Place& at, uint32_t first, bool whole,
+                                  uint32_t seen) {
+  if constexpr (kind == Bias::any) {
     if (has_bias_pieces(p))
-      BiasTile<T>::template add<turned>(logits, extra + worker * bias_tile_bytes, scale);
+      BiasTile<T>::template load<turned>(logits, first, [&](float bias, int j, int e) {
+        return logits[j][e] * p.product_factor + bias * p.bias_factor;
+      });
     else
       add_any_bias<T, turned>(p, logits, at);
-  } else if (!(p.scale > 0)) {
-    scale_all(logits, scale);
+  } else if (kind == Bias::none && !(p.scale > 0)) {
+    scale_all(logits, p.scale * log2e);
   }
   if (!whole) hide<turned>(logits, seen);
 }

@@ -27,7 +27,7 @@ struct ForwardWorker {
   __device__ uint32_t kept_of(int tile) const { return KeptBits{p, at.dropout[0]}.straight(at.row[0], tile * 64); }
 
   // Logits become shares; sums are scaled once `ready` says that their product has ended.
-  template <class Ready>
+  template <bool drops = true, class Ready>
   __device__ void share_out(float (&logits)[Keys / 8][4], const uint32_t (&kept)[parts], Ready&& ready) {
     float decay[2];
     softmax.take<Keys>(logits, decay, factor_of<biased>(p));
@@ -42,9 +42,11 @@ struct ForwardWorker {
       }
     }
     narrow<T>(shares, logits);
-    if (p.threshold == 0) return;
+    if constexpr (drops) {
+      if (p.threshold == 0) return;
 #pragma unroll
-    for (int part = 0; part < parts; ++part) drop_pairs<false>(shares, kept[part], 4 * part);
+      for (int part = 0; part < parts; ++part) drop_pairs<false>(shares, kept[part], 4 * part);
+    }
   }
 
   // Both workers have the same rows: the second leaves what it has accumulated to the first.

@@ -11,7 +11,7 @@ namespace capibara::cuda::attention {
 cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream) {
   const int blocks = BiasGrid(problem, group_rows, bias_columns).blocks();
   constexpr int enough = 512, longest = 16;  // blocks of threads, and tiles of one
-  const int run = stores_tiles(problem) ? std::clamp(blocks / enough, 1, longest) : 1;
+  const int run = has_bias_boxes(problem) ? std::clamp(blocks / enough, 1, longest) : 1;
   const dim3 grid(static_cast<unsigned>((blocks + run - 1) / run));
   return by_group_size(problem, element, [&](auto type, auto size) {
     using T = decltype(type);

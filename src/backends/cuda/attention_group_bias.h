@@ -76,7 +76,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
     }
     for (int part = 0; part < 4; ++part) stages.release(slot + part);
   }
-  if (stores_tiles(p)) {
+  if (has_bias_boxes(p)) {
     const BiasSlopes<T> to(p, first.batch, first.head);
     const uint32_t behind = slots + bias_slots * GroupTile<T, D>::bytes;
 #pragma unroll
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(all_threads, 1)
     keep_registers<copier_registers>();
     for (int block = first, begin = 0, count = 0; block < last; ++block, begin += count) {
       count = bias_count(p, grid, block);
-      if (count == 0 && stores_tiles(p))
+      if (count == 0 && has_bias_boxes(p))
         store_bias_zeros<T>(p, grid.place(block, 0));
       else
         copy_for_bias<T, D>(p, sources, grid, stages, bits, block, begin, count, slots);
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(all_threads, 1)
     const BitsView<false, true> view(bits);
     for (int block = first, begin = 0, count = 0; block < last; ++block, begin += count) {
       count = bias_count(p, grid, block);
-      if (count == 0 && stores_tiles(p)) continue;
+      if (count == 0 && has_bias_boxes(p)) continue;
       work_on_bias<T, D>(p, grid, stages, view, block, begin, count, worker, slots, aligned_floats(memory));
     }
   }

@@ -2,7 +2,6 @@
 // of the next do.
 #pragma once
 
-#include "backends/cuda/attention_bias_tiles.h"
 #include "backends/cuda/attention_copies.h"
 #include "backends/cuda/attention_slopes.h"
 #include "backends/cuda/attention_worker_stages.h"
@@ -15,7 +14,6 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
                                 uint32_t tiles, float* shared) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   const int worker = stages.worker, count = stages.count();
-  const bool stores_bias = biased && has_own_bias(p);
   Place at = rows.place(p, 64 * worker % rows_of<split>);
   const int first_column = at.column;
   float base[2], delta[2];
@@ -30,11 +28,11 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
   Level level = none;  // of the visit that was asked for last
   load_rows<T, D>(queries, own);
   auto stage = [&](int i) { return tiles + stages.slot(i) * stage_bytes_of<T, D, biased>; };
-  auto extra = [&](int i) { return stage(i) + 2 * bytes; };
+  const uint32_t offset = bias_offset<T, D, false>(worker);
   auto wants = [&](int i) {
-    if (i == count || (stores_bias && stages.level(i) == none)) return false;
+    if (i == count) return false;
     stages.await_full(i);
-    return (level = bits.level(stages.slot(i), worker)) != none || stores_bias;
+    return (level = bits.level(stages.slot(i), worker)) != none;
   };
   auto start_logits = [&](int i) {
     begin_products();
@@ -52,7 +50,8 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
     if (p.threshold > 0) kept = KeptBits{p, at.dropout[0]}.straight(at.row[0], stages.tile(i) * 64);
   };
   auto share_out = [&](int i) {
-    make_group_logits<T, false, biased>(p, shares, at, extra(i), worker, level == all, seen);
+    constexpr Bias kind = biased ? Bias::any : Bias::none;
+    make_group_logits<T, false, kind>(p, shares, at, stage(i) + offset, level == all, seen);
     make_shares<64>(
         shares, [&](int, int e) { return base[e / 2]; }, factor_of<biased>(p));
     compute_now(shares);
@@ -67,11 +66,6 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
           p, shares, slopes, [](int, int) { return true; }, row_delta);
     compute_now(slopes);
   };
-  auto store_bias = [&](int i) {
-    if (!stores_bias) return;
-    const BiasSlopes<T> to(p, rows.batch, rows.head);
-    to.store(p, narrowed, extra(i) + worker * bias_tile_bytes, rows.first + 64 * worker, stages.tile(i) * 64);
-  };
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
     start_logits(i);
     begin(i);
@@ -81,7 +75,6 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
     await_products<0>();
     finish();
     narrow<T>(narrowed, slopes);
-    store_bias(i);
     for (; wants(i + 1); ++i) {
       start_logits(i + 1);
       begin(i + 1);  // while the tensor cores compute logits
@@ -97,7 +90,6 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
       await_products<0>();
       stages.release(i);
       narrow<T>(narrowed, slopes);
-      store_bias(i + 1);
     }
     begin_products();
     start_across<T, D>(sums, narrowed, stage(i));
@@ -136,7 +128,6 @@ __global__ void __launch_bounds__(all_threads, 1)
   if (threadIdx.x < group_threads) {
     keep_registers<copier_registers>();
     copy_keys<T, D, biased>(p, sources, rows, visits, stages, bits, count, tiles);
-    if (biased && has_own_bias(p)) BiasSlopes<T>(p, rows.batch, rows.head).store_zeros(p, visits, count, rows.first);
   } else {
     take_registers<copier_registers>();
     const int worker = threadIdx.x / group_threads - 1;

@@ -11,7 +11,6 @@
 
 namespace capibara::cuda::attention {
 
-inline constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
 inline constexpr float infinity = __builtin_huge_valf();
 
 inline __device__ float power_of_two(float x) {

@@ -7,6 +7,8 @@
 
 namespace capibara::cuda::attention {
 
+inline constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
+
 // The operands of src/kernels/attention/spec.h. Null: the call has none of them.
 struct Problem {
   const void *query, *key, *value, *cotangent;  // [batch, heads or groups, length, size or value_size]
@@ -21,17 +23,22 @@ struct Problem {
   float* out_lse;
   float *part_out, *part_lse;  // of each part of the keys, where they are split
   void *dquery, *dkey, *dvalue, *dbias;
+  void* slopes;  // of the logits of a part of the heads, [batch, heads, queries, keys], where a bias needs them stored
   int batch, heads, groups, queries, keys, size, value_size;
   int64_t mask_step[4], bias_step[4], block_step[4];  // in elements, 0 along broadcast dimensions
   int64_t mask_row[3], mask_rows;                     // the same of its rows of keys, and their number
   int64_t segment_step[2];                            // from one batch entry to the next
   int dropout_share;                                  // batch entries of one dropout key
   float scale, keep_scale;
+  // Where there is a bias, products and bias times these add up to logits, which times a third are to the base 2; a
+  // log-sum-exp is in their units times the second. `folded`: products are taken as they are.
+  float product_factor, bias_factor, exponent_factor;
   uint32_t threshold;             // elements whose 16 bits are at least this are kept
   uint32_t threshold_digits[16];  // its binary digits, the lowest first: 0 for 1, all ones for 0
   int left, right, sinks, prefix, offset, block_size;
-  int splits;                      // parts of the keys
-  bool causal, packed, wide_bias;  // packed: the queries of all heads of a group are rows of one tile
+  int splits;                              // parts of the keys
+  int first_group, part_groups;            // of keys: those of a part, all where there are no parts
+  bool causal, packed, wide_bias, folded;  // packed: the queries of all heads of a group are rows of one tile
 
   __host__ __device__ int per_group() const { return heads / groups; }
   __device__ bool by_position() const { return causal || left >= 0 || right >= 0; }
@@ -66,6 +73,10 @@ __device__ inline Level seen_by_position(const Problem& p, const Rectangle& r) {
   }
   return every ? all : any || r.key < p.prefix ? some : none;
 }
+
+// Of a kernel: no bias, any, or one that is `folded`, without dropout.
+enum class Bias { none, any, bare };
+inline bool is_bare(const Problem& p) { return p.folded && p.threshold == 0; }
 
 struct Range {
   int low, high;

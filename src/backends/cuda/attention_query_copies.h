@@ -2,7 +2,8 @@
 #pragma once
 
 #include "backends/cuda/attention_copies.h"
-#include "backends/cuda/attention_slopes.h"
+#include "backends/cuda/attention_parts.h"
+#include "backends/cuda/attention_row_numbers.h"
 
 namespace capibara::cuda::attention {
 
@@ -13,13 +14,17 @@ struct KeyBlock {
   int64_t begin;  // number of row 0 among [batch, groups, keys]
 
   __device__ KeyBlock(const Problem& p, int block) {
-    const auto [tile, which] = tile_of(p, block, (p.keys + Rows - 1) / Rows, p.groups);
-    batch = which / p.groups;
-    group = which % p.groups;
-    first = tile * Rows;
+    const int tiles = (p.keys + Rows - 1) / Rows;
+    if (p.slopes) {
+      const TileOfPart at = tile_of_part(block, tiles, p.batch, p.groups, p.part_groups);
+      batch = at.batch, group = p.first_group + at.head, first = at.tile * Rows;
+    } else {
+      const auto [tile, which] = tile_of(p, block, tiles, p.groups);
+      batch = which / p.groups, group = which % p.groups, first = tile * Rows;
+    }
     query_tiles = (p.queries + 63) / 64;
     per_group = p.per_group();
-    begin = static_cast<int64_t>(which) * p.keys;
+    begin = (static_cast<int64_t>(batch) * p.groups + group) * p.keys;
   }
   // A tile of queries: its head and its first query.
   struct At {
@@ -29,17 +34,6 @@ struct KeyBlock {
     if (per_group == 1) return {group, tile * 64};
     const int number = tile / query_tiles;
     return {group * per_group + number, (tile - number * query_tiles) * 64};
-  }
-};
-
-// Of the queries of a stage: what logits to the base 2 are taken relative to, and delta. Rows that do not exist have
-// zeros: their cotangents are zeros too.
-struct RowNumbers {
-  float2 base[32], delta[32];
-
-  // A thread of the copier has one of them.
-  __device__ void write(float value) {
-    reinterpret_cast<float*>(this)[threadIdx.x] = threadIdx.x < 64 ? base_of(value) : value;
   }
 };
 
@@ -77,18 +71,13 @@ struct NextVisits {
   }
 };
 
-inline __device__ float2 load_pair(uint32_t address) {
-  float2 pair;
-  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(pair.x), "=f"(pair.y) : "r"(address) : "memory");
-  return pair;
-}
-
 // The copier's work: queries and cotangents of the visits, and what the workers read beside them.
-template <class T, int D, bool biased, int Rows, int Count>
+template <class T, int D, Bias kind, int Rows, int Count>
 __device__ void copy_queries(const Problem& p, const BoxSources& sources, const KeyBlock<Rows>& block,
                              const Visits& visits, const Stages<Count>& stages, TileBits<true>* bits,
                              RowNumbers* numbers, NextVisits& ahead, int count, uint32_t tiles) {
   constexpr int bytes = GroupTile<T, D>::bytes;
+  constexpr bool biased = kind != Bias::none;
   const int worker = Rows == 64 ? 0 : static_cast<int>(threadIdx.x / 64), above = 64 * worker;  // of the thread
   using At = typename KeyBlock<Rows>::At;
   const bool odd = has_odd_rows(p);
@@ -114,12 +103,7 @@ __device__ void copy_queries(const Problem& p, const BoxSources& sources, const 
       start_boxes<D, 64>(to, sources.query, now.query, head, barrier);
       start_boxes<D, 64>(to + bytes, sources.cotangent, now.query, head, barrier);
     }
-    if (biased && has_bias_pieces(p)) {
-      for (int w = 0; w < workers; ++w) {
-        const uint32_t bias = to + 2 * bytes + w * bias_tile_bytes;
-        BiasTile<T>::copy(p, bias, block.batch, now.head, now.query, block.first + 64 * w);
-      }
-    }
+    if (biased) copy_bias<T, true>(p, sources, to + 2 * bytes, block.batch, now.head, now.query, block.first, barrier);
   };
   auto look_ahead = [&](int i) {
     ahead.copy(p, i, block.batch, next.head, next.query, block.first + above, row_of(next));
@@ -128,7 +112,8 @@ __device__ void copy_queries(const Problem& p, const BoxSources& sources, const 
   auto make = [&](int stage, int i) {
     await_copies<0>();
     const uint64_t mask = ahead.mask(p, i);
-    numbers[stage].write(ahead.number(i));
+    constexpr bool bare = kind == Bias::bare;  // products are added to both
+    numbers[stage].write(ahead.number(i), bare ? p.bias_factor : log2e, bare ? -1.0f : 1.0f);
     if (i + 1 < count) look_ahead(i + 1);
     bits[stage].write_seen(p, visits.level(i, worker), block.batch, now.head, now.query + threadIdx.x % 64,
                            block.first + above, mask);

@@ -40,7 +40,7 @@ struct Softmax {
       const float(&of)[ways] = greatest[half];
       const float both = row_maximum(fmaxf(fmaxf(maximum[half], fmaxf(of[0], of[1])), fmaxf(of[2], of[3])));
       base[half] = both == -infinity ? 0.0f : both * factor;
-      decay[half] = power_of_two(maximum[half] * factor - base[half]);
+      decay[half] = maximum[half] == both ? 1.0f : power_of_two((maximum[half] - both) * factor);
       maximum[half] = both;
     }
 #pragma unroll
@@ -88,6 +88,12 @@ struct RowBlock {
     batch = which / heads;
     head = is_packed(p) ? which % heads * p.per_group() : which % heads;
     group = head / p.per_group();
+    begin = (static_cast<int64_t>(batch) * p.heads + head) * p.queries;
+  }
+  // Tile number `tile` of a head.
+  __device__ RowBlock(const Problem& p, int tile, int entry, int of_head)
+      : batch(entry), head(of_head), group(of_head / p.per_group()), rows(p.queries) {
+    first = ((rows + Rows - 1) / Rows - 1 - tile) * Rows;
     begin = (static_cast<int64_t>(batch) * p.heads + head) * p.queries;
   }
   __device__ Rectangle with_keys(const Problem& p, int key, int last_key) const {

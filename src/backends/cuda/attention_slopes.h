@@ -5,8 +5,9 @@
 
 namespace capibara::cuda::attention {
 
-// What a row's logits to the base 2 are taken relative to. Rows that see nothing have no seen logits.
-inline __device__ float base_of(float lse) { return lse == -infinity ? 0.0f : lse * log2e; }
+// What a row's logits, to the base 2 or in other units, are taken relative to. Rows that see nothing have no seen
+// logits.
+inline __device__ float base_of(float lse, float unit = log2e) { return lse == -infinity ? 0.0f : lse * unit; }
 
 // Logits, which times `factor` are to the base 2, become shares.
 template <int N, class Base>
@@ -30,6 +31,11 @@ __device__ void take_slopes(const Problem& p, const float (&shares)[N / 8][4], f
       slopes[j][e] = shares[j][e] * (product * p.keep_scale - delta(j, e));
     }
   }
+}
+
+inline __device__ void multiply_all(float (&values)[8][4], const float (&by)[8][4]) {
+#pragma unroll
+  for (int i = 0; i < 32; ++i) values[i / 4][i % 4] *= by[i / 4][i % 4];
 }
 
 // Both, where dropout is computed with them; shares that are dropped become 0.

@@ -20,10 +20,11 @@ cudaError_t start_key_slopes(const Problem& problem, Element element, cudaStream
 cudaError_t start_single_key_slopes(const Problem& problem, cudaStream_t stream);  // of float32
 cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream);
 
-// By warpgroups, where `takes_groups`. The gradient has the slopes of a bias that is not broadcast.
+// By warpgroups, where `takes_groups`. The gradient has the slopes of a bias where it stores those of logits.
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_wide_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_group_sums(const Problem& problem, Element element, cudaStream_t stream);  // from stored slopes
 cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_mask_bits(const Problem& problem, cudaStream_t stream);  // before any of them, where there is a mask
 
@@ -78,13 +79,6 @@ cudaError_t by_group_size(const Problem& p, Element element, F&& start) {
     return start(type, std::integral_constant<int, 128>());
   };
   return element == Element::brain ? with(__nv_bfloat16()) : with(__half());
-}
-// Calls start(type, size, whether there is a bias).
-template <class F>
-cudaError_t by_group_size_and_bias(const Problem& p, Element element, F&& start) {
-  return by_group_size(p, element, [&](auto type, auto size) {
-    return p.bias ? start(type, size, std::true_type()) : start(type, size, std::false_type());
-  });
 }
 
 }  // namespace capibara::cuda::attention

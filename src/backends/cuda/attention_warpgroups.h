@@ -5,21 +5,10 @@
 #pragma once
 
 #include "backends/cuda/attention_barriers.h"
+#include "backends/cuda/attention_operands.h"
 #include "backends/cuda/attention_products.h"
 
 namespace capibara::cuda::attention {
-
-// An operand in shared memory: parts of 128 bytes of all rows, groups of eight rows 1024 bytes apart. The address is
-// the same in all threads of a warp; they say so, since its registers are then those that a warp has once.
-template <int Rows = 64>
-__device__ uint32_t operand_at(uint32_t address) {
-  constexpr uint32_t part = (Rows * 128) >> 4;
-  return __shfl_sync(0xffffffffu, (address & 0x3ffff) >> 4 | part << 16, 0);
-}
-inline __device__ uint64_t further(uint32_t operand, int bytes) {
-  constexpr uint64_t group = 1024 >> 4, permuted_by_128_bytes = 1;
-  return (group | permuted_by_128_bytes << 30) << 32 | (operand + bytes / 16);
-}
 
 #define CAPIBARA_FOUR(d, j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
 #define CAPIBARA_SUMS(d, j)                                                                       \
@@ -101,15 +90,20 @@ __device__ void multiply_group(float (&sums)[16][4], const uint32_t (&left)[4], 
     CAPIBARA_REGISTERS_128("f16");
 }
 
-// sums[64, 8 N] = the 64 rows of `left` by the 8 N of `right`, transposed. Started, not awaited.
-template <class T, int D, int N>
-__device__ void start_rows(float (&sums)[N][4], uint32_t left, uint32_t right) {
-  const uint32_t a = operand_at(left), b = operand_at<8 * N>(right);
+// sums[64, 8 N] = the 64 rows of operand a by the 8 N of operand b, transposed, or are `added`. Started, not awaited.
+template <class T, int D, bool added, int N>
+__device__ void start_rows_of(float (&sums)[N][4], uint32_t a, uint32_t b) {
 #pragma unroll
   for (int k = 0; k < D / 16; ++k) {
     const int at = k % 4 * 32;
-    multiply_group<T>(sums, further(a, k / 4 * (64 * 128) + at), further(b, k / 4 * (8 * N * 128) + at), k > 0);
+    multiply_group<T>(sums, further(a, k / 4 * (64 * 128) + at), further(b, k / 4 * (8 * N * 128) + at),
+                      added || k > 0);
   }
+}
+// The same of tiles.
+template <class T, int D, int N>
+__device__ void start_rows(float (&sums)[N][4], uint32_t left, uint32_t right) {
+  start_rows_of<T, D, false>(sums, operand_at(left), operand_at<8 * N>(right));
 }
 // The rows of the thread's warp in a tile of 64, as the left operand in registers.
 template <class T, int D>
@@ -118,20 +112,23 @@ __device__ void load_rows(uint32_t (&rows)[D / 16][4], uint32_t tile) {
 #pragma unroll
   for (int k = 0; k < D / 16; ++k) load_matrices(rows[k], tile + TileOf<T, D, 64>::at(row, 2 * k + lane / 16));
 }
-template <class T, int D>
+template <class T, int D, bool added = false>
 __device__ void start_rows(float (&sums)[8][4], const uint32_t (&left)[D / 16][4], uint32_t right) {
   const uint32_t b = operand_at(right);
 #pragma unroll
   for (int k = 0; k < D / 16; ++k) {
-    multiply_group<T>(sums, left[k], further(b, k / 4 * (64 * 128) + k % 4 * 32), k > 0);
+    multiply_group<T>(sums, left[k], further(b, k / 4 * (64 * 128) + k % 4 * 32), added || k > 0);
   }
 }
-// sums[64, D] += shares[64, 16 N] by the 16 N rows of `right`.
+// sums[64, D] += shares[64, 16 N] by the 16 N rows of an operand, or of a tile.
 template <class T, int D, int N>
-__device__ void start_across(float (&sums)[D / 8][4], const uint32_t (&shares)[N][4], uint32_t right) {
-  const uint32_t b = operand_at<16 * N>(right);
+__device__ void start_across_of(float (&sums)[D / 8][4], const uint32_t (&shares)[N][4], uint32_t b) {
 #pragma unroll
   for (int k = 0; k < N; ++k) multiply_group<T>(sums, shares[k], further(b, k * 2048));
+}
+template <class T, int D, int N>
+__device__ void start_across(float (&sums)[D / 8][4], const uint32_t (&shares)[N][4], uint32_t right) {
+  start_across_of<T, D>(sums, shares, operand_at<16 * N>(right));
 }
 
 // Sums of a product as the left operand of the next.

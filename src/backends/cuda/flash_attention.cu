@@ -100,6 +100,8 @@ Problem problem_of(const ffi::CallFrame* frame, int query, int leading) {
   p.packed = number("packed") != 0;
   p.splits = static_cast<int>(integer_attribute(frame, "splits", 1));
   set_extras(p, {frame, leading});
+  p.part_groups = p.groups;
+  attention::set_factors(p);
   return p;
 }
 
@@ -143,7 +145,12 @@ void* backward(ffi::CallFrame* frame) {
     p.delta = static_cast<const float*>(operand(frame, 5).data);
     p.dquery = result(frame, 0).data, p.dkey = result(frame, 1).data, p.dvalue = result(frame, 2).data;
     if (p.bias) p.dbias = result(frame, 3).data;
-    set_mask_bits(p, frame, p.bias ? 4 : 3);
+    const int behind = p.bias ? 4 : 3;
+    set_mask_bits(p, frame, behind);
+    if (const int64_t groups = integer_attribute(frame, "slope_groups", 0)) {
+      p.part_groups = static_cast<int>(groups);
+      p.slopes = result(frame, behind + (p.mask_bits ? 1 : 0)).data;
+    }
     return attention::start_backward(p, element, stream);
   });
 }

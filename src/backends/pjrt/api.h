@@ -91,7 +91,7 @@ struct Extension {
   Extension* next;
 };
 static_assert(sizeof(Extension) == 24 && offsetof(Extension, next) == 16);
-enum ExtensionType : int32_t { gpu_custom_call_extension = 0, ffi_extension = 5 };
+enum ExtensionType : int32_t { gpu_custom_call_extension = 0, profiler_extension = 1, ffi_extension = 5 };
 
 // The head of the table; functions follow from byte 40 on.
 struct Api {

@@ -12,6 +12,7 @@
 #include "backends/pjrt/cudnn.h"
 #include "backends/pjrt/cusolver.h"
 #include "backends/pjrt/executable.h"
+#include "backends/pjrt/plugin_profiler.h"
 #include "backends/pjrt/sharded_buffer.h"
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
@@ -88,7 +89,9 @@ class PjrtBackend final : public Backend {
       const Candidate candidate = choose(platform_);
       // What XLA says of its own state is not for the user of this library.
       setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
-      client_ = new Client(std::make_shared<const Plugin>(candidate.platform, candidate.path), config().num_cpu_devices);
+      auto plugin = std::make_shared<const Plugin>(candidate.platform, candidate.path);
+      client_ = new Client(plugin, config().num_cpu_devices);
+      add_profiler(std::move(plugin));
     }
     return *client_;
   }

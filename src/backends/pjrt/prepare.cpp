@@ -17,6 +17,7 @@
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
+#include "program/wide_types.h"
 #include "stablehlo/operations.h"
 #include "stablehlo/write.h"
 
@@ -25,16 +26,6 @@ namespace capibara::pjrt {
 namespace {
 
 constexpr std::size_t max_written_constant = 1024;  // bytes
-
-bool holds_wide_types(const Program& program) {
-  for (const ArrayType& type : program.body().var_types) {
-    if (canonicalize(type.dtype, false) != type.dtype) return true;
-  }
-  for (const Equation& equation : program.equations()) {
-    if (any_program(equation.attrs, holds_wide_types)) return true;
-  }
-  return false;
-}
 
 // XLA knows no floats of 6 bits. Some plugins say so, others end the process.
 void refuse_types_without_a_name(const Program& program, const std::string& name) {
@@ -223,9 +214,7 @@ bool can_prepare(const Primitive& primitive) {
 Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras,
                  const std::shared_ptr<const NamedSharding>& partitions,
                  const std::vector<std::shared_ptr<const NamedSharding>>& inputs) {
-  Config settings = config();
-  settings.enable_x64 = settings.enable_x64 || holds_wide_types(program);  // a program keeps the types it was traced with
-  ConfigScope scope(settings);
+  const ConfigScope scope(config_for(program));  // it keeps the types it was traced with
   auto calls = std::make_shared<HostCalls>();
   const auto partitioned = [&](const NamedSharding& map) {
     return partitions && map.platform == partitions->platform && map.devices == partitions->devices;

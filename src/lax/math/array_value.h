@@ -83,6 +83,11 @@ struct Operations<Array> {
     return jax::lax::select(condition, yes, no);
   }
 
+  template <class Other>
+  static Array rarely(const Array& condition, const Array& value, Other&& other) {
+    return jax::lax::select(condition, other(), value);
+  }
+
   // One while loop for all elements: an element whose condition has failed keeps its state.
   template <class... S, class While, class Body>
   static std::tuple<S...> iterate(std::tuple<S...> state, While&& goes_on, Body&& body) {

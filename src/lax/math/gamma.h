@@ -46,12 +46,12 @@ V lgamma(V x) {
 
   // log(gamma(x)) = log(pi / |sin(pi x)|) - log(gamma(1 - x)), with the fraction folded to [0, 1/2] first.
   V size = abs(x);
-  V fraction = size - floor(size);
-  V folded = select(gt(fraction, half), one - fraction, fraction);
-  V log_sine = log(sin(constant(pi, x) * folded));
-  V reflected = select(is_finite(log_sine), constant(1.1447298858494001741, x) - log_sine - value, -log_sine);
-
-  V result = select(lt(x, half), reflected, value);
+  V result = rarely(lt(x, half), value, [&] {
+    V fraction = size - floor(size);
+    V folded = select(gt(fraction, half), one - fraction, fraction);
+    V log_sine = log(sin(constant(pi, x) * folded));
+    return select(is_finite(log_sine), constant(1.1447298858494001741, x) - log_sine - value, -log_sine);
+  });
   return select(eq(size, constant(infinity, x)), constant(infinity, x), result);
 }
 
@@ -69,10 +69,10 @@ V digamma(V x) {
   V value = log_t + above / below - constant(detail::lanczos_gamma, x) / t;
 
   // Shifting by the nearest integer before the cotangent keeps its digits for large negative x.
-  V angle = constant(pi, x) * (x + abs(floor(x + half)));
-  V reflected = value - constant(pi, x) * cos(angle) / sin(angle);
-
-  V result = select(lt(x, half), reflected, value);
+  V result = rarely(lt(x, half), value, [&] {
+    V angle = constant(pi, x) * (x + abs(floor(x + half)));
+    return value - constant(pi, x) * cos(angle) / sin(angle);
+  });
   auto pole = logical_and(le(x, zero), eq(x, floor(x)));
   return select(pole, constant(not_a_number, x), result);
 }

@@ -12,29 +12,38 @@ namespace capibara::math {
 
 namespace detail {
 
-// d_1 / (1 + d_2 / (1 + ...)) with d_1 = 1 and the coefficients of DLMF 8.17.23.
+// d_1 / (1 + d_2 / (1 + ...)) with d_1 = 1 and the coefficients of DLMF 8.17.23, two of them in each iteration.
 template <class V>
 V beta_fraction(V a, V b, V x) {
-  V zero = constant(0, x), one = constant(1, x), two = constant(2, x), half = constant(0.5, x);
-  V tiny = constant(epsilon(x) / 2, x), limit = constant(is_double(x) ? 600 : 200, x);
+  V zero = constant(0, x), one = constant(1, x), two = constant(2, x);
+  V tiny = constant(epsilon(x) / 2, x), limit = constant(is_double(x) ? 299 : 99, x);
   auto away_from_zero = [&](V v) { return select(lt(abs(v), tiny), tiny, v); };
-  auto start = std::tuple(eq(zero, zero), one, tiny, zero, tiny);
+  // m = 0 apart: a / a would be lost for tiny a.
+  V sum = a + b;
+  V first = -sum * x / (a + one);
+  V c = away_from_zero(multiply_add(first, tiny, one));
+  V d = one / away_from_zero(one + first);
+  V value = c * d;
+  auto start = std::tuple(ge(abs(value - one), tiny), zero, c, d, value);
   auto state = iterate<V>(
       start, [](auto goes_on, auto&&...) { return goes_on; },
-      [&](auto, V n, V c, V d, V h) {
-        V m = floor((n - one) * half);
-        V a2m = a + two * m;
-        // m = 0 apart: a / a would be lost for tiny a.
-        V even = select(eq(m, zero), -(a + b) * x / (a + one), -(a + m) * (a + b + m) * x / (a2m * (a2m + one)));
+      [&](auto, V m, V c, V d, V value) {
+        m = m + one;
+        V a2m = multiply_add(two, m, a);
         V odd = m * (b - m) * x / ((a2m - one) * a2m);
-        V coefficient = select(eq(floor(n * half) * two, n), even, odd);
-        coefficient = select(eq(n, one), one, coefficient);
-        c = away_from_zero(one + coefficient / c);
-        d = one / away_from_zero(one + coefficient * d);
+        c = away_from_zero(one + odd / c);
+        d = one / away_from_zero(multiply_add(odd, d, one));
+        V step = c * d;
+        V am = a + m;
+        V even = -am * (sum + m) * x / (a2m * (a2m + one));
+        c = away_from_zero(one + even / c);
+        d = one / away_from_zero(multiply_add(even, d, one));
         V change = c * d;
-        n = n + one;
-        auto goes_on = logical_and(ge(abs(change - one), tiny), lt(n, limit));
-        return std::tuple(goes_on, n, c, d, h * change);
+        value = value * step * change;
+        // Either ends it: where b is a whole number, an odd coefficient is zero.
+        auto changes = logical_and(ge(abs(step - one), tiny), ge(abs(change - one), tiny));
+        auto goes_on = logical_and(changes, lt(m, limit));
+        return std::tuple(goes_on, m, c, d, value);
       });
   return std::get<4>(state);
 }

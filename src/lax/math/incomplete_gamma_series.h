@@ -28,11 +28,14 @@ V igamma_series(V scale, V x, V a, Condition<V> enabled, IncompleteGamma mode) {
       [&](auto, V count, V r, V term, V sum, V dterm, V dsum) {
         r = r + one;
         count = count + one;
-        dterm = dterm * (x / r) - term * x / (r * r);
-        dsum = dsum + dterm;
-        term = term * (x / r);
+        V factor = x / r;
+        if (mode != IncompleteGamma::value) {
+          dterm = (dterm - term / r) * factor;
+          dsum = dsum + dterm;
+        }
+        term = term * factor;
         sum = sum + term;
-        auto large = mode == IncompleteGamma::value ? gt(term / sum, eps) : gt(abs(dterm / dsum), eps);
+        auto large = mode == IncompleteGamma::value ? gt(term, eps * sum) : gt(abs(dterm), eps * abs(dsum));
         return std::tuple(logical_and(large, lt(count, limit)), count, r, term, sum, dterm, dsum);
       });
   V sum = std::get<4>(state), dsum = std::get<6>(state);
@@ -69,12 +72,16 @@ V igammac_fraction(V scale, V x, V a, Condition<V> enabled, IncompleteGamma mode
         V p = p1 * z - p2 * yc, q = q1 * z - q2 * yc;
         auto usable = ne(q, zero);
         V ratio = p / q;
-        V change = select(usable, abs((value - ratio) / ratio), one);
+        auto changed = gt(abs(value - ratio), eps * abs(ratio));
         value = select(usable, ratio, value);
-        V dp = dp1 * z - p1 - dp2 * yc + p2 * count, dq = dq1 * z - q1 - dq2 * yc + q2 * count;
-        V dnext = select(usable, (dp - value * dq) / q, dvalue);
-        V dchange = select(usable, abs(dnext - dvalue), one);
-        auto goes_on = gt(mode == IncompleteGamma::value ? change : dchange, eps);
+        V dp = zero, dq = zero, dnext = dvalue;
+        if (mode != IncompleteGamma::value) {
+          dp = dp1 * z - p1 - dp2 * yc + p2 * count;
+          dq = dq1 * z - q1 - dq2 * yc + q2 * count;
+          dnext = select(usable, (dp - value * dq) / q, dvalue);
+          changed = gt(abs(dnext - dvalue), eps);
+        }
+        auto goes_on = logical_or(changed, logical_not(usable));
         // Only ratios matter: scale numerators and denominators down together before they overflow.
         V scaled = select(gt(abs(p), large), eps, one);
         return std::tuple(logical_and(goes_on, lt(count, limit)), value, dnext, y, z, count, p * scaled, q * scaled,

@@ -196,7 +196,7 @@ Array pad(const Array& array, const PadWidths& pad_width, const PadOptions& opti
     } else if (mode == "edge") {
       Array part_x = part(x, 0, 1, axis);
       x = around(x, part_x, part(x, size - 1, size, axis), width, axis);
-    } else {
+    } else if (width.first > 0 || width.second > 0) {
       x = reflect_end(x, width.first, axis, size, true, options);
       x = reflect_end(x, width.second, axis, size, false, options);
     }

@@ -10,6 +10,7 @@
 
 #include <cmath>
 
+#include "lax/collective.h"
 #include "lax/promote.h"
 #include "library/numpy/steps.h"
 
@@ -87,9 +88,9 @@ Array polyval(const Array& p, const Array& x, const PolyvalOptions& options) {
   auto step = [&](const Array& y, const Array& coefficient) {
     return std::pair(y * at + coefficient, std::monostate{});
   };
-  return lax::scan(step, lax::full(shape, 0, at.dtype()), coefficients,
-                   {.length = std::nullopt, .unroll = options.unroll})
-      .first;
+  // Inside of shard_map the sum varies as both do.
+  const Array zeros = lax::varied_as(at, lax::varied_as(coefficients, lax::full(shape, 0, at.dtype())));
+  return lax::scan(step, zeros, coefficients, {.length = std::nullopt, .unroll = options.unroll}).first;
 }
 
 Array polyadd(const Array& a1, const Array& a2) {

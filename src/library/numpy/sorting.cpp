@@ -79,7 +79,7 @@ Array argsort(const Array& a, const ArgsortOptions& options) {
   Array x = options.axis ? a : ravel(a);
   const int64_t axis = canonical_axis("argsort", options.axis.value_or(0), x.ndim());
   const DType dtype = options.dtype ? *options.dtype : position_dtype(x.shape(axis));
-  Array positions = lax::broadcasted_iota(dtype, x.shape(), axis);
+  Array positions = lax::broadcasted_iota(dtype, x.shape(), axis, x.type().sharding);
   // Sorting the reverse and reversing the result keeps equal elements in their order.
   if (options.descending && options.stable) {
     x = flip(x, axis);

@@ -8,6 +8,7 @@
 
 #include <tuple>
 
+#include "lax/collective.h"
 #include "lax/promote.h"
 #include "library/numpy/steps.h"
 
@@ -54,8 +55,13 @@ Array search_by_halves(const Array& sorted, const Array& query, bool left, DType
     Array chosen = lax::select(go_left, low, middle);
     return std::pair(Range(chosen, lax::select(go_left, middle, high)), std::monostate{});
   };
-  Array filled = lax::full(query.shape(), 0, unsigned_dtype);
-  const Range whole(filled, lax::full(query.shape(), Array(size), unsigned_dtype));
+  // Inside of shard_map the range varies as what is compared.
+  auto bound = [&](int64_t value) {
+    const Array filled = lax::full(query.shape(), Array(value), unsigned_dtype);
+    return lax::varied_as(query, lax::varied_as(sorted, filled));
+  };
+  const Array low = bound(0);
+  const Range whole(low, bound(size));
   const Range found =
       lax::scan(step, whole, std::monostate{}, {.length = levels, .unroll = unrolled ? levels : 1}).first;
   return found.second.astype(dtype);

@@ -204,13 +204,16 @@ Value frombuffer(const Arguments& a) {
 
 Array array_or_list(const Arguments& a, std::string_view name) { return a.array_like(name); }
 
-// ndim, shape and size take lists for a while.
-Array measured(const Arguments& a) {
-  if (a["a"].sequence()) {
+// What ndim, shape and size tell of: arrays, what else has a shape, and for a while lists and None.
+Shape measured(const Arguments& a) {
+  if (const auto* foreign = a["a"].get_if<std::shared_ptr<const Foreign>>()) {
+    if (const std::optional<Shape> shape = (*foreign)->shape()) return *shape;
+  }
+  if (a["a"].sequence() || !a.given("a")) {
     warn(concat(a.function(), " requires ndarray or scalar arguments, got ", a["a"].type_name(), "; this will become an error."),
          WarningKind::deprecation);
   }
-  return a.array_like("a");
+  return a.given("a") ? a.array_like("a").shape() : Shape();
 }
 
 bool is_complex_object(const Value& value, const Arguments& a) {
@@ -219,8 +222,7 @@ bool is_complex_object(const Value& value, const Arguments& a) {
 }
 
 Value size(const Arguments& a) {
-  const Array x = measured(a);
-  return numpy::size(x, a.axis("axis"));
+  return a.given("axis") ? numpy::size(a.array_like("a"), a.axis("axis")) : element_count(measured(a));
 }
 
 Value broadcast_shapes(const Arguments& a) {
@@ -385,11 +387,9 @@ const Function numpy_creation_functions[] = {
     {"isrealobj", "x: Any -> bool", [](const Arguments& a) -> Value { return !is_complex_object(a["x"], a); },
      "Whether this is neither a complex number nor an array of them."},
     {"ndim", "a: Prototype -> int",
-     [](const Arguments& a) -> Value { return a.given("a") ? numpy::ndim(measured(a)) : int64_t{0}; },
-     "The number of axes."},
+     [](const Arguments& a) -> Value { return static_cast<int64_t>(measured(a).size()); }, "The number of axes."},
     {"shape", "a: Prototype -> tuple[int, ...]",
-     [](const Arguments& a) -> Value { return Value::tuple_of(numpy::shape(measured(a))); },
-     "The sizes along the axes."},
+     [](const Arguments& a) -> Value { return Value::tuple_of(measured(a)); }, "The sizes along the axes."},
     {"size", "a: Prototype, axis=None -> int", size, "The number of elements, in all or along some axes."},
     {"broadcast_shapes", "*shapes -> tuple[int, ...]", broadcast_shapes, "The shape to which all of these broadcast."},
 };

@@ -25,6 +25,7 @@ class Foreign {
  public:
   virtual ~Foreign() = default;
   virtual std::string type_name() const = 0;
+  virtual std::optional<Shape> shape() const { return std::nullopt; }  // of something like an array
 };
 
 // A sequence: a list, a tuple, or a tuple whose entries have names.

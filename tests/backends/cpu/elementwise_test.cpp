@@ -277,7 +277,7 @@ void run_generated(std::vector<Case>& cases) {
     });
     driver.invoke(static_cast<int32_t>(c) + 1, std::move(arguments));
   }
-  const std::unique_ptr<Code> code = compiler().link(compiler().object_code(module, compiler().host()));
+  const std::unique_ptr<Code> code = compiler().link(compiler().object_code(module, process_target()));
   const int32_t go_on = 0;
   const Runtime runtime{&go_on, nullptr, nullptr, nullptr};
   const math::FlushDenormals flush;

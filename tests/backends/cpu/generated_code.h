@@ -3,10 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <atomic>
 #include <functional>
 #include <limits>
 #include <span>
@@ -26,6 +27,16 @@ inline bool runs_generated_code() { return native_platform() == "cpu" && has_com
 
 #define NEEDS_COMPILER() \
   if (!capibara::cpu::runs_generated_code()) GTEST_SKIP() << "this build has no code generator, or libcapibara_cpu.so is absent"
+
+#define NEEDS_FMA() \
+  NEEDS_COMPILER(); \
+  if (!capibara::cpu::has_fma()) GTEST_SKIP() << "this processor, or CAPIBARA_CPU_LEVEL, has no FMA"
+
+inline bool has_fma() {
+  const Target target = process_target();
+  const auto is_fma = [](const std::string& feature) { return feature == "+fma"; };
+  return !target.triple.starts_with("x86_64") || std::any_of(target.features.begin(), target.features.end(), is_fma);
+}
 
 // Runs everything on the calling thread, in `parts` pieces.
 struct TestRuntime {
@@ -62,7 +73,7 @@ inline Module module_with(std::size_t functions = 1) {
 }
 
 inline std::unique_ptr<Code> compiled(const Module& module) {
-  return compiler().link(compiler().object_code(module, compiler().host()));
+  return compiler().link(compiler().object_code(module, process_target()));
 }
 
 inline int32_t run(const Module& module, std::vector<void*> buffers, TestRuntime& runtime) {

@@ -149,7 +149,7 @@ TYPED_TEST(Floats, Comparisons) {
 }
 
 TYPED_TEST(Floats, ProductsJoinSumsInOneRounding) {
-  NEEDS_COMPILER();
+  NEEDS_FMA();
   using T = TypeParam;
   auto [left, right] = pairs<T>();
   auto product = [](Builder& b, std::span<const Value> v) { return b.compute(Op::mul, v[0], v[1]); };

@@ -14,51 +14,20 @@
 #pragma once
 
 #include "backends/cpu/random_programs.h"
+#include "backends/cpu/random_value.h"
 
 #include <capibara/control.h>
 #include <capibara/lax.h>
 
-#include <array>
 #include <optional>
 
 namespace capibara::random_programs {
 
 namespace lax = capibara::jax::lax;
 
-inline constexpr int max_nesting = 2;
-
-// How far two right results may differ: a number, and a multiple of the error of the carries of each loop around.
-struct Error {
-  double own = 0;
-  std::array<double, max_nesting> gain{};
-
-  bool none() const { return own == 0 && gain[0] == 0 && gain[1] == 0; }
-  friend Error operator*(double factor, const Error& e) { return {factor * e.own, {factor * e.gain[0], factor * e.gain[1]}}; }
-  friend Error operator+(const Error& a, const Error& b) {
-    return {a.own + b.own, {a.gain[0] + b.gain[0], a.gain[1] + b.gain[1]}};
-  }
-};
-Error greatest(const Error& a, const Error& b);
-
-struct Value {
-  Array array;
-  double bound = 0;  // of the magnitude of every element
-  Error error;
-  bool product = false;  // a sum may take it in unrounded
-
-  bool exact() const { return error.none(); }
-  DType dtype() const { return array.dtype(); }
-  const Shape& shape() const { return array.shape(); }
-  int64_t rank() const { return array.ndim(); }
-  int64_t size() const { return array.size(); }
-};
-
-// Thrown where an operation was drawn that does not suit its operands.
-struct Unfit {};
-
 class Generator {
  public:
-  explicit Generator(uint64_t seed);
+  Generator(uint64_t seed, Kind kind);
   RandomProgram make();
 
  private:
@@ -71,7 +40,8 @@ class Generator {
   };
   using Operation = Value (Generator::*)(const Value&);
   struct Entry {
-    int weight;
+    int weight;     // among the operations of any program
+    int on_meshes;  // of programs for meshes
     Operation operation;
   };
 
@@ -131,6 +101,8 @@ class Generator {
   Value scatter(const Value& x);
 
   // along axes (random_reductions.cpp)
+  // Whether products meet in one way: in another one that vanishes may meet an infinity, or not.
+  bool has_order() const { return kind_ == Kind::any || !wild_; }
   Value reduction(const Value& x);
   Value row_pattern(const Value& x);
   Value cumulative(const Value& x);
@@ -139,6 +111,29 @@ class Generator {
   Value window(const Value& x);
   Value sum(const Value& x, const Ints& axes);
   Value mean(const Value& x, const Ints& axes);
+
+  // what a partition treats in ways of its own (random_divided.cpp)
+  struct Slides {
+    Ints windows, strides, dilations;
+    lax::Padding padding;
+  };
+  Slides slides(const Shape& shape);
+  struct Places {
+    Array indices;          // [..., n]
+    Ints counts;            // its leading dimensions
+    Ints slices;            // of the operand
+    Ints single, batches;   // dimensions of the operand: one place each, or one for each member of a batch
+    Ints indexed, batched;  // by each component of an index; the batches among `counts`
+    Ints windows;           // where the rest is among the dimensions of slices
+  };
+  Places places(const Value& x);
+  Value sliding_window(const Value& x);
+  Value convolution(const Value& x);
+  Value gather_places(const Value& x);
+  Value scatter_places(const Value& x);
+  Value extreme_place(const Value& x);
+  Value draws(const Value& x);
+  Value copies(const Value& x);
 
   // control flow (random_control.cpp)
   Value control(const Value& x);
@@ -160,6 +155,7 @@ class Generator {
   Value call(const Value& x);
 
   uint64_t seed_;
+  Kind kind_;
   Dice dice_;
   std::vector<DType> dtypes_;
   Ints sizes_;

@@ -37,8 +37,12 @@ struct RandomProgram {
   std::vector<double> tolerances;  // one per output: the greatest difference allowed; 0: the same bits
 };
 
+// Programs for meshes have sizes that meshes divide, and more of what a partition treats in ways of its own; smooth
+// ones are such programs in float64, which have derivatives.
+enum class Kind { any, for_meshes, smooth };
+
 // Everything follows from the seed: about one program in twenty works on arrays large enough for several threads.
-RandomProgram make_random_program(uint64_t seed);
+RandomProgram make_random_program(uint64_t seed, Kind kind = Kind::any);
 
 // A concrete array of a strong type from doubles (pairs for complex types), converted.
 Array array_of(const ArrayType& type, const std::vector<double>& parts);
@@ -55,6 +59,10 @@ std::string difference(const RandomProgram& program, const Runner& trusted, cons
 
 // The smallest program found, by leaving out outputs and equations, for which the two runners still differ.
 RandomProgram shrink(RandomProgram program, const Runner& trusted, const Runner& tried);
+
+// The gradient of a sum over what a program of floats returns, or where it has none (while loops) its forward
+// derivative; without a program where it has neither. Tolerances follow from the size of what the trusted runner gives.
+RandomProgram derivative(const RandomProgram& program, const Runner& trusted);
 
 // Seed, program, small inputs.
 std::string describe(const RandomProgram& program);

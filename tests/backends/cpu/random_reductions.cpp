@@ -86,7 +86,7 @@ Value Generator::reduction(const Value& x) {
   if (kind == 4) {
     if (is_integer(dtype)) return made(lax::reduce_prod(x.array, {axes}), std::exp2(bits(dtype)), {});
     Value small = tame(x, 1);
-    require(terms <= 64 && !small_float(dtype));
+    require(terms <= 64 && !small_float(dtype) && has_order());
     return made(lax::reduce_prod(small.array, {axes}), 1, terms * small.error, units_of_sum(terms, dtype));
   }
   if (kind == 5 && is_integer(dtype)) {
@@ -157,7 +157,7 @@ Value Generator::cumulative(const Value& given) {
   }
   if (kind == 2) {
     if (is_integer(dtype)) return made(lax::cumprod(given.array, options), std::exp2(bits(dtype)), {});
-    require(terms <= 64);
+    require(terms <= 64 && has_order());
     Value x = tame(given, 1);
     return made(lax::cumprod(x.array, options), 1, terms * x.error, units_of_sum(terms, dtype));
   }

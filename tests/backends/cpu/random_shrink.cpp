@@ -267,6 +267,7 @@ class Shrinker {
     for (const Equation& equation : all.program.equations()) {
       for (Var output : equation.outputs) {
         if (output.dropped() || all.program.outputs()[0] == Atom(output)) continue;
+        if (is_key(all.program.type(output).dtype)) continue;  // has no elements to compare
         if (accept(with_outputs(all, {Atom(output)}, {loose(all.program.type(output))}))) return true;
       }
     }

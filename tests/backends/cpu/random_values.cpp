@@ -261,16 +261,20 @@ void Generator::steps(int count) {
 
 Value Generator::step(const Value& x) {
   static const Entry entries[] = {
-      {18, &Generator::unary},       {22, &Generator::binary},    {6, &Generator::choice},      {7, &Generator::conversion},
-      {3, &Generator::creation},     {20, &Generator::movement},  {9, &Generator::indexed},     {11, &Generator::reduction},
-      {5, &Generator::row_pattern},  {3, &Generator::cumulative}, {3, &Generator::sorted},      {5, &Generator::contraction},
-      {2, &Generator::window},       {9, &Generator::control},
+      {18, 12, &Generator::unary},       {22, 14, &Generator::binary},      {6, 4, &Generator::choice},
+      {7, 4, &Generator::conversion},    {3, 4, &Generator::creation},      {20, 14, &Generator::movement},
+      {9, 8, &Generator::indexed},       {11, 8, &Generator::reduction},    {5, 3, &Generator::row_pattern},
+      {3, 6, &Generator::cumulative},    {3, 3, &Generator::sorted},        {5, 8, &Generator::contraction},
+      {2, 1, &Generator::window},        {9, 9, &Generator::control},       {0, 8, &Generator::sliding_window},
+      {0, 7, &Generator::convolution},   {0, 7, &Generator::gather_places}, {0, 7, &Generator::scatter_places},
+      {0, 3, &Generator::extreme_place}, {0, 2, &Generator::draws},         {0, 3, &Generator::copies},
   };
+  auto weight = [&](const Entry& entry) { return kind_ == Kind::any ? entry.weight : entry.on_meshes; };
   int total = 0;
-  for (const Entry& entry : entries) total += entry.weight;
+  for (const Entry& entry : entries) total += weight(entry);
   int64_t place = dice_.below(total);
   for (const Entry& entry : entries) {
-    place -= entry.weight;
+    place -= weight(entry);
     if (place < 0) return (this->*entry.operation)(x);
   }
   throw Unfit{};
@@ -278,7 +282,7 @@ Value Generator::step(const Value& x) {
 
 // ---- whole programs --------------------------------------------------------------------------------------------------
 
-Generator::Generator(uint64_t seed) : seed_(seed), dice_(seed) {
+Generator::Generator(uint64_t seed, Kind kind) : seed_(seed), kind_(kind), dice_(seed) {
   static const std::vector<DType> all = {
       DType::float32, DType::float32, DType::float32, DType::float32, DType::float32,  DType::float64, DType::float64,
       DType::float16, DType::bfloat16, DType::bfloat16, DType::int32, DType::int32,    DType::bool_,   DType::int8,
@@ -287,15 +291,19 @@ Generator::Generator(uint64_t seed) : seed_(seed), dice_(seed) {
   static const Ints ordinary_sizes = {1, 2, 3, 3, 4, 5, 7, 8, 13, 16, 17, 31, 64, 65};
   static const Ints long_sizes = {1, 3, 17, 127, 257, 1000, 5000};
   static const Ints large_sizes = {1, 3, 65, 300, 512, 1000, 4099};
+  static const std::vector<DType> smooth = {DType::float64, DType::float64, DType::float64, DType::int32, DType::bool_};
+  static const Ints divisible_sizes = {2, 4, 6, 8, 8, 12, 16, 16, 24, 48};
   const int64_t dtypes = dice_.between(2, 4), sizes = dice_.between(2, 4);
-  for (int64_t i = 0; i < dtypes; ++i) dtypes_.push_back(dice_.pick(all));
-  const int64_t kind = dice_.below(20);
-  const Ints& list = kind == 0 ? large_sizes : kind < 6 ? long_sizes : ordinary_sizes;
+  for (int64_t i = 0; i < dtypes; ++i) dtypes_.push_back(dice_.pick(kind == Kind::smooth ? smooth : all));
+  const int64_t scale = dice_.below(20);
+  const bool any = kind == Kind::any;
+  const Ints& list = !any ? divisible_sizes : scale == 0 ? large_sizes : scale < 6 ? long_sizes : ordinary_sizes;
   for (int64_t i = 0; i < sizes; ++i) sizes_.push_back(dice_.pick(list));
-  if (dice_.chance(6)) sizes_.push_back(0);
-  max_elements_ = kind == 0 ? 320000 : 16384;
-  max_equations_ = static_cast<int>(dice_.between(4, 45));
-  wild_ = dice_.chance(12);
+  if (dice_.chance(6)) sizes_.push_back(any ? 0 : dice_.pick(ordinary_sizes));
+  max_elements_ = !any ? 4096 : scale == 0 ? 320000 : 16384;
+  max_equations_ = static_cast<int>(dice_.between(4, any ? 45 : 24));
+  wild_ = dice_.chance(12) && kind != Kind::smooth;
+  if (kind == Kind::smooth) dtypes_.push_back(DType::float64);
 }
 
 RandomProgram Generator::make() {
@@ -310,6 +318,7 @@ RandomProgram Generator::make() {
   std::vector<ArrayType> types;
   const int64_t count = dice_.between(1, 5);
   for (int64_t i = 0; i < count; ++i) types.push_back(ArrayType{any_shape(i == 0 ? 3 : 4), any_dtype(), false, false, {}});
+  if (kind_ == Kind::smooth) types[0].dtype = DType::float64;
   std::vector<double> bounds;
   for (const ArrayType& type : types) {
     // Inputs: reals in [-2, 2], integers small or of any size.
@@ -363,6 +372,6 @@ RandomProgram Generator::make() {
   return result;
 }
 
-RandomProgram make_random_program(uint64_t seed) { return Generator(seed).make(); }
+RandomProgram make_random_program(uint64_t seed, Kind kind) { return Generator(seed, kind).make(); }
 
 }  // namespace capibara::random_programs

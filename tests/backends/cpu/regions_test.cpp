@@ -120,6 +120,22 @@ TEST(CompiledRegions, ScatterFoldsUpdatesThatMeetInOrder) {
   }
 }
 
+// Programs of files may have them.
+TEST(CompiledRegions, TakeWideIndicesWithoutX64) {
+  const int32_t some[] = {1, 3, 1, 9, -1, 1};
+  const Array points = [&] {
+    const ConfigScope x64 = jax::enable_x64();
+    return lax::convert_element_type(Array::from_host(DType::int32, {6, 1}, some), DType::int64);
+  }();
+  ASSERT_EQ(points.dtype(), DType::int64);
+  for (const char* mode : {"fill_or_drop", "clip"}) {
+    const auto at_points = [&](std::span<const Array> x) {
+      return capibara::bind(primitive("scatter"), x, scatter_attrs(folds[0], {{}, {0}, {0}, {}, {}}, mode));
+    };
+    expect_compiled(at_points, {values({5}), points, values({6})});
+  }
+}
+
 TEST(CompiledRegions, SelectAndScatter) {
   const auto less_by_branch = [](std::span<const Array> x) {
     const auto yes = [](const Array& a, const Array& b) { return lax::ge(a, b); };

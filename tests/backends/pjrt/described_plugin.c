@@ -178,9 +178,36 @@ static void* executable_serialize(void* args) {
   return NULL;
 }
 
+// ---- the profiler: arguments begin with their size alone; what it gives is the bytes of one plane -----------------
+
+static const char space[] = "\x0a\x0f\x12\x0d/device:GPU:0";
+static void* profiler_create(void* args) {
+  static int profiler;
+  if (AT(size_t, args, 16) == 0) return fail(3, "options are needed");
+  AT(void*, args, 24) = &profiler;
+  return NULL;
+}
+static void* profiler_start(void* args) { (void)args; return getenv("DESCRIBED_PROFILER_REFUSES") ? fail(7, "told not to trace") : NULL; }
+static void* profiler_collect(void* args) {
+  if (AT(void*, args, 16)) memcpy(AT(void*, args, 16), space, sizeof space - 1);
+  AT(size_t, args, 24) = sizeof space - 1;
+  return NULL;
+}
+static void* profiler_extension(void) {
+  static char api[80], extension[32];
+  const Function functions[] = {error_destroy, error_message, error_code, profiler_create, well, profiler_start, well, profiler_collect};
+  AT(size_t, api, 0) = sizeof api;
+  memcpy(api + 16, functions, sizeof functions);
+  AT(size_t, extension, 0) = sizeof extension;
+  AT(int, extension, 8) = 1;
+  AT(void*, extension, 24) = api;
+  return extension;
+}
+
 const void* GetPjrtApi(void) {
   static char api[1144];
   AT(size_t, api, 0) = sizeof api;
+  AT(void*, api, 8) = profiler_extension();
   AT(int, api, 36) = 90;  // version 0.90
   for (size_t offset = 40; offset < sizeof api; offset += 8) AT(Function, api, offset) = unimplemented;
   const struct { size_t offset; Function function; } table[] = {

@@ -1,4 +1,5 @@
 // What a process lives through: memory that is not there, plugins that are none, handlers that fail, again and again.
+#include "backends/pjrt/described_plugin.h"
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/topology.h"
@@ -101,15 +102,8 @@ TEST(SurvivalOfPlugins, ThatAreNoLibrariesAtAll) {
 }
 
 TEST(StagingBlocks, AreLentMappedOnceAndLimited) {
-  const std::string path = testing::TempDir() + "/described_plugin.so", source = (std::filesystem::path(__FILE__).parent_path() / "described_plugin.c").string();
-#ifdef __x86_64__
-  const std::string machine = "x86_64";
-#else
-  const std::string machine = "aarch64";
-#endif
-  // Under ./run emulate cc is the compiler of the machine around the emulator.
-  const std::string command = concat("cc -dumpmachine | grep -q ", machine, " && cc -shared -fPIC -o ", path, " ", source, " > /dev/null 2>&1");
-  if (!std::ifstream(source) || std::system(command.c_str()) != 0) GTEST_SKIP() << "no C compiler for " << machine;
+  const std::string path = described_plugin();
+  if (path.empty()) GTEST_SKIP() << "no C compiler for this machine";
   const Plugin plugin("cuda", path);
   Staging staging(plugin, nullptr);
   EXPECT_FALSE(staging.take(1000));

@@ -28,3 +28,24 @@ for solver in (lineax.AutoLinearSolver(well_posed=None), lineax.CG(1e-6, 1e-6), 
 print(np.asarray(optimistix.root_find(lambda y, args: jnp.tanh(y) - 0.3, optimistix.Newton(1e-6, 1e-6), jnp.array([0.1, 0.2])).value))
 print(np.asarray(optimistix.least_squares(lambda y, args: jnp.array([y[0] - 1, y[1] * 2 - 3, y[0] * y[1] - 1.5]),
                                           optimistix.LevenbergMarquardt(1e-6, 1e-6), jnp.array([0.0, 0.0])).value))
+
+
+def final(rate, **options):
+    return diffrax.diffeqsolve(term, diffrax.Dopri5(), 0.0, 1.0, 0.1, jnp.array([2.0]), args=rate, **options).ys[-1, 0]
+
+
+adjoints = (diffrax.RecursiveCheckpointAdjoint(), diffrax.DirectAdjoint(), diffrax.BacksolveAdjoint())
+print("adjoints", [jax.grad(lambda rate: final(rate, adjoint=adjoint))(1.5).item() for adjoint in adjoints])
+print("forward", jax.jvp(lambda rate: final(rate, adjoint=diffrax.ForwardMode()), (1.5,), (1.0,)))
+
+
+def solved(a, b, solver=lineax.AutoLinearSolver(well_posed=None)):
+    return jnp.sum(lineax.linear_solve(lineax.MatrixLinearOperator(a), b, solver).value ** 2)
+
+
+print("gradients", jax.jit(jax.grad(solved, (0, 1)))(a, b), jax.jvp(solved, (a, b), (a, b)))
+print("batched", jax.vmap(jax.grad(solved, 1), (None, 0))(a, jnp.stack([b, 2 * b])))
+print("conjugate", jax.grad(lambda b: jnp.sum(lineax.linear_solve(operator, b, lineax.CG(1e-7, 1e-7)).value))(b))
+print("least squares", jax.grad(lambda a: jnp.sum(lineax.linear_solve(lineax.MatrixLinearOperator(a), b, lineax.QR()).value))(a[:, :3]))
+newton = optimistix.Newton(1e-6, 1e-6)
+print("implicit", jax.grad(lambda c: optimistix.root_find(lambda y, c: jnp.tanh(y) - c, newton, jnp.array(0.1), args=c).value)(0.3))

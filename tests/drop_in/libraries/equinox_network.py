@@ -53,3 +53,17 @@ try:
     checked(jnp.float32(-1))
 except RuntimeError as error:
     print("negative" in str(error))
+
+
+def looped(x, kind, **options):
+    def body(carry):
+        step, y = carry
+        return step + 1, jnp.sin(y) * x
+
+    return eqx.internal.while_loop(lambda carry: carry[0] < 5, body, (0, x), kind=kind, max_steps=8, **options)[1].sum()
+
+
+start = jnp.array([0.5, 1.5])
+print("loops", jax.grad(looped)(start, "checkpointed", checkpoints=2), jax.jit(jax.grad(lambda x: looped(x, "bounded")))(start),
+      jax.vmap(jax.grad(lambda x: looped(x, "checkpointed", checkpoints=3)))(start))
+print("jvp", eqx.filter_jvp(lambda x, y, n: (x * y, y, n), (start, start, 3), (start, None, None)))

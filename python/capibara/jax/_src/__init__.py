@@ -2,5 +2,5 @@
 from capibara._modules import explain_missing
 
 explain_missing(__name__, later=dict.fromkeys((
-    "ad_util", "checkify", "compiler", "core", "dispatch", "dtypes", "flatten_util", "state", "traceback_util",
-    "tree_util", "util", "xla_bridge")))
+    "ad_util", "api_util", "checkify", "compiler", "core", "dispatch", "distributed", "dtypes", "flatten_util", "interpreters", "lax",
+    "mesh", "shard_map", "state", "traceback_util", "tree_util", "util", "xla_bridge")))

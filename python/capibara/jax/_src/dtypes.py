@@ -27,4 +27,10 @@ def supports_inf(dtype):
         return bool(np.isinf(np.asarray(np.inf, dtype).astype(np.float32)))
 
 
+def to_complex_dtype(dtype: object) -> np.dtype:
+    """The complex dtype of the same precision; complex64 where that is not double."""
+    real = np.dtype(dtype) if issubdtype(dtype, np.inexact) else result_type(float)
+    return np.dtype("complex128" if real in (np.dtype("float64"), np.dtype("complex128")) else "complex64")
+
+
 explain_missing(__name__)

@@ -1,7 +1,7 @@
 """The order of TPU devices in a mesh: rings on small boards, whole axes of the torus on larger slices, as jax.experimental.mesh_utils."""
 import itertools
 import math
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 # Walks over the chips of a small board, numbered with x fastest, which make each chip the neighbour of the next.
 _SQUARE = (0, 1, 3, 2)  # 2x2
@@ -78,13 +78,50 @@ def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[int]:
             raise NotImplementedError(
                 f"create_device_mesh: axis {axis} of size {shape[axis]} is no product of axes left of the torus "
                 f"{'x'.join(map(str, sides))} ({'x'.join(map(str, free.values())) or 'none'} left); (4, 16) "
-                "fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4")
+                "fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4; allow_split_physical_axes=True divides axes of the torus")
         for i in chosen[axis]:
             del free[i]
     return [i for axis in range(len(shape)) for i in chosen[axis]]
 
 
-def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshes: bool = False) -> Any:
+def _divisions(size: int, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The ways to write a size as a product of divisors, one of each of these numbers."""
+    if not free:
+        if size == 1:
+            yield ()
+        return
+    for part in range(1, min(size, free[0]) + 1):
+        if size % part == 0 and free[0] % part == 0:
+            yield from ((part, *rest) for rest in _divisions(size // part, free[1:]))
+
+
+def _parts_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """For each axis of the mesh, how much of each axis of the torus it takes; the last axis of the mesh chooses first.
+
+    It prefers whole axes, as large and then as many as there are, then axes that others have taken a part of, then the first.
+    """
+    taken, parts = [1] * len(sides), {}
+    for axis in reversed(range(len(shape))):
+        def rank(division: tuple[int, ...]) -> tuple:
+            whole = [part for part, side in zip(division, sides) if part == side]
+            shared = math.prod(part for part, other in zip(division, taken) if other > 1)
+            return math.prod(whole), sum(part > 1 for part in whole), shared, division
+
+        parts[axis] = max(_divisions(shape[axis], [side // other for side, other in zip(sides, taken)]), key=rank)
+        taken = [other * part for other, part in zip(taken, parts[axis])]
+    return [parts[axis] for axis in range(len(shape))]
+
+
+def _divided(shape: Sequence[int], torus: Any) -> Any:
+    """The torus as a grid whose axes share axes of it; of two axes of the mesh on one, the later is the inner."""
+    parts = _parts_of(shape, torus.shape)
+    cut = torus.reshape([part[side] for side in range(torus.ndim) for part in parts])
+    axes = [side * len(parts) + axis for axis in range(len(parts)) for side in range(torus.ndim)]
+    return cut.transpose(axes).reshape(tuple(shape))
+
+
+def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshes: bool = False,
+               allow_split_physical_axes: bool = False) -> Any:
     """The TPU devices of one slice as a grid of this shape."""
     import numpy as np
     ring = _ring(shape, devices)
@@ -100,6 +137,11 @@ def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshe
         elif wanted not in _KEPT.get(torus.shape, ()):
             raise ValueError(f"create_device_mesh cannot create contiguous submeshes for mesh_shape {tuple(shape)} and "
                              f"physical mesh topology {torus.shape}")
-    axes = _axes_of(shape, torus.shape)
+    try:
+        axes = _axes_of(shape, torus.shape)
+    except NotImplementedError:
+        if not allow_split_physical_axes:
+            raise
+        return _divided(shape, torus)
     axes += [i for i in range(torus.ndim) if i not in axes]  # of size 1
     return torus.transpose(axes).reshape(tuple(shape))

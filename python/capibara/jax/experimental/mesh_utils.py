@@ -9,17 +9,14 @@ from capibara.jax.experimental._torus import torus_mesh
 def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
     """The devices as a grid: of TPUs neighbours in the torus, others in their order.
 
-    A physical axis of a TPU's torus is never split between two axes of the mesh: allow_split_physical_axes is refused there.
+    An axis of a TPU's torus is divided between axes of the mesh only where allow_split_physical_axes says so and whole axes do not do.
     """
     import numpy as np
     chosen = list(_all_devices() if devices is None else devices)
     if math.prod(mesh_shape) != len(chosen):
         raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {tuple(mesh_shape)}")
     if chosen and getattr(chosen[-1], "platform", "") == "tpu" and hasattr(chosen[-1], "coords"):
-        if allow_split_physical_axes:
-            raise NotImplementedError("create_device_mesh: allow_split_physical_axes=True is not implemented for TPU devices; "
-                                      "give sizes that are products of whole axes of the torus")
-        return torus_mesh(tuple(mesh_shape), chosen, contiguous_submeshes)
+        return torus_mesh(tuple(mesh_shape), chosen, contiguous_submeshes, allow_split_physical_axes)
     grid = np.empty(len(chosen), dtype=object)
     grid[:] = chosen
     return grid.reshape(tuple(mesh_shape))
@@ -37,7 +34,7 @@ def create_hybrid_device_mesh(mesh_shape, dcn_mesh_shape, devices=None, *, proce
     order = sorted(granules) if should_sort_granules_by_key else list(granules)
     if math.prod(dcn_mesh_shape) != len(order):
         raise ValueError(f"Number of slices {len(order)} must equal the product of dcn_mesh_shape {tuple(dcn_mesh_shape)}")
-    grids = [create_device_mesh(mesh_shape, granules[key]) for key in order]
+    grids = [create_device_mesh(mesh_shape, granules[key], allow_split_physical_axes=allow_split_physical_axes) for key in order]
     outer = np.empty(len(order), dtype=object)
     for i, grid in enumerate(grids):
         outer[i] = grid

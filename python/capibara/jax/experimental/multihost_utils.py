@@ -43,6 +43,14 @@ def sync_global_devices(name):
         _core.process_barrier(f"sync_global_devices('{name}')", _line_of(sys._getframe()))
 
 
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether all processes have come to the step at which a preempted program saves: never in a program of one process."""
+    if process_count() > 1:
+        raise RuntimeError(f"reached_preemption_sync_point(step_id={step_id}): processes are not told of preemptions; capibara.training's "
+                           "Trainer saves when it is sent SIGTERM")
+    return False
+
+
 def assert_equal(in_tree, fail_message=""):
     """Raises AssertionError where the processes have different values."""
     def repeat(x):

@@ -155,10 +155,16 @@ class BCOO(JAXSparse):
         if isinstance(other, BCOO):
             return BCOO.fromdense(self.todense() @ other.todense(), nse=min(self.nse * other.nse, math.prod(
                 self.shape[:-1] + other.shape[1:])))
-        return bcoo_dot_general(self, other, dimension_numbers=(((self.ndim - 1,), (max(jnp.ndim(other) - 2, 0),)), ((), ())))
+        if self.ndim > 2 and jnp.ndim(other) > 2:
+            return jnp.matmul(self.todense(), other)
+        out = bcoo_dot_general(self, other, dimension_numbers=(((self.ndim - 1,), (max(jnp.ndim(other) - 2, 0),)), ((), ())))
+        # As jnp.matmul: the leading dimensions of the right operand come before the rows of the left one.
+        return jnp.moveaxis(out, 0, -2) if self.ndim == 2 and jnp.ndim(other) > 2 else out
 
     def __rmatmul__(self, other):
         other = jnp.asarray(other)
+        if self.ndim > 2:
+            return jnp.matmul(other, self.todense())
         return bcoo_dot_general(other, self, dimension_numbers=(((other.ndim - 1,), (max(self.ndim - 2, 0),)), ((), ())))
 
     def __getitem__(self, index):

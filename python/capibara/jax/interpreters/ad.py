@@ -4,6 +4,29 @@ from capibara._modules import explain_missing
 from capibara._types import UndefinedPrimal, Zero  # noqa: F401
 
 
+class _Kind(type):
+    """A class of traces or traced values of one transform: here they are objects of one class that know their kind."""
+
+    def __instancecheck__(cls, value):
+        trace = _core.tracer_trace(value) if isinstance(value, _core.Tracer) else value
+        return isinstance(value, cls._base) and trace.kind == cls._kind
+
+    def __call__(cls, *_, **__):
+        raise TypeError(f"{cls.__name__}: transforms make them; there is no other way to do so")
+
+
+class JVPTrace(metaclass=_Kind):
+    """The trace of a function that is differentiated in forward mode."""
+
+    _base, _kind = _core.Trace, "jvp"
+
+
+class JVPTracer(metaclass=_Kind):
+    """A value with a tangent, while a function is differentiated: its attributes are primal and tangent."""
+
+    _base, _kind = _core.Tracer, "jvp"
+
+
 class _Rules:
     """A table of rules: entries go to the primitive, which answers for those of the catalog."""
 
@@ -37,13 +60,11 @@ primitive_transposes = _Rules("def_transpose", "transpose")
 
 def instantiate_zeros(tangent):
     """A symbolic zero as an array."""
-    if isinstance(tangent, Zero):
-        return _core.library_function("numpy", "zeros")(tangent.aval.shape, tangent.aval.dtype)
-    return tangent
+    return zeros_like_aval(tangent.aval) if isinstance(tangent, Zero) else tangent
 
 
 def zeros_like_aval(aval):
-    """An array of zeros of a type."""
+    """An array of zeros of a type; those of float0 are NumPy's."""
     return _core.library_function("numpy", "zeros")(aval.shape, aval.dtype)
 
 
@@ -96,4 +117,27 @@ def deflinear(primitive, transpose_rule):
     deflinear2(primitive, lambda cotangent, *_, **params: transpose_rule(cotangent, **params))
 
 
+def defbilinear(primitive, lhs_rule, rhs_rule):
+    """A primitive that is linear in each of two operands: rule(cotangent, lhs or its type, rhs or its type, **params)."""
+    def transpose(cotangent, lhs, rhs, **params):
+        if is_undefined_primal(lhs) == is_undefined_primal(rhs):
+            raise TypeError(f"the transpose of '{primitive}' is of one operand at a time, got {lhs!r} and {rhs!r}")
+        if is_undefined_primal(lhs):
+            return (None if isinstance(cotangent, Zero) else lhs_rule(cotangent, lhs, rhs, **params)), None
+        return None, (None if isinstance(cotangent, Zero) else rhs_rule(cotangent, lhs, rhs, **params))
+
+    defjvp(primitive, lambda tangent, x, y, **params: primitive.bind(tangent, y, **params),
+           lambda tangent, x, y, **params: primitive.bind(x, tangent, **params))
+    primitive_transposes[primitive] = transpose
+
+
+def get_primitive_transpose(primitive):
+    """The transpose rule of a primitive."""
+    if primitive not in primitive_transposes:
+        raise NotImplementedError(f"Transpose rule (for reverse-mode differentiation) for '{primitive}' not implemented")
+    return primitive_transposes[primitive]
+
+
+_core.register_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+_core.register_node(UndefinedPrimal, lambda primal: ((), primal.aval), lambda aval, _: UndefinedPrimal(aval))
 explain_missing(__name__)

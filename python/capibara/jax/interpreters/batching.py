@@ -1,4 +1,6 @@
 """jax.interpreters.batching: rules of primitives for vmap."""
+from typing import NamedTuple
+
 from capibara._modules import explain_missing
 from capibara.jax import numpy as _jnp
 from capibara.jax.interpreters.ad import _Rules
@@ -7,30 +9,30 @@ not_mapped = None
 primitive_batchers = _Rules("def_batch", "batch")
 
 
-class _AxisRules:
-    """Rules that are told of the mapped axis: rule(size, name, trace, arguments, dims, **params); its name is None."""
+class AxisData(NamedTuple):
+    """What a rule is told of the mapped axis; the name of an axis without one is None."""
 
-    def __init__(self):
-        self._known = {}
+    name: str | None
+    size: int
+    spmd_name: None = None
+    explicit_mesh_axis: None = None
+
+
+class _AxisRules(dict):
+    """{primitive: rule that is told of the mapped axis}; `adapt` makes what the core calls of it."""
+
+    def __init__(self, adapt):
+        self._adapt = adapt
 
     def __setitem__(self, primitive, rule):
-        def plain(args, dims, **params):
-            size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
-            return rule(size, None, None, args, dims, **params)
-        primitive.def_batch(plain)
-        self._known[primitive] = rule
-
-    def __getitem__(self, primitive):
-        return self._known[primitive]
-
-    def __contains__(self, primitive):
-        return primitive in self._known
-
-    def get(self, primitive, default=None):
-        return self._known.get(primitive, default)
+        primitive.def_axis_batch(self._adapt(rule))
+        super().__setitem__(primitive, rule)
 
 
-axis_primitive_batchers = _AxisRules()
+# rule(axis size, axis name, trace, arguments, dims, **params), of which the trace is None, and rule(AxisData, arguments, dims, **params)
+axis_primitive_batchers = _AxisRules(lambda rule: rule)
+fancy_primitive_batchers = _AxisRules(
+    lambda rule: lambda size, name, _, args, dims, **params: rule(AxisData(name, size), args, dims, **params))
 
 
 def moveaxis(x, source, destination):
@@ -41,6 +43,13 @@ def moveaxis(x, source, destination):
 def bdim_at_front(x, dim, size):
     """A value with the mapped axis in front, repeated where it is not mapped."""
     return _jnp.broadcast_to(x, (size,) + _jnp.shape(x)) if dim is None else _jnp.moveaxis(x, dim, 0)
+
+
+def broadcast(x, size, axis, mesh_axis=None):
+    """A value repeated along a new axis."""
+    if mesh_axis is not None:
+        raise NotImplementedError(f"batching.broadcast: the new axis cannot be split over a mesh axis, got mesh_axis={mesh_axis!r}")
+    return _jnp.broadcast_to(_jnp.expand_dims(x, axis), _jnp.shape(x)[:axis] + (size,) + _jnp.shape(x)[axis:])
 
 
 def defvectorized(primitive):
@@ -58,6 +67,16 @@ def defbroadcasting(primitive):
         rank = max(a.ndim for a in args)
         args = [a.reshape(a.shape[:1] + (1,) * (rank - a.ndim) + a.shape[1:]) for a in args]
         return primitive.bind(*_jnp.broadcast_arrays(*args), **params), 0
+
+    primitive_batchers[primitive] = rule
+
+
+def defreducer(primitive, ident=None):
+    """A primitive with a parameter `axes`, over which it reduces."""
+    def rule(args, dims, *, axes, **params):
+        (x,), (dim,) = args, dims
+        moved = tuple(axis + (axis >= dim) for axis in axes)
+        return primitive.bind(x, axes=moved, **params), dim - sum(axis < dim for axis in moved)
 
     primitive_batchers[primitive] = rule
 

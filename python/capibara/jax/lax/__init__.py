@@ -45,6 +45,7 @@ def with_sharding_constraint(x, shardings):
 
 from capibara.jax.lax import _control  # noqa: E402
 from capibara.jax.lax._control import *  # noqa: E402,F401,F403
+from capibara.jax.lax._exchange import *  # noqa: E402,F401,F403
 from capibara.jax.lax._reduce import *  # noqa: E402,F401,F403
 
 

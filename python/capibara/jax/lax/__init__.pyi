@@ -27,6 +27,8 @@ from capibara.jax.lax._control import scan as scan
 from capibara.jax.lax._control import stop_gradient as stop_gradient
 from capibara.jax.lax._control import switch as switch
 from capibara.jax.lax._control import while_loop as while_loop
+from capibara.jax.lax._exchange import precv as precv
+from capibara.jax.lax._exchange import psend as psend
 from capibara.jax.lax._reduce import reduce as reduce
 
 from collections.abc import Sequence

@@ -3,12 +3,13 @@ import ml_dtypes as _ml_dtypes
 import numpy as _np
 
 from capibara import _core
+from capibara._array_class import Array as _Array
 from capibara._errors import ConcretizationTypeError as _ConcretizationTypeError
 from capibara._modules import fill as _fill
 from capibara.jax import dtypes as _dtypes
 from capibara.jax._devices import devices as _devices
 
-ndarray = _core.Array
+ndarray = _Array
 dtype = _np.dtype
 e, pi, inf, nan, euler_gamma, newaxis = _np.e, _np.pi, _np.inf, _np.nan, _np.euler_gamma, None
 generic, number, inexact, floating, complexfloating = _np.generic, _np.number, _np.inexact, _np.floating, _np.complexfloating

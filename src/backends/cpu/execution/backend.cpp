@@ -28,6 +28,7 @@
 #include "lax/math/denormals.h"
 #include "optimise/pipeline.h"
 #include "program/build.h"
+#include "program/wide_types.h"
 #include "runtime/arena.h"
 #include "runtime/attend.h"
 #include "runtime/background.h"
@@ -38,6 +39,7 @@
 namespace capibara::cpu {
 
 Program optimised(const Program& program) {
+  const ConfigScope scope(config_for(program));  // what stands for an operation has its types
   OptimiseOptions options = chosen_options(compiler_options());
   options.keep = runs_whole;
   options.own_rule = [](const Program& own, const Equation& equation) {

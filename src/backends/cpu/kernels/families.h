@@ -9,6 +9,8 @@ KernelMakers convolution_makers();
 KernelMakers cumulative_makers();
 KernelMakers dot_makers();
 KernelMakers extreme_makers();
+KernelMakers function_makers();
+KernelMakers further_makers();  // those that the demo does without
 KernelMakers fused_makers();  // of src/kernels, as far as the program was linked with them
 KernelMakers index_makers();
 KernelMakers order_makers();

@@ -9,6 +9,7 @@
 #include "backends/cpu/kernels/row_lanes.h"
 #include "backends/cpu/kernels/vector_exp.h"
 #include "lax/math/denormals.h"
+#include "runtime/processor.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -148,8 +149,8 @@ CAPIBARA_DROPOUT(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 6
 template <class T, bool Backward>
 BlockFunction<T> block_function() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) return dropout_avx512<T, Backward>;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return dropout_avx2<T, Backward>;
+  if (has_avx512()) return dropout_avx512<T, Backward>;
+  if (has_avx2()) return dropout_avx2<T, Backward>;
 #endif
   return dropout_plain<T, Backward>;
 }

@@ -1,7 +1,5 @@
 // Looks the CPU backend's own kernels up by primitive.
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/products/fft.h"
-#include "backends/cpu/kernels/products/small_matrices.h"
 #include "backends/cpu/kernels/small_families.h"
 
 #include <unordered_map>
@@ -19,10 +17,8 @@ const Table& table() {
       for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry);
     };
     for (const KernelMakers& list :
-         {convolution_makers(), cumulative_makers(), dot_makers(), extreme_makers(), fft_makers(), index_makers(),
-          movement_makers(), order_makers(), random_makers(), reduction_makers(), scatter_makers(),
-          select_and_scatter_makers(), small_matrix_makers(), top_k_makers(), transpose_makers(), window_makers(),
-          fused_makers()}) {
+         {cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(), random_makers(),
+          reduction_makers(), scatter_makers(), top_k_makers(), transpose_makers(), fused_makers(), further_makers()}) {
       add(list);
     }
     return all;

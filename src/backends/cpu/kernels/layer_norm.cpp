@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/row_lanes.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "lax/math/denormals.h"
+#include "runtime/processor.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -181,9 +182,8 @@ CAPIBARA_ROWS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
 template <class T>
 RowFunctions<T> row_functions() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return {forward_avx512<T>, backward_avx512<T>};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {forward_avx2<T>, backward_avx2<T>};
+  if (has_avx512()) return {forward_avx512<T>, backward_avx512<T>};
+  if (has_avx2()) return {forward_avx2<T>, backward_avx2<T>};
 #endif
   return {forward_plain<T>, backward_plain<T>};
 }

@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/power.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "lax/math/denormals.h"
+#include "runtime/processor.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -202,9 +203,8 @@ CAPIBARA_TOKENS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,fma")))
 template <class T>
 TokenFunctions<T> token_functions() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return {choose_avx512<T>, pull_avx512<T>};
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return {choose_avx2<T>, pull_avx2<T>};
+  if (has_avx512()) return {choose_avx512<T>, pull_avx512<T>};
+  if (has_avx2()) return {choose_avx2<T>, pull_avx2<T>};
 #endif
   return {choose_plain<T>, pull_plain<T>};
 }

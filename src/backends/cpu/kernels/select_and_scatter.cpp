@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/pooling_gradient.h"
 #include "backends/cpu/kernels/select_lanes.h"
 #include "backends/cpu/kernels/window_taps.h"
 #include "program/handles.h"
@@ -168,6 +169,8 @@ HostKernel make_select_and_scatter(const KernelRequest& request) {
 
 }  // namespace
 
-KernelMakers select_and_scatter_makers() { return {{"select_and_scatter", make_select_and_scatter}}; }
+KernelMakers select_and_scatter_makers() {
+  return {{"select_and_scatter", make_select_and_scatter}, {"select_and_scatter_add", make_pooling_gradient}};
+}
 
 }  // namespace capibara::cpu

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/recurrence_lanes.h"
+#include "runtime/processor.h"
 
 namespace capibara::cpu {
 
@@ -236,8 +237,8 @@ CAPIBARA_SCAN(Avx512Scan, __attribute__((target("avx512f,avx512dq,avx512bw"))), 
 template <class C>
 ScanCode<C> scan_code() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) return Avx512Scan<C>::code();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2Scan<C>::code();
+  if (has_avx512()) return Avx512Scan<C>::code();
+  if (has_avx2()) return Avx2Scan<C>::code();
 #endif
   return PlainScan<C>::code();
 }

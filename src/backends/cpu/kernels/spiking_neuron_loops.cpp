@@ -8,6 +8,7 @@
 
 #include "backends/cpu/kernels/recurrence_lanes.h"
 #include "backends/cpu/kernels/vector_exp.h"
+#include "runtime/processor.h"
 
 namespace capibara::cpu::spiking {
 
@@ -163,9 +164,8 @@ CAPIBARA_STEPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
 template <class C, Reset reset, Written written>
 ForwardStep<C> forward_for() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return forward_avx512<C, reset, written>;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return forward_avx2<C, reset, written>;
+  if (has_avx512()) return forward_avx512<C, reset, written>;
+  if (has_avx2()) return forward_avx2<C, reset, written>;
 #endif
   return forward_plain<C, reset, written>;
 }
@@ -173,9 +173,8 @@ ForwardStep<C> forward_for() {
 template <class C, Reset reset, Surrogate surrogate>
 BackwardStep<C> backward_for() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return backward_avx512<C, reset, surrogate>;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return backward_avx2<C, reset, surrogate>;
+  if (has_avx512()) return backward_avx512<C, reset, surrogate>;
+  if (has_avx2()) return backward_avx2<C, reset, surrogate>;
 #endif
   return backward_plain<C, reset, surrogate>;
 }

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "backends/cpu/kernels/recurrence_lanes.h"
+#include "runtime/processor.h"
 
 namespace capibara::cpu {
 
@@ -199,8 +200,8 @@ CAPIBARA_DUAL(Avx512Dual, __attribute__((target("avx512f,avx512dq,avx512bw"))), 
 template <class C>
 DualCode<C> dual_code() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) return Avx512Dual<C>::code();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2Dual<C>::code();
+  if (has_avx512()) return Avx512Dual<C>::code();
+  if (has_avx2()) return Avx2Dual<C>::code();
 #endif
   return PlainDual<C>::code();
 }

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/products/product.h"
 #include "backends/cpu/kernels/vq_codebook.h"
+#include "runtime/processor.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -67,8 +68,8 @@ CAPIBARA_ENTER(avx512, __attribute__((target("avx512f,avx512dq,avx512bw"))), 64)
 template <class S>
 EnterChunk<S> chunk_function() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw")) return enter_avx512<S>;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return enter_avx2<S>;
+  if (has_avx512()) return enter_avx512<S>;
+  if (has_avx2()) return enter_avx2<S>;
 #endif
   return enter_plain<S>;
 }

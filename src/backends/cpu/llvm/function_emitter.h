@@ -87,13 +87,19 @@ class FunctionEmitter {
   llvm::Value* bound(const Compute& choice, bool vectors);
   llvm::Value* divide(Value divisor, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine(Op op, llvm::Value* a, llvm::Value* b);
-  llvm::Value* from_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
-  llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
   llvm::Value* math(Math function, Scalar type, llvm::Value* a, llvm::Value* b);
   // The product of a and b plus c.
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   llvm::Value* from_table(llvm::Constant* splat);
   void finish_table();
+
+  // ---- function_emitter_conversions.cpp -----------------------------------------------------------------------------
+  llvm::Value* from_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
+  llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
+  bool converts_halves() const;
+  // Integers of 16 bits stand for halves.
+  llvm::Value* half_to_float(llvm::Value* value);
+  llvm::Value* float_to_half(llvm::Value* value);
 
   // ---- function_emitter_memory.cpp ----------------------------------------------------------------------------------
   llvm::Value* base(int32_t buffer);

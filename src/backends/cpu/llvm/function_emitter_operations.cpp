@@ -34,11 +34,6 @@ llvm::CmpInst::Predicate predicate(Op op, bool floats) {
   }
 }
 
-llvm::Type* like(llvm::Type* shape, llvm::Type* element) {
-  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(shape);
-  return vector ? llvm::FixedVectorType::get(element, vector->getNumElements()) : element;
-}
-
 }  // namespace
 
 void FunctionEmitter::statement(const Compute& compute) {
@@ -239,53 +234,6 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::select: break;
   }
   throw std::runtime_error("emit: unknown operation in " + function_.name);
-}
-
-llvm::Value* FunctionEmitter::from_integer(bool is_signed, llvm::Value* value, llvm::Type* to) {
-  auto convert = [&](llvm::Value* integer, llvm::Type* type) {
-    return is_signed ? b_.CreateSIToFP(integer, type) : b_.CreateUIToFP(integer, type);
-  };
-  llvm::Type* result = like(value->getType(), to);
-  const bool rounds_twice = !is_x86(target_) && result->isVectorTy() && to->isFloatTy() && value->getType()->getScalarSizeInBits() == 64;
-  if (!rounds_twice) return convert(value, result);
-  // LLVM takes vectors of NEON through f64, which rounds twice; the scalar instruction rounds once.
-  llvm::Value* lanes = llvm::PoisonValue::get(result);
-  for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes_); ++lane) {
-    lanes = b_.CreateInsertElement(lanes, convert(b_.CreateExtractElement(value, lane), to), lane);
-  }
-  return lanes;
-}
-
-llvm::Value* FunctionEmitter::convert_float(Scalar from, Scalar to, llvm::Value* value) {
-  llvm::Type* shape = value->getType();
-  llvm::Type *f32 = like(shape, b_.getFloatTy()), *f64 = like(shape, b_.getDoubleTy());
-  llvm::Type *i16 = like(shape, b_.getInt16Ty()), *i32 = like(shape, b_.getInt32Ty());
-  llvm::Type* half = like(shape, b_.getHalfTy());
-  auto number = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
-  if (byte_size(from) == 2 && byte_size(to) == 2 && from != to) {
-    return convert_float(Scalar::f32, to, convert_float(from, Scalar::f32, value));
-  }
-  if (from == Scalar::bf16) {
-    value = b_.CreateBitCast(b_.CreateShl(b_.CreateZExt(value, i32), number(16)), f32);
-  } else if (from == Scalar::f16) {
-    value = b_.CreateFPExt(b_.CreateBitCast(value, half), f32);
-  }
-  if (to == Scalar::f64) return from == Scalar::f64 ? value : b_.CreateFPExt(value, f64);
-  if (to == Scalar::f32) return from == Scalar::f64 ? b_.CreateFPTrunc(value, f32) : value;
-  if (from == Scalar::f64) {
-    throw std::runtime_error("emit: " + function_.name + " converts from 64 to 16 bits at once; go through 32 bits");
-  }
-  if (to == Scalar::f16) return b_.CreateBitCast(b_.CreateFPTrunc(value, half), i16);
-  // To the nearest bf16, ties to even; a NaN stays one and becomes quiet.
-  if (!is_x86(target_) && has_feature(target_, "+bf16")) {
-    return b_.CreateBitCast(b_.CreateFPTrunc(value, like(shape, llvm::Type::getBFloatTy(context_))), i16);
-  }
-  llvm::Value* bits = b_.CreateBitCast(value, i32);
-  llvm::Value* upper = b_.CreateLShr(bits, number(16));
-  llvm::Value* odd = b_.CreateAnd(upper, number(1));
-  llvm::Value* rounded = b_.CreateLShr(b_.CreateAdd(bits, b_.CreateAdd(odd, number(0x7fff))), number(16));
-  llvm::Value* quiet = b_.CreateOr(upper, number(0x40));
-  return b_.CreateTrunc(b_.CreateSelect(b_.CreateFCmpUNO(value, value), quiet, rounded), i16);
 }
 
 llvm::Value* FunctionEmitter::math(Math function, Scalar scalar_type, llvm::Value* a, llvm::Value* b) {

@@ -117,7 +117,7 @@ class Run {
   }
 
   Panels panels(int64_t columns) const { return {(columns + tile_.lanes - 1) / tile_.lanes, tile_.vectors}; }
-  int64_t panel_height(int64_t left) const { return left <= tile_.few_rows ? tile_.few_rows : tile_.rows; }
+  int64_t panel_height(int64_t left) const { return tile_.height(left); }
   int64_t packed_rows(int64_t rows) const {
     const int64_t whole = rows / tile_.rows * tile_.rows;
     return whole == rows ? rows : whole + panel_height(rows - whole);
@@ -194,7 +194,7 @@ class Run {
       for (int64_t i = 0; i < m; i += tile_.rows) {
         const P* a = left + i * padded;
         const int64_t height = std::min<int64_t>(tile_.rows, m - i), whole = panel_height(m - i);
-        const TileFunction<K> run = tile_.run[whole == tile_.rows ? 0 : 1][vectors - 1];
+        const TileFunction<K> run = tile_.function(whole, vectors);
         if (straight && height == whole) {
           run(steps, a, b, b_step, column + product_.rows.at(m0 + i), product_.rows.stride() * static_cast<int64_t>(sizeof(S)), accumulate);
           continue;

@@ -72,7 +72,14 @@ Tile<K> x86_tile() {
   using R = typename K::Packed;
   constexpr int size = static_cast<int>(sizeof(R));
   if (has_avx512()) {
-    return {14, 4, 64 / size, 2, {{avx512<R, 14, 1>, avx512<R, 14, 2>}, {avx512<R, 4, 1>, avx512<R, 4, 2>}}};
+    // 64 rows are 4 of 14 and 8.
+    return {14,
+            4,
+            64 / size,
+            2,
+            {{avx512<R, 14, 1>, avx512<R, 14, 2>}, {avx512<R, 4, 1>, avx512<R, 4, 2>}},
+            8,
+            {avx512<R, 8, 1>, avx512<R, 8, 2>}};
   }
   if (has_avx2()) {
     return {6, 2, 32 / size, 2, {{avx2<R, 6, 1>, avx2<R, 6, 2>}, {avx2<R, 2, 1>, avx2<R, 2, 2>}}};

@@ -17,6 +17,15 @@ struct Tile {
   int rows = 0, few_rows = 0;
   int lanes = 0, vectors = 0;
   TileFunction<Kind> run[2][3] = {};  // [few rows][vectors - 1]
+  int half_rows = 0;                  // a height in between, where there is one
+  TileFunction<Kind> half[3] = {};
+
+  // The least height that so many rows fit, and the function of a height.
+  int64_t height(int64_t left) const { return left <= few_rows ? few_rows : left <= half_rows ? half_rows : rows; }
+  TileFunction<Kind> function(int64_t height, int64_t vectors) const {
+    if (height == half_rows) return half[vectors - 1];
+    return run[height == rows ? 0 : 1][vectors - 1];
+  }
 };
 
 inline constexpr int max_tile_rows = 14, max_tile_columns = 32;

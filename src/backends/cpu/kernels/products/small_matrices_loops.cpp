@@ -249,15 +249,12 @@ Code<R> best_code() {
 
 }  // namespace
 
-template <>
-const Code<float>& code() {
-  static const Code<float> found = best_code<float>();
+template <class R>
+const Code<R>& code() {
+  static const Code<R> found = best_code<R>();
   return found;
 }
-template <>
-const Code<double>& code() {
-  static const Code<double> found = best_code<double>();
-  return found;
-}
+template const Code<float>& code();
+template const Code<double>& code();
 
 }  // namespace capibara::cpu::small_matrices

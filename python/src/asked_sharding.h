@@ -1,0 +1,28 @@
+// What the argument `out_sharding` of a function asks of the type of its result.
+#pragma once
+
+#include <Python.h>
+#include <capibara/placement.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "library/table/function.h"
+
+namespace capibara::python {
+
+struct AskedSharding {
+  Sharding sharding;
+  std::shared_ptr<const NamedSharding> devices;
+};
+
+// What jax calls a function in errors of `out_sharding`.
+std::string name_in_errors(std::string_view module, const std::string& name);
+// The argument, read for a function of this name; nothing where it asks nothing.
+std::optional<AskedSharding> asked_out_sharding(PyObject* argument, const std::string& function);
+library::Value call_asking(const library::Function& function, const library::Signature& signature,
+                           library::Values values, const AskedSharding& asked);
+
+}  // namespace capibara::python

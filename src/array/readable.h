@@ -1,0 +1,19 @@
+// Arrays on devices of several processes: values are read where this process holds every element.
+#pragma once
+
+#include <capibara/array.h>
+#include <capibara/placement.h>
+
+namespace capibara {
+
+// Whether the devices of this process hold every element of an array placed so. Answered by `assembly`.
+bool holds_every_element(const NamedSharding& placement);
+
+// Whether the values of a concrete array of the host may be read.
+bool is_readable(const Array& array);
+// Says that they may not, in jax's words.
+[[noreturn]] void refuse_distant_values();
+// The text of an array whose values may not be read.
+std::string text_without_values(const Array& array);
+
+}  // namespace capibara

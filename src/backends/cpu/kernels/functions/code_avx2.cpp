@@ -1,0 +1,38 @@
+// The functions in vectors for processors with AVX2.
+//
+// g++ takes vectors apart in functions without the target before it inlines them: all of the templates are read under
+// it. What the standard library defines is read before, so that no other file ends up with its code for this processor.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "backends/cpu/kernels/functions/code.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#pragma GCC target("avx2,fma")
+#include "backends/cpu/kernels/functions/series_lanes.h"
+
+namespace capibara::cpu {
+
+template <class T>
+FunctionCode<T> function_code_avx2() {
+  return code_of<T, 32>();
+}
+template FunctionCode<float> function_code_avx2();
+template FunctionCode<double> function_code_avx2();
+
+}  // namespace capibara::cpu
+
+#endif

@@ -1,0 +1,26 @@
+// The loops over planes for processors with AVX-512; all of the templates are read under its target, and the standard
+// library before it.
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "backends/cpu/kernels/planes/code.h"
+
+#if defined(__x86_64__)
+
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
+#include "backends/cpu/kernels/planes/lanes.h"
+
+namespace capibara::cpu {
+
+template <class T>
+PlaneCode<T> planes_avx512() {
+  return planes_of<T, 64>();
+}
+template PlaneCode<float> planes_avx512();
+template PlaneCode<double> planes_avx512();
+
+}  // namespace capibara::cpu
+
+#endif

@@ -1,0 +1,21 @@
+// The loops over planes in vectors of one size.
+#pragma once
+
+#include "backends/cpu/kernels/planes/choices.h"
+#include "backends/cpu/kernels/planes/moves.h"
+#include "backends/cpu/kernels/planes/sums.h"
+
+namespace capibara::cpu {
+
+template <class T, int Bytes>
+PlaneCode<T> planes_of() {
+  using Moves = PlaneMoves<T, Bytes>;
+  using Sums = PlaneSums<T, Bytes>;
+  using Choices = PlaneChoices<T, Bytes>;
+  return {Moves::lanes, Moves::lay,     Moves::put, Moves::join,     Moves::panel,
+          Sums::sum,    Sums::sum_each, Sums::dots, Choices::choose, Choices::collect};
+}
+
+#undef CAPIBARA_PLANE_INLINE
+
+}  // namespace capibara::cpu

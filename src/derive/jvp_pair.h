@@ -1,0 +1,14 @@
+// Values that are being differentiated, seen from outside of the transform.
+#pragma once
+
+#include <capibara/array.h>
+
+#include <optional>
+#include <utility>
+
+namespace capibara {
+
+// The primal and the tangent of a value that forward mode traces; nothing for other values.
+std::optional<std::pair<Array, Array>> jvp_pair(const Array& value);
+
+}  // namespace capibara
