@@ -83,7 +83,8 @@ function(capibara_make_batches target batch_size)
       endif()
       math(EXPR index "${index} + 1")
       list(APPEND batches ${batch})
-      string(APPEND text_${batch} "#include \"${source}\"\n")
+      file(RELATIVE_PATH path ${CAPIBARA_BATCHES_FOLDER}/${target} ${source})
+      string(APPEND text_${batch} "#include \"${path}\"\n")
     endforeach()
     list(REMOVE_DUPLICATES batches)
     foreach(batch ${batches})
@@ -121,9 +122,10 @@ endif()
 
 find_program(CAPIBARA_CCACHE ccache)
 if(CAPIBARA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Without this sloppiness ccache refuses files that use a precompiled header.
+  # Without this sloppiness ccache refuses files that use a precompiled header; with a base one checkout is served from another.
   set(CMAKE_CXX_COMPILER_LAUNCHER
-      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CAPIBARA_CCACHE})
+      ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+      ${CAPIBARA_CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-fpch-preprocess)
   endif()

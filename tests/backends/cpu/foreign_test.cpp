@@ -3,6 +3,7 @@
 // Needs a C compiler for the machine and, where it is another than this one, its emulator: x86_64-linux-gnu-gcc and
 // qemu-x86_64, or aarch64-linux-gnu-gcc and qemu-aarch64. AVX-512 is beyond qemu-user: code for it is emitted in tests
 // and never run where the machine lacks it.
+#include "array/source_folder.h"
 #include "backends/backend.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/generated_code.h"
@@ -47,9 +48,9 @@ class ForeignRunner {
   explicit ForeignRunner(Machine machine) : machine_(std::move(machine)) {
     char name[] = "/tmp/capibara-foreign-XXXXXX";
     if (char* made = mkdtemp(name)) folder_ = made;
-    const std::filesystem::path source = std::filesystem::path(__FILE__).parent_path() / "foreign_runner.c";
+    const std::string source = folder_of(__FILE__) + "foreign_runner.c";
     usable_ = !folder_.empty() && std::filesystem::exists(source) &&
-              starts(concat(machine_.c_compiler, " -O1 -c ", source.string(), " -o ", folder_, "/runner.o"));
+              starts(concat(machine_.c_compiler, " -O1 -c ", source, " -o ", folder_, "/runner.o"));
     if (!machine_.emulator.empty()) {
       usable_ = usable_ && starts(machine_.emulator + " --version");
       return;

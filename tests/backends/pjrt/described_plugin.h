@@ -5,6 +5,8 @@
 
 #include <capibara/error.h>
 
+#include "array/source_folder.h"
+
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -14,7 +16,7 @@ namespace capibara::pjrt {
 // Compiles it; empty where there is no C compiler for this machine.
 inline std::string described_plugin() {
   const std::string path = testing::TempDir() + "/described_plugin.so";
-  const std::string source = (std::filesystem::path(__FILE__).parent_path() / "described_plugin.c").string();
+  const std::string source = folder_of(__FILE__) + "described_plugin.c";
 #ifdef __x86_64__
   const std::string machine = "x86_64";
 #else
