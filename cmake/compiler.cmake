@@ -40,7 +40,8 @@ endfunction()
 # Rooms that every call passes through. g++ inlines less in a large file; here it inlines what it would in each source alone,
 # which costs a fifth of the time to compile. The other rooms trace and compile programs; -O1 saves a third of the time to
 # compile them, and no benchmark shows the difference.
-set(CAPIBARA_FAST_ROOMS "src_array|src_backends|src_backends_cpu|src_program|src_runtime|src_trace|src_transforms|python_src")
+set(CAPIBARA_FAST_ROOMS
+    "src_array|src_backends|src_backends_cpu_execution|src_backends_cpu_kernels|src_program|src_runtime|src_trace|src_transforms|python_src")
 
 # Compiles the sources of a room together, about `batch_size` of them: much of the time goes into headers that all of them
 # include. What the sources of a room define for themselves must differ in name. The batches of all build folders of a tree
@@ -64,7 +65,7 @@ function(capibara_make_batches target batch_size)
       continue()
     endif()
     file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
-    string(REGEX MATCH "^(src/(backends|library)/[^/]+|[^/]+/[^/]+)/" room ${path})
+    string(REGEX MATCH "^(src/backends/cpu/(execution|kernels)|src/(backends|library)/[^/]+|[^/]+/[^/]+)/" room ${path})
     string(MAKE_C_IDENTIFIER "${room}" room)
     list(APPEND rooms ${room})
     list(APPEND sources_of_${room} ${source})

@@ -33,6 +33,9 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/family.cpp ${PROJE
 
 # Each file has a `compose` of its own. As in generated code, a multiplication and an addition may become one operation.
 set_source_files_properties(${CAPIBARA_KERNEL_FILES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set_source_files_properties(${CAPIBARA_KERNEL_FILES} PROPERTIES COMPILE_OPTIONS -O1)  # they trace programs, as the rooms with -O1 do
+endif()
 set_source_files_properties(${CAPIBARA_CPU_KERNEL_FILES} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=fast" SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Outside of nvcc a file of the CUDA backend is plain C++: which equations its kernel takes. That half belongs to the library.

@@ -37,7 +37,8 @@ function shown(value) {
 }
 function draw(line, values) {
   const finite = values.filter(Number.isFinite), low = Math.min(...finite), range = Math.max(...finite) - low || 1;
-  const point = (v, i) => Number.isFinite(v) ? `${i * 300 / (most - 1)},${45 - 42 * (v - low) / range}` : "";
+  const step = 300 / Math.max(values.length - 1, 30);
+  const point = (v, i) => Number.isFinite(v) ? `${i * step},${45 - 42 * (v - low) / range}` : "";
   line.setAttribute("points", values.map(point).join(" "));
 }
 async function update() {
