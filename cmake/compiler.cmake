@@ -41,7 +41,7 @@ endfunction()
 # which costs a fifth of the time to compile. The other rooms trace and compile programs; -O1 saves a third of the time to
 # compile them, and no benchmark shows the difference.
 set(CAPIBARA_FAST_ROOMS
-    "src_array|src_backends|src_backends_cpu_execution|src_backends_cpu_kernels|src_program|src_runtime|src_trace|src_transforms|python_src")
+    "src_(array|backends|backends_cpu_execution|backends_cpu_kernels|program|runtime|trace|transforms)|python_src")
 
 # Compiles the sources of a room together, about `batch_size` of them: much of the time goes into headers that all of them
 # include. What the sources of a room define for themselves must differ in name. The batches of all build folders of a tree

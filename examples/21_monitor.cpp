@@ -1,4 +1,4 @@
-// A training under watch: its rates and its loss while it runs, an alert when the loss has fallen, a log that other programs read.
+// A training under watch: its rates and its loss while it runs, an alert when the loss has fallen, a log for programs.
 #include <capibara/capibara.h>
 
 #include <atomic>
@@ -36,7 +36,8 @@ int main() {
   const capibara::Metrics seen = monitor.metrics();
   monitor.stop();
 
-  std::printf("steps and tokens counted: %s\n", seen.at("steps") == steps && seen.at("tokens") == 256.0 * steps ? "yes" : "no");
+  const bool counted = seen.at("steps") == steps && seen.at("tokens") == 256.0 * steps;
+  std::printf("steps and tokens counted: %s\n", counted ? "yes" : "no");
   std::printf("told that the loss is below 0.5: %s\n", low ? "yes" : "no");
   std::printf("programs compiled: %s\n", seen.at("compilations") >= 1 ? "yes" : "no");
   std::fprintf(stderr, "%.0f steps/s, %.2f GFLOP/s, %.1f %% of this machine's peak\n", seen.at("steps_per_second"),
@@ -45,6 +46,7 @@ int main() {
   std::string last;
   std::ifstream log("monitor.jsonl");
   for (std::string line; std::getline(log, line);) last = line;
-  std::printf("the last line of the log holds the loss: %s\n", last.find("\"loss\"") != std::string::npos ? "yes" : "no");
+  const bool holds = last.find("\"loss\"") != std::string::npos;
+  std::printf("the last line of the log holds the loss: %s\n", holds ? "yes" : "no");
   std::remove("monitor.jsonl");
 }

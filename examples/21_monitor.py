@@ -1,4 +1,4 @@
-"""A training under watch: its rates and its loss while it runs, an alert when the loss has fallen, a log that other programs read."""
+"""A training under watch: its rates and its loss while it runs, an alert when the loss has fallen, a log for programs."""
 
 import json
 import os
