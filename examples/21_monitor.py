@@ -25,7 +25,7 @@ def step(weights):
 
 # With enable_prometheus=True a browser shows curves at http://127.0.0.1:9090, and Prometheus reads /metrics.
 monitor = TPUMonitor(update_frequency_seconds=0.05, log_file="monitor.jsonl")
-told = []
+told: list[bool] = []
 monitor.set_alert("loss", "<", 0.5, lambda: told.append(True))
 monitor.start()
 steps = 0
