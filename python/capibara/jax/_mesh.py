@@ -1,6 +1,7 @@
 """Meshes of devices with named axes, and specifications of how they split the dimensions of arrays."""
 import contextlib
 import threading
+import weakref
 
 from capibara import _core, _tracebacks
 from capibara.jax._axes import AxisType, NamedAxes, abstract, checked_types
@@ -8,8 +9,20 @@ from capibara.jax._devices import devices as _all_devices  # where `devices` is 
 
 
 class Unconstrained:
+    """The only one of its class, also after pickling."""
+
+    def __reduce__(self):
+        return "UNCONSTRAINED"
+
     def __repr__(self):
         return "UNCONSTRAINED"
+
+
+_specifications = weakref.WeakValueDictionary()
+
+
+def _specification(entries, unreduced, reduced):
+    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
 class PartitionSpec:
@@ -20,21 +33,29 @@ class PartitionSpec:
 
     UNCONSTRAINED = Unconstrained()
 
-    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset(), **dimensions):
+    def __new__(cls, *partitions, unreduced=frozenset(), reduced=frozenset(), **dimensions):
         if partitions and dimensions:
             raise TypeError("PartitionSpec: either all dimensions have names or none has, got "
                             f"{len(partitions)} without and {', '.join(dimensions)}")
-        partitions = partitions or tuple(dimensions.values())
-        self._entries = tuple(_entry(one) for one in partitions)
-        self.unreduced, self.reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
-        if self.unreduced & self.reduced:
+        entries = tuple(_entry(one) for one in partitions or tuple(dimensions.values()))
+        unreduced, reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
+        key = entries, unreduced, reduced
+        if (known := _specifications.get(key)) is not None:  # equal ones are the same object
+            return known
+        if unreduced & reduced:
             raise ValueError("`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
-                             f"{self.unreduced}, reduced: {self.reduced}")
-        named = {name for entry in self._entries for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)}
-        for word, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+                             f"{unreduced}, reduced: {reduced}")
+        named = {name for entry in entries for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)}
+        for word, axes in (("unreduced", unreduced), ("reduced", reduced)):
             if named & axes:
-                raise ValueError(f"partitions cannot overlap with {word} axes passed to PartitionSpec. Got partitions: {self._entries} "
+                raise ValueError(f"partitions cannot overlap with {word} axes passed to PartitionSpec. Got partitions: {entries} "
                                  f"and {word} axes: {set(axes)}")
+        made = object.__new__(cls)
+        made._entries, made.unreduced, made.reduced = key
+        return _specifications.setdefault(key, made)
+
+    def __reduce__(self):
+        return _specification, self._key
 
     @property
     def partitions(self):
@@ -97,6 +118,7 @@ class PartitionSpec:
 
 
 P = PartitionSpec
+UNCONSTRAINED = PartitionSpec.UNCONSTRAINED
 
 
 def _entry(entry):
@@ -135,14 +157,18 @@ def square_grid(count, axes):
     return tuple(sorted(sizes, reverse=True))
 
 
+_meshes = weakref.WeakValueDictionary()
+
+
 class Mesh(NamedAxes, contextlib.ContextDecorator):
     """A grid of devices whose axes have names.
 
     Beyond jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
     """
 
-    def __init__(self, devices, axis_names, axis_types=None):
+    def __new__(cls, devices, axis_names, axis_types=None):
         import numpy as np
+        self = object.__new__(cls)
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if None in self.axis_names:
             raise ValueError(f"Mesh axis names cannot be None. Got: {self.axis_names}")
@@ -160,6 +186,17 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
             raise ValueError(f"Mesh requires its axis_names to be distinct, got {self.axis_names}")
         self.axis_types = checked_types(axis_types, self.axis_names, "Mesh")
         self._key = (self.axis_names, self.devices.shape, tuple(self.devices.flat), self.axis_types)
+        return _meshes.setdefault(self._key, self)  # equal ones are the same object
+
+    def __init__(self, devices, axis_names, axis_types=None):
+        pass
+
+    def __reduce__(self):
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    @property
+    def _flat_devices_tuple(self):
+        return self._key[2]
 
     @property
     def axis_sizes(self):

@@ -10,6 +10,16 @@ from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained, current_mesh,
 from capibara.jax._sharding import Format, NamedSharding, Sharding, SingleDeviceSharding
 
 
+class UnspecifiedValue:
+    """Stands for a placement that the compiler chooses, where None would mean something else."""
+
+    def __repr__(self):
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = UnspecifiedValue()
+
+
 def _require_row_major(layout, operation):
     if layout is None:
         return
@@ -19,6 +29,8 @@ def _require_row_major(layout, operation):
 
 def resolve(target, operation):
     """The sharding that a device, a sharding, or a specification inside a mesh's context means; None stays None."""
+    if isinstance(target, UnspecifiedValue):
+        return None
     if isinstance(target, Format):
         _require_row_major(target.layout, operation)
         target = target.sharding
@@ -39,7 +51,7 @@ def resolve(target, operation):
 
 
 def _is_target(value):
-    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format))
+    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format, UnspecifiedValue))
 
 
 def spread(targets, tree, operation):
@@ -321,11 +333,35 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
                              f"{len(array.devices())} shard(s).")
     if isinstance(sharding, SingleDeviceSharding):
         return arrays[0]
+    check_parts(tuple(shape), arrays[0].dtype if arrays else dtype, sharding, arrays)
     by_device = {device_of(array): array for array in arrays}
-    missing = [device for device in sharding._device_list if device.addressable and device not in by_device]
-    if missing:
-        raise ValueError(f"make_array_from_single_device_arrays: there is no part on {missing}")
     return _core.join_shards(list(shape), sharding._placement, [by_device[device] for device in sharding._device_list if device.addressable])
+
+
+def check_parts(shape, dtype, sharding, arrays):
+    """Raises where parts are not on the devices of a sharding, one on each, of the shape and type that it gives them."""
+    ids = [device_of(array).id for array in arrays]
+    wanted = {device.id for device in sharding._device_list if device.addressable}
+    if len(ids) != len(wanted):
+        raise ValueError(f"Expected {len(wanted)} per-device arrays (this is how many devices are addressable by the sharding), but got "
+                         f"{len(ids)}")
+    if len(set(ids)) != len(ids):
+        raise ValueError("When making an array from single-device arrays, the input arrays must be from distinct devices, but got device "
+                         f"IDs {ids}")
+    if wanted != set(ids):
+        text = "Addressable devices and per-device arrays devices do not match."
+        if lacking := wanted - set(ids):
+            text += f" Sharding contains devices {lacking} that are not present in per-device arrays."
+        if further := set(ids) - wanted:
+            text += f" Per-device arrays contain devices {further} that are not present in the sharding."
+        raise ValueError(text)
+    part = sharding.shard_shape(shape)
+    for array in arrays:
+        if array.dtype != dtype:
+            raise ValueError(f"Input buffers to `Array` must have matching dtypes. Got {array.dtype}, expected {dtype} for buffer: {array}")
+        if array.shape != part:
+            raise ValueError(f"Expected shard shape {part} doesn't match the single device array shape {array.shape}. Shape of Array is "
+                             f"{_core.ShapedArray(shape, dtype).str_short()} with sharding {sharding}")
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):

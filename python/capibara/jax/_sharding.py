@@ -10,6 +10,10 @@ from capibara.jax._devices import Device, _called, device_of, devices
 from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained
 
 
+class IndivisibleError(ValueError):
+    """A dimension cannot be divided into as many parts as a sharding asks for."""
+
+
 class Sharding:
     """How an array is placed on devices."""
 
@@ -39,7 +43,20 @@ class Sharding:
 
     def shard_shape(self, global_shape):
         """The shape of each device's part."""
-        return self._placement.shard_shape(list(global_shape))
+        try:
+            return self._placement.shard_shape(list(global_shape))
+        except ValueError as error:
+            raise (IndivisibleError(*error.args) if "implies that array axis" in str(error) else error) from None
+
+    def _to_xla_hlo_sharding(self, num_dimensions):
+        """XLA's form of the sharding, for arrays of this rank."""
+        from capibara.jax._hlo_sharding import hlo_of
+        return hlo_of(self, num_dimensions)
+
+    def _to_sdy_sharding(self, num_dimensions, modify_wrt_axis_types=False):
+        """Shardy's form of it."""
+        from capibara.jax._hlo_sharding import sdy_of_named
+        return sdy_of_named(self, num_dimensions)
 
     def devices_indices_map(self, global_shape):
         """{device: the slices of its part}."""
@@ -129,6 +146,9 @@ class NamedSharding(Sharding):
 
     def __hash__(self):
         return hash((self.mesh, self.spec, self.memory_kind))
+
+    def __reduce__(self):
+        return functools.partial(NamedSharding, memory_kind=self._memory_kind), (self.mesh, self.spec)
 
     def __repr__(self):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
