@@ -217,11 +217,21 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
 
     @property
     def local_devices(self):
-        return [device for device in self.devices.flat if device.process_index == device.client_process]
+        return [device for device in self.devices.flat if device.process_index == device.client.process_index()]
 
     @property
     def local_mesh(self):
-        return self if not self.is_multi_process else Mesh(self.local_devices, self.axis_names)
+        return self if not self.is_multi_process else self._local_mesh(self.devices.flat[0].client.process_index())
+
+    def _local_mesh(self, process_index):
+        """The part of the grid whose devices belong to a process, which must be a block of it."""
+        import numpy as np
+        own = np.vectorize(lambda device: device.process_index == process_index, otypes=[bool])(self.devices)
+        block = tuple(slice(min(places), max(places) + 1) for places in np.nonzero(own))
+        if not own[block].all():
+            raise ValueError("When passing host local inputs to pjit, devices connected to a single host must form a contiguous subcube of "
+                             "the global device mesh")
+        return Mesh(self.devices[block], self.axis_names)
 
     @property
     def abstract_mesh(self):

@@ -125,7 +125,8 @@ class NamedSharding(Sharding):
         _check_sums(mesh, spec)
         self._device_list = tuple(mesh.devices.flat)
         first = self._device_list[0]
-        self._placement = _core.NamedSharding(first._placement_platform, [device.id for device in self._device_list], list(mesh.axis_names),
+        self._placement = _core.NamedSharding(getattr(first, "_placement_platform", first.platform),
+                                              [device.id for device in self._device_list], list(mesh.axis_names),
                                               list(mesh.axis_sizes), axes, _own_kind(first, memory_kind),
                                               axis_types=[kind.value for kind in mesh.axis_types], unreduced=sorted(spec.unreduced),
                                               reduced=sorted(spec.reduced))
