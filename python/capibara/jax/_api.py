@@ -490,6 +490,13 @@ def _output_shardings(self):
     return _shardings(self.out_tree, self._output_placements or [None] * self.out_tree.num_leaves)
 
 
+def _formats(shardings, trees):
+    """The same with layouts: all arrays are row-major."""
+    from capibara.jax._sharding import Format, Layout
+    leaves, tree = _core.tree_flatten(shardings)
+    return tree.unflatten([Format(Layout(tuple(range(len(info.shape)))), sharding) for sharding, info in zip(leaves, _core.tree_leaves(trees))])
+
+
 class _Module:
     """The program of a lowered function: as text, StableHLO."""
 
@@ -508,4 +515,6 @@ def _compiler_ir(self, dialect=None):
 _core.Lowered.compiler_ir = _compiler_ir
 _core.Compiled.input_shardings = property(_input_shardings, doc="How the arguments are placed that it was compiled for.")
 _core.Compiled.output_shardings = property(_output_shardings, doc="How its results are placed.")
+_core.Compiled.input_formats = property(lambda self: _formats(self.input_shardings, self.args_info), doc="Layouts and placement of arguments.")
+_core.Compiled.output_formats = property(lambda self: _formats(self.output_shardings, self.out_info), doc="Layouts and placement of results.")
 _tracebacks.guard(__name__)

@@ -171,6 +171,11 @@ class _Methods:
         from capibara.jax._sharding import sharding_of
         return sharding_of(self)
 
+    @property
+    def format(self):
+        from capibara.jax._sharding import format_of
+        return format_of(self)
+
     def to_device(self, device, *, stream=None):
         if stream is not None:
             raise NotImplementedError(f"to_device: stream is not supported, got {stream!r}")

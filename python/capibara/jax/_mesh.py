@@ -252,10 +252,12 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
 
     def __enter__(self):
         _stack().append(self)
+        _entered().append(self)
         return self
 
     def __exit__(self, *exception):
         _stack().pop()
+        _entered().pop()
         return False
 
     def __eq__(self, other):
@@ -265,6 +267,8 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
         return hash(self._key)
 
     def __str__(self):
+        if self.empty:
+            return "Mesh()"
         sizes = "".join(f"'{name}': {size}, " for name, size in self.shape_tuple)
         return f"Mesh({sizes}axis_types={self.axis_types})"
 
@@ -276,6 +280,23 @@ def _stack():
     if not hasattr(_open_meshes, "stack"):
         _open_meshes.stack = []
     return _open_meshes.stack
+
+
+def _entered():
+    """The meshes of `with mesh:`, which only pjit and constraints look at, as in jax."""
+    if not hasattr(_open_meshes, "entered"):
+        _open_meshes.entered = []
+    return _open_meshes.entered
+
+
+def entered_mesh():
+    """The innermost mesh of `with mesh:` on this thread; None where there is none."""
+    return _entered()[-1] if _entered() else None
+
+
+def set_mesh_in_use():
+    """The mesh of set_mesh; None where there is none."""
+    return getattr(_open_meshes, "chosen", None)
 
 
 def current_mesh():
@@ -291,28 +312,49 @@ def core_mesh(mesh, grid):
                                list(mesh.axis_sizes), [], "", axis_types=[kind.value for kind in mesh.axis_types])
 
 
-class set_mesh:
-    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
+class _MeshContext:
+    """The mesh around a program, until the context ends; it begins when it is made."""
 
     def __init__(self, mesh):
-        if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
-        self._mesh, self._before = mesh, list(_stack())
+        self._mesh, self._before = mesh, (list(_stack()), set_mesh_in_use())
         _stack().append(mesh)
+        _open_meshes.chosen = mesh
         self._core_before = _core.swap_context_mesh(None if mesh is None or mesh.empty else core_mesh(mesh, mesh))
 
     def __enter__(self):
         return self._mesh
 
     def __exit__(self, *exception):
-        _stack()[:] = self._before
+        _stack()[:], _open_meshes.chosen = self._before
         _core.swap_context_mesh(self._core_before)
         return False
 
 
+class set_mesh(_MeshContext):
+    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
+
+    def __init__(self, mesh):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+        if _core.is_tracing():
+            raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(f"mesh {mesh} contains manual axes which is not allowed when using `jax.set_mesh`. Please use `jax.shard_map` to "
+                             "enter into `Manual` mode instead.")
+        super().__init__(mesh)
+
+
+def run_in_mesh(mesh, function, args, kwargs):
+    """A call in the context of a mesh, also while a function around it is traced."""
+    with _MeshContext(mesh):
+        return function(*args, **kwargs)
+
+
 def get_mesh():
     """The mesh of set_mesh; without one, the mesh without axes."""
-    mesh = current_mesh()
+    if _core.is_tracing():
+        raise ValueError("`get_mesh` can only be used outside of `jax.jit`. Maybe you want `jax.sharding.get_abstract_mesh()`?")
+    mesh = set_mesh_in_use()
     import numpy as np
     return Mesh(np.empty((), dtype=object), ()) if mesh is None else mesh
 

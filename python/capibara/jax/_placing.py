@@ -7,7 +7,7 @@ from capibara.jax._abstract_mesh import get_abstract_mesh
 from capibara.jax._axes import AbstractMesh, AxisType
 from capibara.jax._devices import Device, _called, device_of, devices, process_count
 from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained, current_mesh, grid_of
-from capibara.jax._sharding import Format, NamedSharding, Sharding, SingleDeviceSharding
+from capibara.jax._sharding import AutoLayout, Format, Layout, NamedSharding, Sharding, SingleDeviceSharding
 
 
 class UnspecifiedValue:
@@ -21,7 +21,7 @@ UNSPECIFIED = UnspecifiedValue()
 
 
 def _require_row_major(layout, operation):
-    if layout is None:
+    if layout is None or isinstance(layout, AutoLayout):
         return
     if tuple(layout.major_to_minor) != tuple(range(len(layout.major_to_minor))) or layout.tiling or layout.sub_byte_element_size_in_bits:
         raise NotImplementedError(f"{operation}: arrays are row-major and not tiled, got {layout}")
@@ -50,6 +50,26 @@ def resolve(target, operation):
     raise ValueError(f"{operation}: Received invalid value {target!r}; expected a Device, a Sharding or a PartitionSpec")
 
 
+def _check_layout(target, leaf, operation):
+    """Raises where a layout is for arrays of another rank."""
+    if isinstance(target, Format) and isinstance(target.layout, Layout):
+        try:
+            target.layout.check_compatible_aval(_core.as_array(leaf).shape)
+        except ValueError as error:
+            what = _NAMES_OF_VALUES.get(operation, f"{operation} arguments")
+            raise ValueError(f"One of {what} is incompatible with its layout annotation {target.layout}: {error}") from None
+
+
+def with_layout_constraint(x, layouts):
+    """The value of x, in the order that a layout says while a compiled program runs: that of all arrays."""
+    leaves, structure = _core.tree_flatten(x)
+    kept = tree_util.tree_leaves(layouts, is_leaf=lambda leaf: isinstance(leaf, Layout))
+    for leaf, layout in zip(leaves, kept * len(leaves) if len(kept) == 1 else kept):
+        _check_layout(Format(layout), leaf, "with_layout_constraint")
+        _require_row_major(layout, "with_layout_constraint")
+    return structure.unflatten([_core.as_array(leaf) for leaf in leaves])
+
+
 def _is_target(value):
     return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format, UnspecifiedValue))
 
@@ -74,6 +94,7 @@ def constrain(tree, targets, operation, border):
     leaves, structure = _core.tree_flatten(tree)
     constrained = []
     for leaf, target in zip(leaves, spread(targets, tree, operation)):
+        _check_layout(target, leaf, operation)
         sharding = resolve(target, operation)
         if sharding is not None:
             array = _core.as_array(leaf)
@@ -199,6 +220,7 @@ def device_put(x, device, may_alias=None, donate=False):
             raise ValueError("may_alias and donate cannot be True at the same time.")
         if isinstance(target, PartitionSpec) and current_mesh() is None:
             raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
+        _check_layout(target, leaf, "device_put")
         sharding = resolve(target, "device_put")
         if may_share is not False and not given and _is_placed(leaf, sharding):
             results.append(leaf)
@@ -284,7 +306,7 @@ def bordered(fun, in_shardings, out_shardings, static_argnums):
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
             static = {position % len(args) for position in static_argnums} if args else set()
             dynamic = tuple(value for i, value in enumerate(args) if i not in static)
-            if isinstance(in_shardings, (tuple, list)) and len(in_shardings) != len(dynamic):
+            if isinstance(in_shardings, (tuple, list)) and not isinstance(in_shardings, Format) and len(in_shardings) != len(dynamic):
                 raise ValueError("pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
                                  "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional "
                                  f"arguments. But pjit in_shardings is the wrong length: got a tuple or list of length {len(in_shardings)} for an "

@@ -69,11 +69,7 @@ class Sharding:
 
     def check_compatible_aval(self, aval_shape):
         """Raises ValueError where arrays of this shape have too few dimensions."""
-        spec = getattr(self, "spec", ())
-        if len(spec) > len(aval_shape):
-            hint = "" if aval_shape else " For scalars the PartitionSpec should be P()"
-            raise ValueError(f"Sharding {self} is only valid for values of rank at least {len(spec)}, but was applied to a value of rank "
-                             f"{len(aval_shape)}.{hint}")
+        check_rank(self, getattr(self, "spec", ()), aval_shape)
 
     def is_equivalent_to(self, other, ndim):
         """Whether an array of this rank is placed the same way under both."""
@@ -81,6 +77,14 @@ class Sharding:
             return False
         shape = [8 * 27 * 5 * 7 * max(1, self.num_devices)] * ndim
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+
+
+def check_rank(shown, spec, shape):
+    """Raises where arrays of this shape have too few dimensions for a specification."""
+    if len(spec) > len(shape):
+        hint = "" if shape else " For scalars the PartitionSpec should be P()"
+        raise ValueError(f"{'Sharding' if shown is not spec else 'PartitionSpec'} {shown} is only valid for values of rank at least "
+                         f"{len(spec)}, but was applied to a value of rank {len(shape)}.{hint}")
 
 
 def _slices(offset, part, whole):
@@ -122,6 +126,9 @@ class NamedSharding(Sharding):
                                              f"dimension, but {spec} has duplicate entries for `{name}`")
                 seen.add(name)
             axes.append(list(names))
+        if self._unconstrained and AxisType.Auto not in mesh.axis_types:
+            raise ValueError(f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
+                             f"{mesh.axis_types}")
         _check_sums(mesh, spec)
         self._device_list = tuple(mesh.devices.flat)
         first = self._device_list[0]
@@ -308,6 +315,13 @@ def _nothing_like(part):
     return zeros if placement is None else _core.device_put(zeros, placement)
 
 
+class AutoLayout:
+    """Stands for a layout that the compiler chooses."""
+
+    def __repr__(self):
+        return "AUTO"
+
+
 class Layout(NamedTuple):
     """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
 
@@ -315,12 +329,26 @@ class Layout(NamedTuple):
     tiling: tuple | None = None
     sub_byte_element_size_in_bits: int = 0
 
+    def check_compatible_aval(self, aval_shape):
+        """Raises where arrays of this shape have another number of dimensions."""
+        if len(self.major_to_minor) != len(aval_shape):
+            raise ValueError(f"Length of major_to_minor and the rank of the value should match. Got major_to_minor={self.major_to_minor} and "
+                             f"shape={tuple(aval_shape)}")
+
+
+Layout.AUTO = AutoLayout()
+
 
 class Format(NamedTuple):
     """A layout and a sharding; None for what is left open."""
 
     layout: Layout | None = None
     sharding: object = None
+
+
+def format_of(array):
+    """The layout and sharding of an array: all are row-major."""
+    return Format(Layout(tuple(range(array.ndim))), array.sharding)
 
 
 _tracebacks.guard(__name__)
