@@ -470,10 +470,15 @@ def clear_caches():
     gc.collect()
 
 
+def _named(sharding):
+    """A sharding on a mesh; None for others, which are no part of types."""
+    return sharding if hasattr(sharding, "mesh") and not sharding.mesh.empty else None
+
+
 def typeof(x):
     """The abstract type of a value."""
     if isinstance(x, ShapeDtypeStruct):
-        return _core.ShapedArray(x.shape, x.dtype, x.weak_type)
+        return _core.ShapedArray(x.shape, x.dtype, x.weak_type, sharding=_named(x.sharding), manual_axis_type=x.manual_axis_type)
     return _core.type_of(x)
 
 

@@ -1,13 +1,13 @@
 """Placing by specification alone: names that jax does not have."""
 import functools
 
-from capibara import _tracebacks
+from capibara import _core, _tracebacks
 from capibara.jax._api import jit
 from capibara.jax._devices import devices
 from capibara.jax._mesh import Mesh, PartitionSpec, current_mesh, entered_mesh, run_in_mesh
-from capibara.jax._placing import UNSPECIFIED, device_put
+from capibara.jax._placing import UNSPECIFIED, check_same_devices, device_put
 from capibara.jax._sharding import NamedSharding
-from capibara.jax.tree_util import tree_map
+from capibara.jax.tree_util import tree_leaves, tree_map
 
 
 def partition(array, spec, mesh=None):
@@ -81,6 +81,11 @@ class _OnMesh:
         function = getattr(self._compiled[mesh], method)
         if entered is None or entered.empty:
             return function(*args, **kwargs)
+        around = entered._flat_devices_tuple
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, _core.ArrayImpl) and leaf.committed:
+                own = f"argument of {self.__name__} with shape {_core.type_of(leaf).str_short()} and"
+                check_same_devices([(own, leaf.sharding._device_list), ("jit's context devices", around)])
         return run_in_mesh(entered, function, args, kwargs)
 
 

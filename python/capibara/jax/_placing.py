@@ -1,11 +1,13 @@
 """Moving arrays between devices and constraining values: what a device, a sharding or a specification means for a tree."""
+import enum
+
 from capibara import _core, _tracebacks
 from capibara._errors import UnexpectedTracerError
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
 from capibara.jax._abstract_mesh import get_abstract_mesh
 from capibara.jax._axes import AbstractMesh, AxisType
-from capibara.jax._devices import Device, _called, device_of, devices, process_count
+from capibara.jax._devices import Device, _called, device_of, devices, local_devices, process_count
 from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained, current_mesh, grid_of
 from capibara.jax._sharding import AutoLayout, Format, Layout, NamedSharding, Sharding, SingleDeviceSharding
 
@@ -25,6 +27,37 @@ def _require_row_major(layout, operation):
         return
     if tuple(layout.major_to_minor) != tuple(range(len(layout.major_to_minor))) or layout.tiling or layout.sub_byte_element_size_in_bits:
         raise NotImplementedError(f"{operation}: arrays are row-major and not tiled, got {layout}")
+
+
+class Space(enum.Enum):
+    """Where arrays are: in the memory of their devices, in that of the host, or in either."""
+    Device = 1
+    Host = 2
+    Any = 3
+
+    def __repr__(self):
+        return f"MemorySpace.{self.name}"
+
+    __str__ = __repr__
+
+
+def _in_space(leaf, space):
+    """The sharding of an array in other memory."""
+    own = leaf.sharding if isinstance(leaf, _core.ArrayImpl) else SingleDeviceSharding(local_devices()[0])
+    return own.with_memory_kind("pinned_host" if space is Space.Host else None)
+
+
+def device_text(devices):
+    """Devices in the words of errors."""
+    return f"with device ids {[device.id for device in devices]} on platform {devices[0].platform.upper()}"
+
+
+def check_same_devices(found):
+    """Raises where things of one program, [(description, devices)], are on different devices or on the same in another order."""
+    for what, devices in found[1:]:
+        if tuple(devices) != tuple(found[0][1]):
+            raise ValueError(f"Received incompatible devices for jitted computation. Got {found[0][0]} {device_text(found[0][1])} and {what} "
+                             f"{device_text(devices)}")
 
 
 def resolve(target, operation):
@@ -56,8 +89,9 @@ def _check_layout(target, leaf, operation):
         try:
             target.layout.check_compatible_aval(_core.as_array(leaf).shape)
         except ValueError as error:
-            what = _NAMES_OF_VALUES.get(operation, f"{operation} arguments")
-            raise ValueError(f"One of {what} is incompatible with its layout annotation {target.layout}: {error}") from None
+            border = {"pjit in_shardings": "jit arguments", "device_put": "jit outputs with pytree key path result"}
+            raise ValueError(f"One of {border.get(operation, 'jit outputs')} is incompatible with its layout annotation {target.layout}: "
+                             f"{error}") from None
 
 
 def with_layout_constraint(x, layouts):
@@ -71,7 +105,7 @@ def with_layout_constraint(x, layouts):
 
 
 def _is_target(value):
-    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format, UnspecifiedValue))
+    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format, Space, UnspecifiedValue))
 
 
 def spread(targets, tree, operation):
@@ -102,6 +136,9 @@ def constrain(tree, targets, operation, border):
             _check_rank(sharding, array.shape, operation)
             if border == 0:
                 _check_manual(sharding)
+                if isinstance(array, _core.ArrayImpl) and array.committed:
+                    own = f"argument x of _identity_fn with shape {_core.type_of(array).str_short()} and"
+                    check_same_devices([(own, array.sharding._device_list), ("explicit output sharding", sharding._device_list)])
             if border == 0 and not _is_even(sharding, array.shape):
                 constrained.append(array)  # a wish inside of a program, which the compiler need not follow
                 continue
@@ -220,6 +257,10 @@ def device_put(x, device, may_alias=None, donate=False):
             raise ValueError("may_alias and donate cannot be True at the same time.")
         if isinstance(target, PartitionSpec) and current_mesh() is None:
             raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
+        if isinstance(target, Space):
+            target = _in_space(leaf, target)
+        if isinstance(target, Format) and target.layout is Layout.AUTO:
+            raise ValueError(f"sharding and layout in `Layout` instance should be concrete. Got layout: {target}")
         _check_layout(target, leaf, "device_put")
         sharding = resolve(target, "device_put")
         if may_share is not False and not given and _is_placed(leaf, sharding):
@@ -301,6 +342,9 @@ def bordered(fun, in_shardings, out_shardings, static_argnums):
                 raise ValueError(f"Unconstrained dims are not allowed when passed to {word}: {target}")
 
     def with_borders(*args, **kwargs):
+        check_same_devices([(f"explicit {word} sharding", target._device_list)
+                            for word, targets in (("input", in_shardings), ("output", out_shardings))
+                            for target in tree_util.tree_leaves(targets, is_leaf=_is_target) if hasattr(target, "_device_list")])
         if in_shardings is not None:
             if kwargs:
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
@@ -323,6 +367,7 @@ def bordered(fun, in_shardings, out_shardings, static_argnums):
 def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     """An array whose part on each device is what the callback returns for its slices."""
     import numpy as np
+    sharding = resolve(sharding, "make_array_from_callback")
     parts = {}
     shards = []
     for device, index in sharding.addressable_devices_indices_map(shape).items():
