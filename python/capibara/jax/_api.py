@@ -466,7 +466,10 @@ def _reporting(callback, api):
 def clear_caches():
     """Forgets what was traced and compiled, and everything derived from it: functions are traced again when they are called."""
     import gc
+
+    from capibara.jax._sharding import common_devices_indices_map
     _core.clear_caches()
+    common_devices_indices_map.cache_clear()
     gc.collect()
 
 

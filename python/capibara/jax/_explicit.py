@@ -124,7 +124,7 @@ def _changed_mesh(axes, kind, operation, shardings=None):
     return mesh, mesh.update_axis_types(dict.fromkeys(axes, kind)), axes
 
 
-def _explicit_part(spec, mesh):
+def explicit_part(spec, mesh):
     """The specification without the axes that are not Explicit."""
     def kept(names):
         return tuple(name for name in names if mesh.type_of(name) is AxisType.Explicit)
@@ -134,7 +134,7 @@ def _explicit_part(spec, mesh):
 
 
 def _typed_spec(leaf, mesh):
-    return _explicit_part(_core.type_of(leaf).sharding.spec, mesh)
+    return explicit_part(_core.type_of(leaf).sharding.spec, mesh)
 
 
 def _chosen(given, kwargs, word):

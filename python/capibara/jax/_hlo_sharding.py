@@ -83,6 +83,8 @@ class HloSharding:
 
     @staticmethod
     def from_proto(proto):
+        if proto.type is _Type.TUPLE:
+            return HloSharding(_Type.TUPLE, subgroups=map(HloSharding.from_proto, proto.tuple_shardings))
         if proto.type is not _Type.OTHER and proto.type is not _Type.MAXIMAL:
             return HloSharding(proto.type)
         dims, groups = proto.tile_assignment_dimensions, list(proto.last_tile_dims)
@@ -189,6 +191,8 @@ class HloSharding:
         return self._kind, tuple(self.tile_assignment_dimensions()), tuple(self.tile_assignment_devices()), self._subgroups
 
     def __repr__(self):
+        if self._kind is _Type.TUPLE:
+            return "{" + ", ".join(map(repr, self._subgroups)) + "}"
         if self._grid is None:
             return "{" + self._kind.name.lower() + "}"
         if self._kind is _Type.MAXIMAL:
@@ -266,6 +270,7 @@ def tile_slices(sharding, shape):
     return tuple(found[number] for number in range(len(found)))
 
 
+@functools.lru_cache(maxsize=4096)
 def hlo_of_named(sharding, rank):
     """XLA's form of a mesh and a specification, for arrays of this rank."""
     mesh, spec = sharding.mesh, sharding.spec

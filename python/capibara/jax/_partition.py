@@ -2,10 +2,11 @@
 import functools
 
 from capibara import _core, _tracebacks
+from capibara.jax._abstract_mesh import get_abstract_mesh
 from capibara.jax._api import jit
 from capibara.jax._devices import devices
 from capibara.jax._mesh import Mesh, PartitionSpec, current_mesh, entered_mesh, run_in_mesh
-from capibara.jax._placing import UNSPECIFIED, check_same_devices, device_put
+from capibara.jax._placing import UNSPECIFIED, check_same_devices, check_targets, device_put
 from capibara.jax._sharding import NamedSharding
 from capibara.jax.tree_util import tree_leaves, tree_map
 
@@ -38,6 +39,8 @@ def pjit(fun=None, in_shardings=UNSPECIFIED, out_shardings=UNSPECIFIED, *, in_ax
             if asked[new] is not UNSPECIFIED and asked[new] is not value:
                 raise ValueError(f"pjit: {old} is the older name of {new}; give one of them, got both")
             asked[new] = value
+    for word, targets in asked.items():
+        check_targets(word, targets)
     return _OnMesh(fun, asked, options)
 
 
@@ -79,6 +82,10 @@ class _OnMesh:
                          for word, targets in self._asked.items() if targets is not UNSPECIFIED}
             self._compiled[mesh] = jit(self._fun, **shardings, **self._options) if shardings else self._unplaced
         function = getattr(self._compiled[mesh], method)
+        outer = get_abstract_mesh()
+        if entered is not None and not outer.empty and outer.size != entered.size:
+            raise ValueError(f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {entered.abstract_mesh} with "
+                             f"size={entered.size} and prev mesh: {outer} with size={outer.size}")
         if entered is None or entered.empty:
             return function(*args, **kwargs)
         around = entered._flat_devices_tuple

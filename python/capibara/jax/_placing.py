@@ -9,7 +9,7 @@ from capibara.jax._abstract_mesh import get_abstract_mesh
 from capibara.jax._axes import AbstractMesh, AxisType
 from capibara.jax._devices import Device, _called, device_of, devices, local_devices, process_count
 from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained, current_mesh, grid_of
-from capibara.jax._sharding import AutoLayout, Format, Layout, NamedSharding, Sharding, SingleDeviceSharding
+from capibara.jax._sharding import AutoLayout, Format, Layout, NamedSharding, Sharding, SingleDeviceSharding, check_once
 
 
 class UnspecifiedValue:
@@ -152,6 +152,8 @@ def _constrained(array, sharding, border):
     """An array under its constraint; under Explicit axes its type says how it is placed."""
     kinds = sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else ()
     if AxisType.Explicit not in kinds:
+        if border == 0 and isinstance(array, _core.ArrayImpl) and not sharding._unconstrained:
+            return _core.device_put(array, sharding._placement)
         return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
     if border:
         if border == 1:
@@ -334,9 +336,21 @@ def _check_equal_in_all_processes(leaf, array, sharding):
                              f"value of {type(leaf)} on each process.. Expected: {everywhere}; got: {leaf}.")
 
 
+def check_targets(word, targets):
+    """Raises where the argument in_shardings or out_shardings of jit has what is no sharding."""
+    for target in tree_util.tree_leaves(targets, is_leaf=_is_target):
+        if not _is_target(target):
+            raise TypeError(f"{word} leaf specifications are expected to be PartitionSpec instances or None, but got {target}")
+        if isinstance(target, PartitionSpec):
+            check_once(word, target)
+        if isinstance(target, NamedSharding) and target.mesh.empty:
+            raise ValueError(f"One of {word} leaf specifications got an empty NamedSharding: {target} which is not allowed.")
+
+
 def bordered(fun, in_shardings, out_shardings, static_argnums):
     """The function with demands on how its arguments and results are placed."""
     for word, targets in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        check_targets(word, targets)
         for target in tree_util.tree_leaves(targets, is_leaf=_is_target):
             if isinstance(target, NamedSharding) and any(isinstance(entry, Unconstrained) for entry in target.spec):
                 raise ValueError(f"Unconstrained dims are not allowed when passed to {word}: {target}")

@@ -1,6 +1,7 @@
 """How arrays are placed on devices: shardings, the shards of an array, layouts."""
 import collections
 import functools
+import weakref
 from typing import NamedTuple
 
 from capibara import _core, _tracebacks
@@ -51,7 +52,7 @@ class Sharding:
     def _to_xla_hlo_sharding(self, num_dimensions):
         """XLA's form of the sharding, for arrays of this rank."""
         from capibara.jax._hlo_sharding import hlo_of
-        return hlo_of(self, num_dimensions)
+        return hlo_of(self, num_dimensions)  # the same object for equal ones
 
     def _to_sdy_sharding(self, num_dimensions, modify_wrt_axis_types=False):
         """Shardy's form of it."""
@@ -60,9 +61,7 @@ class Sharding:
 
     def devices_indices_map(self, global_shape):
         """{device: the slices of its part}."""
-        part = self.shard_shape(global_shape)
-        return {device: _slices(self._placement.shard_offset(list(global_shape), i), part, global_shape)
-                for i, device in enumerate(self._device_list)}
+        return dict(common_devices_indices_map(self, tuple(global_shape)))
 
     def addressable_devices_indices_map(self, global_shape):
         return {device: index for device, index in self.devices_indices_map(global_shape).items() if device.addressable}
@@ -77,6 +76,14 @@ class Sharding:
             return False
         shape = [8 * 27 * 5 * 7 * max(1, self.num_devices)] * ndim
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def common_devices_indices_map(s, global_shape):
+    """{device: the slices of its part} of an array of this shape."""
+    part = s.shard_shape(global_shape)
+    return {device: _slices(s._placement.shard_offset(list(global_shape), i), part, global_shape)
+            for i, device in enumerate(s._device_list)}
 
 
 def check_rank(shown, spec, shape):
@@ -95,6 +102,16 @@ class DuplicateSpecError(Exception):
     """An axis of a mesh cannot split two dimensions."""
 
 
+def check_once(what, spec):
+    """Raises where an axis is to split two dimensions."""
+    seen = set()
+    for name in (name for entry in spec for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)):
+        if name in seen:
+            raise DuplicateSpecError(f"A single {what} specification can map every mesh axis to at most one positional dimension, but {spec} "
+                                     f"has duplicate entries for `{name}`")
+        seen.add(name)
+
+
 class NamedSharding(Sharding):
     """A mesh, and which of its axes split which dimension."""
 
@@ -108,11 +125,12 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding: expected a Mesh, got {type(mesh).__name__}")
         if isinstance(spec, (tuple, list)):
             spec = PartitionSpec(*spec)
+        if spec is None:
+            raise TypeError("Unexpected None passed as spec for NamedSharding. Did you mean P()?")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"Unexpected type {type(spec)} for NamedSharding spec, expected a PartitionSpec")
         self.mesh, self.spec, self._memory_kind = mesh, spec, memory_kind
-        seen = set()
-        axes = []
+        check_once("NamedSharding spec", spec)
         self._unconstrained = []
         for dimension, entry in enumerate(spec):
             if isinstance(entry, Unconstrained):
@@ -121,26 +139,27 @@ class NamedSharding(Sharding):
             for name in names:
                 if name not in mesh.axis_names:
                     raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
-                if name in seen:
-                    raise DuplicateSpecError(f"A single NamedSharding spec specification can map every mesh axis to at most one positional "
-                                             f"dimension, but {spec} has duplicate entries for `{name}`")
-                seen.add(name)
-            axes.append(list(names))
         if self._unconstrained and AxisType.Auto not in mesh.axis_types:
             raise ValueError(f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
                              f"{mesh.axis_types}")
         _check_sums(mesh, spec)
-        self._device_list = tuple(mesh.devices.flat)
-        first = self._device_list[0]
-        self._placement = _core.NamedSharding(getattr(first, "_placement_platform", first.platform),
-                                              [device.id for device in self._device_list], list(mesh.axis_names),
-                                              list(mesh.axis_sizes), axes, _own_kind(first, memory_kind),
-                                              axis_types=[kind.value for kind in mesh.axis_types], unreduced=sorted(spec.unreduced),
-                                              reduced=sorted(spec.reduced))
+        self._device_list = () if mesh.empty else tuple(mesh.devices.flat)
+        if memory_kind is not None and self._device_list:
+            _own_kind(self._device_list[0], memory_kind)
+
+    @functools.cached_property
+    def _placement(self):
+        """The sharding as the core knows it."""
+        mesh, spec, first = self.mesh, self.spec, self._device_list[0]
+        axes = [[entry] if isinstance(entry, str) else list(entry) if isinstance(entry, tuple) else [] for entry in spec]
+        return _core.NamedSharding(getattr(first, "_placement_platform", first.platform), [device.id for device in self._device_list],
+                                   list(mesh.axis_names), list(mesh.axis_sizes), axes, _own_kind(first, self._memory_kind),
+                                   axis_types=[kind.value for kind in mesh.axis_types], unreduced=sorted(spec.unreduced),
+                                   reduced=sorted(spec.reduced))
 
     @property
     def memory_kind(self):
-        return self._memory_kind or self._device_list[0].default_memory().kind
+        return self._memory_kind or (self._device_list[0].default_memory().kind if self._device_list else None)
 
     @property
     def device_set(self):
@@ -234,8 +253,19 @@ def sharding_of(array):
     return sharding_from(placement)
 
 
+_known_shardings = weakref.WeakValueDictionary()
+
+
 def sharding_from(placement):
-    """The sharding of a placement of the core."""
+    """The sharding of a placement of the core: the same object for equal ones."""
+    names, sizes = placement.axes
+    key = (placement.platform, tuple(placement.devices), placement.memory_kind, tuple(names), tuple(sizes), tuple(map(tuple, placement.spec)),
+           tuple(placement.axis_types), tuple(placement.unreduced), tuple(placement.reduced))
+    found = _known_shardings.get(key)
+    return _known_shardings.setdefault(key, _sharding_from(placement)) if found is None else found
+
+
+def _sharding_from(placement):
     import numpy as np
     known = {device.id: device for device in devices(_called(placement.platform))}
     chosen = [known[number] for number in placement.devices]
@@ -270,7 +300,7 @@ def specs_parameter(rows, view):
 def placement_parameter(placement, view):
     """The sharding that an equation asks for; the core's own where devices of that platform are not here."""
     try:
-        sharding = sharding_from(placement)
+        sharding = _sharding_from(placement)  # of its own, which has the core's view
     except (KeyError, RuntimeError, ValueError):
         return view
     sharding._opaque_view = view
