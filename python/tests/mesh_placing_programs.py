@@ -136,6 +136,22 @@ def pjit_in_the_context_of_a_mesh():
 
 
 @program
+def prints_of_split_values():
+  mesh, out = auto_mesh(4, 2), io.StringIO()
+  split = NamedSharding(mesh, P("x"))
+
+  def f(a):
+    jax.debug.print("{}", a)
+    return a
+
+  with contextlib.redirect_stdout(out):
+    results = [jax.jit(f)(jax.device_put(np.arange(4), split)), jax.jit(f, in_shardings=split)(np.arange(4, 8)),
+               jax.jit(lambda a: f(a * 2))(jax.device_put(np.arange(4), split))]
+    jax.effects_barrier()
+  return [sorted(set(out.getvalue().split("\n"))), [spec(one) for one in results]]
+
+
+@program
 def devices_that_differ():
   one, two, x = auto_mesh(4, 2), auto_mesh(2, 2), ramp(8, 2)
   placed = jax.device_put(x, NamedSharding(one, P("x")))
