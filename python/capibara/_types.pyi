@@ -7,7 +7,9 @@ import numpy as np
 
 from capibara._core import Array, ShapedArray
 from capibara._stub_types import PyTree
-from capibara.jax._sharding import Sharding
+from capibara.jax._axes import ManualAxisType
+from capibara.jax._mesh import PartitionSpec
+from capibara.jax._sharding import Format, Sharding
 from capibara.jax.typing import ArrayLike, DTypeLike
 
 class ShapeDtypeStruct:
@@ -16,10 +18,23 @@ class ShapeDtypeStruct:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     weak_type: bool
-    sharding: Sharding | None
+    manual_axis_type: ManualAxisType | None
+    is_ref: bool
     def __init__(
-        self, shape: Sequence[int], dtype: DTypeLike, *, sharding: Sharding | None = None, weak_type: bool = False, **_: Any
+        self,
+        shape: Sequence[int],
+        dtype: DTypeLike,
+        *,
+        sharding: Sharding | PartitionSpec | Format | None = None,
+        weak_type: bool = False,
+        manual_axis_type: ManualAxisType | None = None,
+        is_ref: bool = False,
+        **_: Any,
     ) -> None: ...
+    @property
+    def sharding(self) -> Sharding | None: ...
+    @property
+    def format(self) -> Format: ...
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct: ...
     @property

@@ -275,6 +275,7 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
       .def("_inserted_collectives", [](const Lowered& self) { return collective_list(partitioned(self)); });
   nb::class_<Compiled, Stage> compiled(m, "Compiled");
   compiled.def("__call__", &call_compiled)
+      .def("_inserted_collectives", [](const Compiled& self) { return collective_list(partitioned(self)); })
       .def("as_text", [](const Compiled& self) { return detail::compiled_text(*self.entry); })
       .def("cost_analysis", [](const Compiled& self) { return cost_analysis(self); })
       .def("memory_analysis", &memory_analysis)

@@ -2,15 +2,18 @@
 #include "programs.h"
 
 #include <capibara/lax.h>
+#include <capibara/placement.h>
 #include <capibara/primitive.h>
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "program/dce.h"
+#include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/source.h"
 
+#include <algorithm>
 #include <map>
 
 namespace capibara::python {
@@ -117,19 +120,52 @@ nb::object sharding_object(const ArrayType& type) {
               nb::cast(spec.dims), nb::cast(spec.unreduced), nb::cast(spec.reduced));
 }
 
+// Gives a type the Explicit axes of a sharding and what is said of manual axes; None says nothing.
+void set_sharding(ArrayType& type, nb::handle sharding, nb::handle manual_axis_type) {
+  if (sharding.is_none()) return;
+  nb::object placed = nb::module_::import_("capibara.jax._explicit").attr("placement_of")(sharding);
+  const auto& given = nb::cast<const NamedSharding&>(placed[0]);
+  const Mesh& mesh = given.mesh;
+  const auto is_explicit = [&](const std::string& axis) {
+    const auto it = std::find(mesh.axis_names.begin(), mesh.axis_names.end(), axis);
+    return it != mesh.axis_names.end() &&
+           mesh.axis_type(static_cast<std::size_t>(it - mesh.axis_names.begin())) == AxisType::Explicit;
+  };
+  const auto kept = [&](AxisList axes) {
+    std::erase_if(axes, [&](const std::string& axis) { return !is_explicit(axis); });
+    return axes;
+  };
+  AxisList varying;
+  if (!manual_axis_type.is_none()) {
+    for (nb::handle axis : manual_axis_type.attr("varying")) varying.push_back(nb::cast<std::string>(axis));
+  }
+  if (!mesh.any_is(AxisType::Explicit)) {
+    if (!varying.empty()) type.sharding = Sharding::varying_over(mesh, std::move(varying));
+    return;
+  }
+  PartitionSpec spec{{}, kept(given.spec.unreduced), kept(given.spec.reduced)};
+  for (const AxisList& axes : given.spec.dims) spec.dims.push_back(kept(axes));
+  spec.dims.resize(type.shape.size());
+  type.sharding = Sharding::explicit_over(mesh, std::move(spec), std::move(varying));
+  check_divides(type);
+}
+
 }  // namespace
 
 void bind_programs(nb::module_& m) {
   nb::class_<ArrayType>(m, "ShapedArray")
       .def(
           "__init__",
-          [](ArrayType* self, nb::handle shape, nb::handle dtype, bool weak_type, nb::kwargs) {
+          [](ArrayType* self, nb::handle shape, nb::handle dtype, bool weak_type, nb::handle sharding,
+             nb::handle manual_axis_type, nb::kwargs) {
             new (self) ArrayType;
             self->shape = to_ints(shape);
             self->dtype = to_dtype(dtype);
             self->weak_type = weak_type;
+            set_sharding(*self, sharding, manual_axis_type);
           },
-          nb::arg("shape"), nb::arg("dtype"), nb::arg("weak_type") = false, nb::arg("kwargs"))
+          nb::arg("shape"), nb::arg("dtype"), nb::arg("weak_type") = false, nb::kw_only(),
+          nb::arg("sharding") = nb::none(), nb::arg("manual_axis_type") = nb::none(), nb::arg("kwargs"))
       .def_prop_ro("shape", [](const ArrayType& self) { return int_tuple(self.shape); })
       .def_prop_ro("dtype", [](const ArrayType& self) { return numpy_dtype(self.dtype); })
       .def_prop_ro("weak_type", [](const ArrayType& self) { return self.weak_type; })
@@ -175,12 +211,19 @@ void bind_programs(nb::module_& m) {
                  next.dtype = to_dtype(value);
                else if (key == "weak_type")
                  next.weak_type = nb::cast<bool>(value);
+               else if (key == "sharding")
+                 set_sharding(next, value, nb::none());
                else
                  throw TypeError(concat("ShapedArray.update: no field '", key, "'"));
              }
              return next;
            })
-      .def("str_short", [](const ArrayType& self, nb::args, nb::kwargs) { return short_string(self); })
+      .def(
+          "str_short",
+          [](const ArrayType& self, bool short_dtypes, bool) {
+            return short_dtypes ? short_string(self) : to_string(self);
+          },
+          nb::arg("short_dtypes") = false, nb::arg("mesh_axis_types") = false)
       .def(
           "__eq__",
           [](const ArrayType& self, nb::handle other) {

@@ -1,6 +1,8 @@
 // Backends that compute in the memory of this process: their devices, and arrays put there.
 #include <capibara/config.h>
 
+#include <algorithm>
+
 #include "array/body.h"
 #include "backends/backend.h"
 #include "backends/host_shards.h"
@@ -11,6 +13,12 @@ namespace capibara {
 
 namespace {
 
+// As XLA's CPU: kinds of memory that programs for accelerators ask for, all of them the memory of this process.
+const std::vector<std::string>& memory_kinds() {
+  static const std::vector<std::string> kinds = {"device", "pinned_host", "unpinned_host"};
+  return kinds;
+}
+
 // Of all processes, each of which has as many.
 int device_count() { return config().num_cpu_devices * processes::exchanging().count; }
 
@@ -20,7 +28,7 @@ std::vector<DeviceFacts> Backend::devices() const {
   std::vector<DeviceFacts> list;
   for (int id = 0; id < device_count(); ++id) {
     const int process = process_of_device(id);
-    list.push_back({{"cpu", id}, "cpu", process, process == processes::exchanging().own});
+    list.push_back({{"cpu", id}, "cpu", process, process == processes::exchanging().own, memory_kinds()});
   }
   return list;
 }
@@ -36,16 +44,15 @@ void check_devices(const NamedSharding& placement) {
                             device_count(), "; set JAX_NUM_CPU_DEVICES or jax_num_cpu_devices for more"));
   }
   const std::string& kind = placement.memory_kind;
-  if (!kind.empty() && kind != "device") {
-    throw ValueError(concat("Could not find memory addressable by device ", placement.platform, ":",
-                            placement.devices.at(0),
-                            ". It can address the following memory kinds: device. Got memory kind: ", kind));
-  }
+  if (kind.empty() || std::ranges::find(memory_kinds(), kind) != memory_kinds().end()) return;
+  throw ValueError(concat("Could not find memory addressable by device ", placement.platform, ":",
+                          placement.devices.at(0),
+                          ". It can address the following memory kinds: device, pinned_host, unpinned_host. Got memory kind: ", kind));
 }
 
 // Arrays of this process's own values are where nothing is said: on its first device.
 bool is_first_device(const NamedSharding& placement) {
-  return placement.mesh.axis_names.empty() &&
+  return placement.mesh.axis_names.empty() && placement.memory_kind.empty() &&
          placement.devices.at(0) == processes::exchanging().own * config().num_cpu_devices;
 }
 

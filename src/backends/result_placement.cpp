@@ -96,7 +96,7 @@ Placements placements_of(std::span<const Array> inputs) {
 }
 
 // Results that propagation says nothing of are on the device of the operands.
-Results shardings_or_device(const Program& program, const Placements& inputs) {
+Results in_device_memory(const Program& program, const Placements& inputs) {
   if (Results found = result_shardings(program, inputs)) return found;
   for (const Placement& input : inputs) {
     if (input) return Placements(program.outputs().size(), input);
@@ -104,12 +104,39 @@ Results shardings_or_device(const Program& program, const Placements& inputs) {
   return std::nullopt;
 }
 
+bool is_constrained(const Program& program, const Atom& output) {
+  return std::ranges::any_of(program.equations(), [&](const Equation& equation) {
+    return equation.primitive == prim::sharding_constraint() && !output.is_literal() &&
+           equation.outputs[0].id == output.code;
+  });
+}
+
+// Results of operands in pinned memory of the host are there too, as in jax; other memory of the host is left.
+Results shardings_or_device(const Program& program, Placements inputs) {
+  bool is_pinned = false;
+  for (Placement& input : inputs) {
+    if (!input || input->memory_kind.empty()) continue;
+    is_pinned = is_pinned || input->memory_kind == "pinned_host";
+    auto plain = std::make_shared<NamedSharding>(*input);
+    plain->memory_kind.clear();
+    input = std::move(plain);
+  }
+  Results found = in_device_memory(program, inputs);
+  for (std::size_t i = 0; is_pinned && found && i < found->size(); ++i) {
+    if (!(*found)[i]->memory_kind.empty() || is_constrained(program, program.outputs()[i])) continue;
+    auto pinned = std::make_shared<NamedSharding>(*(*found)[i]);
+    pinned->memory_kind = "pinned_host";
+    (*found)[i] = std::move(pinned);
+  }
+  return found;
+}
+
 Arrays with_placements(const Results& shardings, Arrays outputs) {
   if (!shardings) return outputs;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].is_tracer() || outputs[i].type().ref || outputs[i].device() != Device{}) continue;
     const Placement& own = (*shardings)[i];
-    const bool is_first = own->mesh.axis_names.empty() && own->devices[0] == 0;
+    const bool is_first = own->mesh.axis_names.empty() && own->devices[0] == 0 && own->memory_kind.empty();
     outputs[i] = placed_on_host(outputs[i], is_first ? nullptr : own);
   }
   return outputs;

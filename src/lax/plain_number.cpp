@@ -9,7 +9,10 @@
 
 namespace capibara {
 
-bool is_plain_number(const Array& x) { return x.defined() && !x.is_tracer() && x.ndim() == 0 && x.weak_type(); }
+// One that was put on a device is an array: what is computed of it is on that device.
+bool is_plain_number(const Array& x) {
+  return x.defined() && !x.is_tracer() && x.ndim() == 0 && x.weak_type() && !x.committed();
+}
 
 Array number_as(const Array& number, DType dtype, bool weak_type) {
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(dtype)));

@@ -145,6 +145,7 @@ void PropagationGraph::add_equation(const Program& program, ProgramValues& own, 
       break;
   }
   if (equation.primitive == prim::shard_map()) return add_map(equation, types, operands, results);
+  if (out.empty()) return;  // a callback says nothing of how its operands are split
   if (equation.primitive == prim::sharding_constraint()) add_constraint(equation, out[0], operands[0], results[0]);
   const bool adds_elements = types.empty() || types[0].size() != out[0].size();
   if (equation.primitive->traits.elementwise != Elementwise::no) add_broadcasts(types, operands, out[0]);

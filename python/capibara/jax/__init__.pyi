@@ -20,6 +20,7 @@ from capibara.jax import image as image
 from capibara.jax import interpreters as interpreters
 from capibara.jax import lax as lax
 from capibara.jax import lib as lib
+from capibara.jax import memory as memory
 from capibara.jax import monitoring as monitoring
 from capibara.jax import nn as nn
 from capibara.jax import numpy as numpy

@@ -4,7 +4,7 @@ import threading
 
 from capibara import _core
 from capibara.jax._axes import AbstractDevice, AbstractMesh, AxisType, abstract
-from capibara.jax._mesh import PartitionSpec, core_mesh, current_mesh
+from capibara.jax._mesh import PartitionSpec, core_mesh, current_mesh, set_mesh_in_use
 from capibara.jax._sharding import NamedSharding, Sharding
 
 
@@ -86,6 +86,10 @@ class use_abstract_mesh:
         self._mesh = mesh
 
     def __enter__(self):
+        before = get_abstract_mesh()
+        if not before.empty and not self._mesh.empty and before.size != self._mesh.size:
+            raise ValueError(f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {self._mesh} with size={self._mesh.size} "
+                             f"and prev mesh: {before} with size={before.size}")
         _abstract_stack().append(self._mesh)
         self._before = _core.swap_context_mesh(None if self._mesh.empty else core_mesh(self._mesh, concrete_mesh(self._mesh)))
         return self._mesh
@@ -106,7 +110,7 @@ def get_abstract_mesh():
     """The axes of the mesh in whose context the program is; without one, the mesh without axes."""
     if _abstract_stack():
         return _abstract_stack()[-1]
-    mesh = current_mesh()
+    mesh = set_mesh_in_use()
     return no_mesh if mesh is None else abstract(mesh)
 
 

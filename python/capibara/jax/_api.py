@@ -466,14 +466,22 @@ def _reporting(callback, api):
 def clear_caches():
     """Forgets what was traced and compiled, and everything derived from it: functions are traced again when they are called."""
     import gc
+
+    from capibara.jax._sharding import common_devices_indices_map
     _core.clear_caches()
+    common_devices_indices_map.cache_clear()
     gc.collect()
+
+
+def _named(sharding):
+    """A sharding on a mesh; None for others, which are no part of types."""
+    return sharding if hasattr(sharding, "mesh") and not sharding.mesh.empty else None
 
 
 def typeof(x):
     """The abstract type of a value."""
     if isinstance(x, ShapeDtypeStruct):
-        return _core.ShapedArray(x.shape, x.dtype, x.weak_type)
+        return _core.ShapedArray(x.shape, x.dtype, x.weak_type, sharding=_named(x.sharding), manual_axis_type=x.manual_axis_type)
     return _core.type_of(x)
 
 
@@ -488,6 +496,13 @@ def _input_shardings(self):
 
 def _output_shardings(self):
     return _shardings(self.out_tree, self._output_placements or [None] * self.out_tree.num_leaves)
+
+
+def _formats(shardings, trees):
+    """The same with layouts: all arrays are row-major."""
+    from capibara.jax._sharding import Format, Layout
+    leaves, tree = _core.tree_flatten(shardings)
+    return tree.unflatten([Format(Layout(tuple(range(len(info.shape)))), sharding) for sharding, info in zip(leaves, _core.tree_leaves(trees))])
 
 
 class _Module:
@@ -508,4 +523,6 @@ def _compiler_ir(self, dialect=None):
 _core.Lowered.compiler_ir = _compiler_ir
 _core.Compiled.input_shardings = property(_input_shardings, doc="How the arguments are placed that it was compiled for.")
 _core.Compiled.output_shardings = property(_output_shardings, doc="How its results are placed.")
+_core.Compiled.input_formats = property(lambda self: _formats(self.input_shardings, self.args_info), doc="Layouts and placement of arguments.")
+_core.Compiled.output_formats = property(lambda self: _formats(self.output_shardings, self.out_info), doc="Layouts and placement of results.")
 _tracebacks.guard(__name__)

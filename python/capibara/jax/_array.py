@@ -26,6 +26,12 @@ def complete():
     array._impl = property(_key_implementation)
     array.__copy__ = lambda self: self.copy()  # memory of its own, which may be donated or deleted
     array.__deepcopy__ = lambda self, memo: self.copy()
+    array._value = property(_numpy_value)
+    array._npy_value = property(lambda self: None if self.is_deleted() else self._value)
+    array._arrays = property(lambda self: [shard.data for shard in self.addressable_shards])
+    array._committed = property(lambda self: self.committed)
+    array._check_if_deleted = _check_if_deleted
+    array._fully_replicated_shard = lambda self: self.addressable_data(0)
     array._consumed = False  # of keys, while their reuse is looked for
     _core.ShapedArray.mat = _core.ShapedArray.manual_axis_type = property(_manual_axis_type)
     _core.Tracer.mat = property(lambda self: self.aval.mat)
@@ -33,6 +39,22 @@ def complete():
     _core.Tracer.primal = property(lambda self: _jvp_part(self, "primal", 0))
     _core.Tracer.tangent = property(lambda self: _jvp_part(self, "tangent", 1))
     _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
+
+
+def _numpy_value(self):
+    import numpy as np
+    if not self.is_fully_addressable:
+        raise RuntimeError("Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can "
+                           "use `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` "
+                           "method of jax.Array to inspect the addressable (process local) shards.")
+    value = np.asarray(self)
+    value.flags.writeable = False
+    return value
+
+
+def _check_if_deleted(self):
+    if self.is_deleted():
+        raise RuntimeError(f"Array has been deleted with shape={_core.type_of(self).str_short()}.")
 
 
 def _jvp_part(tracer, name, position):
@@ -148,6 +170,11 @@ class _Methods:
     def sharding(self):
         from capibara.jax._sharding import sharding_of
         return sharding_of(self)
+
+    @property
+    def format(self):
+        from capibara.jax._sharding import format_of
+        return format_of(self)
 
     def to_device(self, device, *, stream=None):
         if stream is not None:

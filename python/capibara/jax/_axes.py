@@ -53,7 +53,11 @@ class ManualAxisType:
         for word, axes in (("unreduced", unreduced), ("reduced", reduced)):
             if set(varying) & set(axes):
                 raise ValueError(f"varying and {word} cannot have common mesh axes. Got varying={varying} and {word}={axes}")
-        self.varying, self.unreduced, self.reduced = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+        for word, axes in zip(self.__slots__, (varying, unreduced, reduced)):
+            object.__setattr__(self, word, frozenset(axes))
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"cannot assign to field {name!r}")
 
     @property
     def vur(self):

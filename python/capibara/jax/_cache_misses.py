@@ -70,7 +70,7 @@ def _type_differences(function, structure, before, now):
 
 
 def _short(aval):
-    return aval.str_short()
+    return aval.str_short(True)
 
 
 def _definition(function):

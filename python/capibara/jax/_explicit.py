@@ -26,6 +26,9 @@ def canonical(sharding, operation, check_mesh=True):
         sharding = TypeSharding(around, sharding)
     else:
         own = sharding.mesh.abstract_mesh
+        if isinstance(sharding, TypeSharding) and sharding.memory_kind is not None:
+            raise ValueError("sharding with memory_kind is not allowed. Please use `jax.device_put` to transfer to different memory spaces. "
+                             f"Got sharding={sharding}")
         if own.are_all_axes_auto and around.are_all_axes_auto:
             check_mesh = False
         if check_mesh and not around.empty and own != around:
@@ -121,7 +124,7 @@ def _changed_mesh(axes, kind, operation, shardings=None):
     return mesh, mesh.update_axis_types(dict.fromkeys(axes, kind)), axes
 
 
-def _explicit_part(spec, mesh):
+def explicit_part(spec, mesh):
     """The specification without the axes that are not Explicit."""
     def kept(names):
         return tuple(name for name in names if mesh.type_of(name) is AxisType.Explicit)
@@ -131,7 +134,7 @@ def _explicit_part(spec, mesh):
 
 
 def _typed_spec(leaf, mesh):
-    return _explicit_part(_core.type_of(leaf).sharding.spec, mesh)
+    return explicit_part(_core.type_of(leaf).sharding.spec, mesh)
 
 
 def _chosen(given, kwargs, word):

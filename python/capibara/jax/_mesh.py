@@ -1,6 +1,7 @@
 """Meshes of devices with named axes, and specifications of how they split the dimensions of arrays."""
 import contextlib
 import threading
+import weakref
 
 from capibara import _core, _tracebacks
 from capibara.jax._axes import AxisType, NamedAxes, abstract, checked_types
@@ -8,8 +9,20 @@ from capibara.jax._devices import devices as _all_devices  # where `devices` is 
 
 
 class Unconstrained:
+    """The only one of its class, also after pickling."""
+
+    def __reduce__(self):
+        return "UNCONSTRAINED"
+
     def __repr__(self):
         return "UNCONSTRAINED"
+
+
+_specifications = weakref.WeakValueDictionary()
+
+
+def _specification(entries, unreduced, reduced):
+    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
 class PartitionSpec:
@@ -20,21 +33,29 @@ class PartitionSpec:
 
     UNCONSTRAINED = Unconstrained()
 
-    def __init__(self, *partitions, unreduced=frozenset(), reduced=frozenset(), **dimensions):
+    def __new__(cls, *partitions, unreduced=frozenset(), reduced=frozenset(), **dimensions):
         if partitions and dimensions:
             raise TypeError("PartitionSpec: either all dimensions have names or none has, got "
                             f"{len(partitions)} without and {', '.join(dimensions)}")
-        partitions = partitions or tuple(dimensions.values())
-        self._entries = tuple(_entry(one) for one in partitions)
-        self.unreduced, self.reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
-        if self.unreduced & self.reduced:
+        entries = tuple(_entry(one) for one in partitions or tuple(dimensions.values()))
+        unreduced, reduced = _axis_set("unreduced", unreduced), _axis_set("reduced", reduced)
+        key = entries, unreduced, reduced
+        if (known := _specifications.get(key)) is not None:  # equal ones are the same object
+            return known
+        if unreduced & reduced:
             raise ValueError("`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
-                             f"{self.unreduced}, reduced: {self.reduced}")
-        named = {name for entry in self._entries for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)}
-        for word, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+                             f"{unreduced}, reduced: {reduced}")
+        named = {name for entry in entries for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)}
+        for word, axes in (("unreduced", unreduced), ("reduced", reduced)):
             if named & axes:
-                raise ValueError(f"partitions cannot overlap with {word} axes passed to PartitionSpec. Got partitions: {self._entries} "
+                raise ValueError(f"partitions cannot overlap with {word} axes passed to PartitionSpec. Got partitions: {entries} "
                                  f"and {word} axes: {set(axes)}")
+        made = object.__new__(cls)
+        made._entries, made.unreduced, made.reduced = key
+        return _specifications.setdefault(key, made)
+
+    def __reduce__(self):
+        return _specification, self._key
 
     @property
     def partitions(self):
@@ -97,6 +118,7 @@ class PartitionSpec:
 
 
 P = PartitionSpec
+UNCONSTRAINED = PartitionSpec.UNCONSTRAINED
 
 
 def _entry(entry):
@@ -135,14 +157,18 @@ def square_grid(count, axes):
     return tuple(sorted(sizes, reverse=True))
 
 
+_meshes = weakref.WeakValueDictionary()
+
+
 class Mesh(NamedAxes, contextlib.ContextDecorator):
     """A grid of devices whose axes have names.
 
     Beyond jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
     """
 
-    def __init__(self, devices, axis_names, axis_types=None):
+    def __new__(cls, devices, axis_names, axis_types=None):
         import numpy as np
+        self = object.__new__(cls)
         self.axis_names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if None in self.axis_names:
             raise ValueError(f"Mesh axis names cannot be None. Got: {self.axis_names}")
@@ -160,6 +186,17 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
             raise ValueError(f"Mesh requires its axis_names to be distinct, got {self.axis_names}")
         self.axis_types = checked_types(axis_types, self.axis_names, "Mesh")
         self._key = (self.axis_names, self.devices.shape, tuple(self.devices.flat), self.axis_types)
+        return _meshes.setdefault(self._key, self)  # equal ones are the same object
+
+    def __init__(self, devices, axis_names, axis_types=None):
+        pass
+
+    def __reduce__(self):
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    @property
+    def _flat_devices_tuple(self):
+        return self._key[2]
 
     @property
     def axis_sizes(self):
@@ -180,11 +217,21 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
 
     @property
     def local_devices(self):
-        return [device for device in self.devices.flat if device.process_index == device.client_process]
+        return [device for device in self.devices.flat if device.process_index == device.client.process_index()]
 
     @property
     def local_mesh(self):
-        return self if not self.is_multi_process else Mesh(self.local_devices, self.axis_names)
+        return self if not self.is_multi_process else self._local_mesh(self.devices.flat[0].client.process_index())
+
+    def _local_mesh(self, process_index):
+        """The part of the grid whose devices belong to a process, which must be a block of it."""
+        import numpy as np
+        own = np.vectorize(lambda device: device.process_index == process_index, otypes=[bool])(self.devices)
+        block = tuple(slice(min(places), max(places) + 1) for places in np.nonzero(own))
+        if not own[block].all():
+            raise ValueError("When passing host local inputs to pjit, devices connected to a single host must form a contiguous subcube of "
+                             "the global device mesh")
+        return Mesh(self.devices[block], self.axis_names)
 
     @property
     def abstract_mesh(self):
@@ -205,10 +252,12 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
 
     def __enter__(self):
         _stack().append(self)
+        _entered().append(self)
         return self
 
     def __exit__(self, *exception):
         _stack().pop()
+        _entered().pop()
         return False
 
     def __eq__(self, other):
@@ -218,6 +267,8 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
         return hash(self._key)
 
     def __str__(self):
+        if self.empty:
+            return "Mesh()"
         sizes = "".join(f"'{name}': {size}, " for name, size in self.shape_tuple)
         return f"Mesh({sizes}axis_types={self.axis_types})"
 
@@ -229,6 +280,23 @@ def _stack():
     if not hasattr(_open_meshes, "stack"):
         _open_meshes.stack = []
     return _open_meshes.stack
+
+
+def _entered():
+    """The meshes of `with mesh:`, which only pjit and constraints look at, as in jax."""
+    if not hasattr(_open_meshes, "entered"):
+        _open_meshes.entered = []
+    return _open_meshes.entered
+
+
+def entered_mesh():
+    """The innermost mesh of `with mesh:` on this thread; None where there is none."""
+    return _entered()[-1] if _entered() else None
+
+
+def set_mesh_in_use():
+    """The mesh of set_mesh; None where there is none."""
+    return getattr(_open_meshes, "chosen", None)
 
 
 def current_mesh():
@@ -244,28 +312,49 @@ def core_mesh(mesh, grid):
                                list(mesh.axis_sizes), [], "", axis_types=[kind.value for kind in mesh.axis_types])
 
 
-class set_mesh:
-    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
+class _MeshContext:
+    """The mesh around a program, until the context ends; it begins when it is made."""
 
     def __init__(self, mesh):
-        if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
-        self._mesh, self._before = mesh, list(_stack())
+        self._mesh, self._before = mesh, (list(_stack()), set_mesh_in_use())
         _stack().append(mesh)
+        _open_meshes.chosen = mesh
         self._core_before = _core.swap_context_mesh(None if mesh is None or mesh.empty else core_mesh(mesh, mesh))
 
     def __enter__(self):
         return self._mesh
 
     def __exit__(self, *exception):
-        _stack()[:] = self._before
+        _stack()[:], _open_meshes.chosen = self._before
         _core.swap_context_mesh(self._core_before)
         return False
 
 
+class set_mesh(_MeshContext):
+    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
+
+    def __init__(self, mesh):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+        if _core.is_tracing():
+            raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
+        if mesh is not None and mesh.manual_axes:
+            raise ValueError(f"mesh {mesh} contains manual axes which is not allowed when using `jax.set_mesh`. Please use `jax.shard_map` to "
+                             "enter into `Manual` mode instead.")
+        super().__init__(mesh)
+
+
+def run_in_mesh(mesh, function, args, kwargs):
+    """A call in the context of a mesh, also while a function around it is traced."""
+    with _MeshContext(mesh):
+        return function(*args, **kwargs)
+
+
 def get_mesh():
     """The mesh of set_mesh; without one, the mesh without axes."""
-    mesh = current_mesh()
+    if _core.is_tracing():
+        raise ValueError("`get_mesh` can only be used outside of `jax.jit`. Maybe you want `jax.sharding.get_abstract_mesh()`?")
+    mesh = set_mesh_in_use()
     import numpy as np
     return Mesh(np.empty((), dtype=object), ()) if mesh is None else mesh
 

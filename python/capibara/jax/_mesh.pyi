@@ -23,10 +23,10 @@ class PartitionSpec:
     UNCONSTRAINED: ClassVar[Unconstrained]
     unreduced: frozenset[str]
     reduced: frozenset[str]
-    def __init__(
-        self, *partitions: _Entry, unreduced: set[str] | frozenset[str] = ..., reduced: set[str] | frozenset[str] = ...,
+    def __new__(
+        cls, *partitions: _Entry, unreduced: set[str] | frozenset[str] = ..., reduced: set[str] | frozenset[str] = ...,
         **dimensions: _Entry
-    ) -> None: ...
+    ) -> PartitionSpec: ...
     @property
     def partitions(self) -> tuple[_Entry, ...]: ...
     def update(self, **changes: tuple[_Entry, ...] | frozenset[str]) -> PartitionSpec:
@@ -51,6 +51,10 @@ class Mesh(NamedAxes):
     """
 
     devices: np.ndarray[Any, np.dtype[np.object_]]
+    def __new__(
+        cls, devices: np.ndarray[Any, Any] | Sequence[Any], axis_names: str | Sequence[AxisName],
+        axis_types: AxisType | Sequence[AxisType] | None = None
+    ) -> Mesh: ...
     def __init__(
         self, devices: np.ndarray[Any, Any] | Sequence[Any], axis_names: str | Sequence[AxisName],
         axis_types: AxisType | Sequence[AxisType] | None = None

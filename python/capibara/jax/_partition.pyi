@@ -1,6 +1,6 @@
 """Types of placing by specification alone."""
 from collections.abc import Callable, Sequence
-from typing import ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
 from capibara._core import Array
 from capibara.jax._mesh import Mesh, PartitionSpec
@@ -14,10 +14,22 @@ def partition(array: ArrayLike, spec: PartitionSpec | Sequence[str | Sequence[st
     """The array, split over a mesh as the specification says."""
 @overload
 def pjit(
-    fun: None = None, *, in_axis_resources: _Specs = None, out_axis_resources: _Specs = None, **options: object
+    fun: None = None,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    *,
+    in_axis_resources: _Specs = None,
+    out_axis_resources: _Specs = None,
+    **options: object,
 ) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
     """jit under its older name, with the older names of in_shardings and out_shardings. Without a function it is a decorator."""
 @overload
 def pjit(
-    fun: Callable[_P, _R], *, in_axis_resources: _Specs = None, out_axis_resources: _Specs = None, **options: object
+    fun: Callable[_P, _R],
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    *,
+    in_axis_resources: _Specs = None,
+    out_axis_resources: _Specs = None,
+    **options: object,
 ) -> Callable[_P, _R]: ...

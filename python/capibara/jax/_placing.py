@@ -1,24 +1,69 @@
 """Moving arrays between devices and constraining values: what a device, a sharding or a specification means for a tree."""
+import enum
+
 from capibara import _core, _tracebacks
 from capibara._errors import UnexpectedTracerError
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
 from capibara.jax._abstract_mesh import get_abstract_mesh
 from capibara.jax._axes import AbstractMesh, AxisType
-from capibara.jax._devices import Device, _called, device_of, devices, process_count
+from capibara.jax._devices import Device, _called, device_of, devices, local_devices, process_count
 from capibara.jax._mesh import Mesh, PartitionSpec, Unconstrained, current_mesh, grid_of
-from capibara.jax._sharding import Format, NamedSharding, Sharding, SingleDeviceSharding
+from capibara.jax._sharding import AutoLayout, Format, Layout, NamedSharding, Sharding, SingleDeviceSharding, check_once
+
+
+class UnspecifiedValue:
+    """Stands for a placement that the compiler chooses, where None would mean something else."""
+
+    def __repr__(self):
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = UnspecifiedValue()
 
 
 def _require_row_major(layout, operation):
-    if layout is None:
+    if layout is None or isinstance(layout, AutoLayout):
         return
     if tuple(layout.major_to_minor) != tuple(range(len(layout.major_to_minor))) or layout.tiling or layout.sub_byte_element_size_in_bits:
         raise NotImplementedError(f"{operation}: arrays are row-major and not tiled, got {layout}")
 
 
+class Space(enum.Enum):
+    """Where arrays are: in the memory of their devices, in that of the host, or in either."""
+    Device = 1
+    Host = 2
+    Any = 3
+
+    def __repr__(self):
+        return f"MemorySpace.{self.name}"
+
+    __str__ = __repr__
+
+
+def _in_space(leaf, space):
+    """The sharding of an array in other memory."""
+    own = leaf.sharding if isinstance(leaf, _core.ArrayImpl) else SingleDeviceSharding(local_devices()[0])
+    return own.with_memory_kind("pinned_host" if space is Space.Host else None)
+
+
+def device_text(devices):
+    """Devices in the words of errors."""
+    return f"with device ids {[device.id for device in devices]} on platform {devices[0].platform.upper()}"
+
+
+def check_same_devices(found):
+    """Raises where things of one program, [(description, devices)], are on different devices or on the same in another order."""
+    for what, devices in found[1:]:
+        if tuple(devices) != tuple(found[0][1]):
+            raise ValueError(f"Received incompatible devices for jitted computation. Got {found[0][0]} {device_text(found[0][1])} and {what} "
+                             f"{device_text(devices)}")
+
+
 def resolve(target, operation):
     """The sharding that a device, a sharding, or a specification inside a mesh's context means; None stays None."""
+    if isinstance(target, UnspecifiedValue):
+        return None
     if isinstance(target, Format):
         _require_row_major(target.layout, operation)
         target = target.sharding
@@ -38,8 +83,29 @@ def resolve(target, operation):
     raise ValueError(f"{operation}: Received invalid value {target!r}; expected a Device, a Sharding or a PartitionSpec")
 
 
+def _check_layout(target, leaf, operation):
+    """Raises where a layout is for arrays of another rank."""
+    if isinstance(target, Format) and isinstance(target.layout, Layout):
+        try:
+            target.layout.check_compatible_aval(_core.as_array(leaf).shape)
+        except ValueError as error:
+            border = {"pjit in_shardings": "jit arguments", "device_put": "jit outputs with pytree key path result"}
+            raise ValueError(f"One of {border.get(operation, 'jit outputs')} is incompatible with its layout annotation {target.layout}: "
+                             f"{error}") from None
+
+
+def with_layout_constraint(x, layouts):
+    """The value of x, in the order that a layout says while a compiled program runs: that of all arrays."""
+    leaves, structure = _core.tree_flatten(x)
+    kept = tree_util.tree_leaves(layouts, is_leaf=lambda leaf: isinstance(leaf, Layout))
+    for leaf, layout in zip(leaves, kept * len(leaves) if len(kept) == 1 else kept):
+        _check_layout(Format(layout), leaf, "with_layout_constraint")
+        _require_row_major(layout, "with_layout_constraint")
+    return structure.unflatten([_core.as_array(leaf) for leaf in leaves])
+
+
 def _is_target(value):
-    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format))
+    return value is None or isinstance(value, (Sharding, PartitionSpec, Device, Format, Space, UnspecifiedValue))
 
 
 def spread(targets, tree, operation):
@@ -62,6 +128,7 @@ def constrain(tree, targets, operation, border):
     leaves, structure = _core.tree_flatten(tree)
     constrained = []
     for leaf, target in zip(leaves, spread(targets, tree, operation)):
+        _check_layout(target, leaf, operation)
         sharding = resolve(target, operation)
         if sharding is not None:
             array = _core.as_array(leaf)
@@ -69,6 +136,9 @@ def constrain(tree, targets, operation, border):
             _check_rank(sharding, array.shape, operation)
             if border == 0:
                 _check_manual(sharding)
+                if isinstance(array, _core.ArrayImpl) and array.committed:
+                    own = f"argument x of _identity_fn with shape {_core.type_of(array).str_short()} and"
+                    check_same_devices([(own, array.sharding._device_list), ("explicit output sharding", sharding._device_list)])
             if border == 0 and not _is_even(sharding, array.shape):
                 constrained.append(array)  # a wish inside of a program, which the compiler need not follow
                 continue
@@ -82,6 +152,8 @@ def _constrained(array, sharding, border):
     """An array under its constraint; under Explicit axes its type says how it is placed."""
     kinds = sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else ()
     if AxisType.Explicit not in kinds:
+        if border == 0 and isinstance(array, _core.ArrayImpl) and not sharding._unconstrained:
+            return _core.device_put(array, sharding._placement)
         return _core.sharding_constraint(array, sharding._placement, sharding._unconstrained, border)
     if border:
         if border == 1:
@@ -187,6 +259,11 @@ def device_put(x, device, may_alias=None, donate=False):
             raise ValueError("may_alias and donate cannot be True at the same time.")
         if isinstance(target, PartitionSpec) and current_mesh() is None:
             raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
+        if isinstance(target, Space):
+            target = _in_space(leaf, target)
+        if isinstance(target, Format) and target.layout is Layout.AUTO:
+            raise ValueError(f"sharding and layout in `Layout` instance should be concrete. Got layout: {target}")
+        _check_layout(target, leaf, "device_put")
         sharding = resolve(target, "device_put")
         if may_share is not False and not given and _is_placed(leaf, sharding):
             results.append(leaf)
@@ -259,20 +336,35 @@ def _check_equal_in_all_processes(leaf, array, sharding):
                              f"value of {type(leaf)} on each process.. Expected: {everywhere}; got: {leaf}.")
 
 
+def check_targets(word, targets):
+    """Raises where the argument in_shardings or out_shardings of jit has what is no sharding."""
+    for target in tree_util.tree_leaves(targets, is_leaf=_is_target):
+        if not _is_target(target):
+            raise TypeError(f"{word} leaf specifications are expected to be PartitionSpec instances or None, but got {target}")
+        if isinstance(target, PartitionSpec):
+            check_once(word, target)
+        if isinstance(target, NamedSharding) and target.mesh.empty:
+            raise ValueError(f"One of {word} leaf specifications got an empty NamedSharding: {target} which is not allowed.")
+
+
 def bordered(fun, in_shardings, out_shardings, static_argnums):
     """The function with demands on how its arguments and results are placed."""
     for word, targets in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+        check_targets(word, targets)
         for target in tree_util.tree_leaves(targets, is_leaf=_is_target):
             if isinstance(target, NamedSharding) and any(isinstance(entry, Unconstrained) for entry in target.spec):
                 raise ValueError(f"Unconstrained dims are not allowed when passed to {word}: {target}")
 
     def with_borders(*args, **kwargs):
+        check_same_devices([(f"explicit {word} sharding", target._device_list)
+                            for word, targets in (("input", in_shardings), ("output", out_shardings))
+                            for target in tree_util.tree_leaves(targets, is_leaf=_is_target) if hasattr(target, "_device_list")])
         if in_shardings is not None:
             if kwargs:
                 raise ValueError("pjit does not support kwargs when in_shardings is specified.")
             static = {position % len(args) for position in static_argnums} if args else set()
             dynamic = tuple(value for i, value in enumerate(args) if i not in static)
-            if isinstance(in_shardings, (tuple, list)) and len(in_shardings) != len(dynamic):
+            if isinstance(in_shardings, (tuple, list)) and not isinstance(in_shardings, Format) and len(in_shardings) != len(dynamic):
                 raise ValueError("pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In particular, pjit "
                                  "in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length equal to the number of positional "
                                  f"arguments. But pjit in_shardings is the wrong length: got a tuple or list of length {len(in_shardings)} for an "
@@ -289,6 +381,7 @@ def bordered(fun, in_shardings, out_shardings, static_argnums):
 def make_array_from_callback(shape, sharding, data_callback, dtype=None):
     """An array whose part on each device is what the callback returns for its slices."""
     import numpy as np
+    sharding = resolve(sharding, "make_array_from_callback")
     parts = {}
     shards = []
     for device, index in sharding.addressable_devices_indices_map(shape).items():
@@ -321,11 +414,35 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
                              f"{len(array.devices())} shard(s).")
     if isinstance(sharding, SingleDeviceSharding):
         return arrays[0]
+    check_parts(tuple(shape), arrays[0].dtype if arrays else dtype, sharding, arrays)
     by_device = {device_of(array): array for array in arrays}
-    missing = [device for device in sharding._device_list if device.addressable and device not in by_device]
-    if missing:
-        raise ValueError(f"make_array_from_single_device_arrays: there is no part on {missing}")
     return _core.join_shards(list(shape), sharding._placement, [by_device[device] for device in sharding._device_list if device.addressable])
+
+
+def check_parts(shape, dtype, sharding, arrays):
+    """Raises where parts are not on the devices of a sharding, one on each, of the shape and type that it gives them."""
+    ids = [device_of(array).id for array in arrays]
+    wanted = {device.id for device in sharding._device_list if device.addressable}
+    if len(ids) != len(wanted):
+        raise ValueError(f"Expected {len(wanted)} per-device arrays (this is how many devices are addressable by the sharding), but got "
+                         f"{len(ids)}")
+    if len(set(ids)) != len(ids):
+        raise ValueError("When making an array from single-device arrays, the input arrays must be from distinct devices, but got device "
+                         f"IDs {ids}")
+    if wanted != set(ids):
+        text = "Addressable devices and per-device arrays devices do not match."
+        if lacking := wanted - set(ids):
+            text += f" Sharding contains devices {lacking} that are not present in per-device arrays."
+        if further := set(ids) - wanted:
+            text += f" Per-device arrays contain devices {further} that are not present in the sharding."
+        raise ValueError(text)
+    part = sharding.shard_shape(shape)
+    for array in arrays:
+        if array.dtype != dtype:
+            raise ValueError(f"Input buffers to `Array` must have matching dtypes. Got {array.dtype}, expected {dtype} for buffer: {array}")
+        if array.shape != part:
+            raise ValueError(f"Expected shard shape {part} doesn't match the single device array shape {array.shape}. Shape of Array is "
+                             f"{_core.ShapedArray(shape, dtype).str_short()} with sharding {sharding}")
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):

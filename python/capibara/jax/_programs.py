@@ -1,4 +1,5 @@
 """Programs taken apart, put together again and run in Python: equations of one's own, and what is known of functions."""
+import contextlib
 import functools
 import inspect
 from collections.abc import Set
@@ -157,9 +158,19 @@ def get_aval(x):
 
 
 @_tracebacks.boundary
+def _mesh_of(equation):
+    """The context in which an equation was traced: a function may have changed who decides along the axes of the mesh."""
+    from capibara.jax._abstract_mesh import get_abstract_mesh, use_abstract_mesh
+    around = get_abstract_mesh()
+    if around.empty or equation.primitive.name == "reshard":
+        return contextlib.nullcontext()
+    own = next((var.aval.sharding.mesh for var in equation.invars if hasattr(var.aval, "sharding")), around)
+    return contextlib.nullcontext() if own == around else use_abstract_mesh(own)
+
+
 def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     """Runs a program equation by equation."""
-    values = {}
+    jaxpr, values = getattr(jaxpr, "jaxpr", jaxpr), {}
 
     def read(atom):
         return atom.val if isinstance(atom, Literal) else values[atom]
@@ -176,7 +187,8 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
     for var, value in zip(jaxpr.invars, args, strict=True):
         write(var, value)
     for equation in jaxpr.eqns:
-        outputs = equation.primitive.bind(*map(read, equation.invars), **equation.primitive.get_bind_params(equation.params))
+        with _mesh_of(equation):
+            outputs = equation.primitive.bind(*map(read, equation.invars), **equation.primitive.get_bind_params(equation.params))
         if not isinstance(outputs, (list, tuple)):
             outputs = [outputs]
         for var, value in zip(equation.outvars, outputs, strict=True):

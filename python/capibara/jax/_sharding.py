@@ -1,6 +1,7 @@
 """How arrays are placed on devices: shardings, the shards of an array, layouts."""
 import collections
 import functools
+import weakref
 from typing import NamedTuple
 
 from capibara import _core, _tracebacks
@@ -8,6 +9,10 @@ from capibara._errors import ConcretizationTypeError
 from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
 from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained
+
+
+class IndivisibleError(ValueError):
+    """A dimension cannot be divided into as many parts as a sharding asks for."""
 
 
 class Sharding:
@@ -39,24 +44,31 @@ class Sharding:
 
     def shard_shape(self, global_shape):
         """The shape of each device's part."""
-        return self._placement.shard_shape(list(global_shape))
+        try:
+            return self._placement.shard_shape(list(global_shape))
+        except ValueError as error:
+            raise (IndivisibleError(*error.args) if "implies that array axis" in str(error) else error) from None
+
+    def _to_xla_hlo_sharding(self, num_dimensions):
+        """XLA's form of the sharding, for arrays of this rank."""
+        from capibara.jax._hlo_sharding import hlo_of
+        return hlo_of(self, num_dimensions)  # the same object for equal ones
+
+    def _to_sdy_sharding(self, num_dimensions, modify_wrt_axis_types=False):
+        """Shardy's form of it."""
+        from capibara.jax._hlo_sharding import sdy_of_named
+        return sdy_of_named(self, num_dimensions)
 
     def devices_indices_map(self, global_shape):
         """{device: the slices of its part}."""
-        part = self.shard_shape(global_shape)
-        return {device: _slices(self._placement.shard_offset(list(global_shape), i), part, global_shape)
-                for i, device in enumerate(self._device_list)}
+        return dict(common_devices_indices_map(self, tuple(global_shape)))
 
     def addressable_devices_indices_map(self, global_shape):
         return {device: index for device, index in self.devices_indices_map(global_shape).items() if device.addressable}
 
     def check_compatible_aval(self, aval_shape):
         """Raises ValueError where arrays of this shape have too few dimensions."""
-        spec = getattr(self, "spec", ())
-        if len(spec) > len(aval_shape):
-            hint = "" if aval_shape else " For scalars the PartitionSpec should be P()"
-            raise ValueError(f"Sharding {self} is only valid for values of rank at least {len(spec)}, but was applied to a value of rank "
-                             f"{len(aval_shape)}.{hint}")
+        check_rank(self, getattr(self, "spec", ()), aval_shape)
 
     def is_equivalent_to(self, other, ndim):
         """Whether an array of this rank is placed the same way under both."""
@@ -66,12 +78,38 @@ class Sharding:
         return self.devices_indices_map(shape) == other.devices_indices_map(shape)
 
 
+@functools.lru_cache(maxsize=4096)
+def common_devices_indices_map(s, global_shape):
+    """{device: the slices of its part} of an array of this shape."""
+    part = s.shard_shape(global_shape)
+    return {device: _slices(s._placement.shard_offset(list(global_shape), i), part, global_shape)
+            for i, device in enumerate(s._device_list)}
+
+
+def check_rank(shown, spec, shape):
+    """Raises where arrays of this shape have too few dimensions for a specification."""
+    if len(spec) > len(shape):
+        hint = "" if shape else " For scalars the PartitionSpec should be P()"
+        raise ValueError(f"{'Sharding' if shown is not spec else 'PartitionSpec'} {shown} is only valid for values of rank at least "
+                         f"{len(spec)}, but was applied to a value of rank {len(shape)}.{hint}")
+
+
 def _slices(offset, part, whole):
     return tuple(slice(None) if size == full else slice(begin, begin + size) for begin, size, full in zip(offset, part, whole))
 
 
 class DuplicateSpecError(Exception):
     """An axis of a mesh cannot split two dimensions."""
+
+
+def check_once(what, spec):
+    """Raises where an axis is to split two dimensions."""
+    seen = set()
+    for name in (name for entry in spec for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)):
+        if name in seen:
+            raise DuplicateSpecError(f"A single {what} specification can map every mesh axis to at most one positional dimension, but {spec} "
+                                     f"has duplicate entries for `{name}`")
+        seen.add(name)
 
 
 class NamedSharding(Sharding):
@@ -87,11 +125,12 @@ class NamedSharding(Sharding):
             raise TypeError(f"NamedSharding: expected a Mesh, got {type(mesh).__name__}")
         if isinstance(spec, (tuple, list)):
             spec = PartitionSpec(*spec)
+        if spec is None:
+            raise TypeError("Unexpected None passed as spec for NamedSharding. Did you mean P()?")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(f"Unexpected type {type(spec)} for NamedSharding spec, expected a PartitionSpec")
         self.mesh, self.spec, self._memory_kind = mesh, spec, memory_kind
-        seen = set()
-        axes = []
+        check_once("NamedSharding spec", spec)
         self._unconstrained = []
         for dimension, entry in enumerate(spec):
             if isinstance(entry, Unconstrained):
@@ -100,22 +139,27 @@ class NamedSharding(Sharding):
             for name in names:
                 if name not in mesh.axis_names:
                     raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
-                if name in seen:
-                    raise DuplicateSpecError(f"A single NamedSharding spec specification can map every mesh axis to at most one positional "
-                                             f"dimension, but {spec} has duplicate entries for `{name}`")
-                seen.add(name)
-            axes.append(list(names))
+        if self._unconstrained and AxisType.Auto not in mesh.axis_types:
+            raise ValueError(f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
+                             f"{mesh.axis_types}")
         _check_sums(mesh, spec)
-        self._device_list = tuple(mesh.devices.flat)
-        first = self._device_list[0]
-        self._placement = _core.NamedSharding(first._placement_platform, [device.id for device in self._device_list], list(mesh.axis_names),
-                                              list(mesh.axis_sizes), axes, _own_kind(first, memory_kind),
-                                              axis_types=[kind.value for kind in mesh.axis_types], unreduced=sorted(spec.unreduced),
-                                              reduced=sorted(spec.reduced))
+        self._device_list = () if mesh.empty else tuple(mesh.devices.flat)
+        if memory_kind is not None and self._device_list:
+            _own_kind(self._device_list[0], memory_kind)
+
+    @functools.cached_property
+    def _placement(self):
+        """The sharding as the core knows it."""
+        mesh, spec, first = self.mesh, self.spec, self._device_list[0]
+        axes = [[entry] if isinstance(entry, str) else list(entry) if isinstance(entry, tuple) else [] for entry in spec]
+        return _core.NamedSharding(getattr(first, "_placement_platform", first.platform), [device.id for device in self._device_list],
+                                   list(mesh.axis_names), list(mesh.axis_sizes), axes, _own_kind(first, self._memory_kind),
+                                   axis_types=[kind.value for kind in mesh.axis_types], unreduced=sorted(spec.unreduced),
+                                   reduced=sorted(spec.reduced))
 
     @property
     def memory_kind(self):
-        return self._memory_kind or self._device_list[0].default_memory().kind
+        return self._memory_kind or (self._device_list[0].default_memory().kind if self._device_list else None)
 
     @property
     def device_set(self):
@@ -129,6 +173,9 @@ class NamedSharding(Sharding):
 
     def __hash__(self):
         return hash((self.mesh, self.spec, self.memory_kind))
+
+    def __reduce__(self):
+        return functools.partial(NamedSharding, memory_kind=self._memory_kind), (self.mesh, self.spec)
 
     def __repr__(self):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
@@ -206,8 +253,19 @@ def sharding_of(array):
     return sharding_from(placement)
 
 
+_known_shardings = weakref.WeakValueDictionary()
+
+
 def sharding_from(placement):
-    """The sharding of a placement of the core."""
+    """The sharding of a placement of the core: the same object for equal ones."""
+    names, sizes = placement.axes
+    key = (placement.platform, tuple(placement.devices), placement.memory_kind, tuple(names), tuple(sizes), tuple(map(tuple, placement.spec)),
+           tuple(placement.axis_types), tuple(placement.unreduced), tuple(placement.reduced))
+    found = _known_shardings.get(key)
+    return _known_shardings.setdefault(key, _sharding_from(placement)) if found is None else found
+
+
+def _sharding_from(placement):
     import numpy as np
     known = {device.id: device for device in devices(_called(placement.platform))}
     chosen = [known[number] for number in placement.devices]
@@ -242,7 +300,7 @@ def specs_parameter(rows, view):
 def placement_parameter(placement, view):
     """The sharding that an equation asks for; the core's own where devices of that platform are not here."""
     try:
-        sharding = sharding_from(placement)
+        sharding = _sharding_from(placement)  # of its own, which has the core's view
     except (KeyError, RuntimeError, ValueError):
         return view
     sharding._opaque_view = view
@@ -287,6 +345,13 @@ def _nothing_like(part):
     return zeros if placement is None else _core.device_put(zeros, placement)
 
 
+class AutoLayout:
+    """Stands for a layout that the compiler chooses."""
+
+    def __repr__(self):
+        return "AUTO"
+
+
 class Layout(NamedTuple):
     """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
 
@@ -294,12 +359,26 @@ class Layout(NamedTuple):
     tiling: tuple | None = None
     sub_byte_element_size_in_bits: int = 0
 
+    def check_compatible_aval(self, aval_shape):
+        """Raises where arrays of this shape have another number of dimensions."""
+        if len(self.major_to_minor) != len(aval_shape):
+            raise ValueError(f"Length of major_to_minor and the rank of the value should match. Got major_to_minor={self.major_to_minor} and "
+                             f"shape={tuple(aval_shape)}")
+
+
+Layout.AUTO = AutoLayout()
+
 
 class Format(NamedTuple):
     """A layout and a sharding; None for what is left open."""
 
     layout: Layout | None = None
     sharding: object = None
+
+
+def format_of(array):
+    """The layout and sharding of an array: all are row-major."""
+    return Format(Layout(tuple(range(array.ndim))), array.sharding)
 
 
 _tracebacks.guard(__name__)

@@ -29,7 +29,7 @@ def saved_residuals(f, *args, **kwargs):
 def print_saved_residuals(f, *args, **kwargs):
     """Prints what the backward pass of f would keep."""
     for aval, origin in saved_residuals(f, *args, **kwargs):
-        print(f"{aval.str_short()} {origin}")
+        print(f"{aval.str_short(True)} {origin}")
 
 
 explain_missing(__name__)

@@ -11,6 +11,7 @@ from capibara import _core, _tracebacks
 from capibara._effects import DebugEffect, OrderedDebugEffect  # noqa: F401
 from capibara._modules import explain_missing
 from capibara.jax._debugger import breakpoint  # noqa: F401
+from capibara.jax._sharding_pictures import inspect_array_sharding, visualize_array_sharding, visualize_sharding  # noqa: F401
 
 _logger = logging.getLogger("jax._src.debugging")  # the name under which programs ask for it
 

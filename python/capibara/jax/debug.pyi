@@ -5,6 +5,9 @@ from typing import Any, overload
 from capibara._effects import DebugEffect as DebugEffect
 from capibara._effects import OrderedDebugEffect as OrderedDebugEffect
 from capibara.jax._debugger import breakpoint as breakpoint
+from capibara.jax._sharding_pictures import inspect_array_sharding as inspect_array_sharding
+from capibara.jax._sharding_pictures import visualize_array_sharding as visualize_array_sharding
+from capibara.jax._sharding_pictures import visualize_sharding as visualize_sharding
 
 @overload
 def callback(callback: Callable[..., Any], *args: Any, ordered: bool = False, partitioned: bool = False, **kwargs: Any) -> None:

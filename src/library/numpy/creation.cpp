@@ -15,6 +15,7 @@
 #include "lax/explicit_x64.h"
 #include "lax/out_sharding.h"
 #include "library/numpy/elementwise_operands.h"
+#include "library/numpy/placed_like.h"
 
 namespace capibara::jax::numpy {
 
@@ -40,20 +41,12 @@ Array full_as(const Array& a, const Shape& shape, const Array& value) {
   return lax::full(shape, value);
 }
 
-// An array like one whose parts are on several devices has its parts there too.
-Array placed_as(const Array& a, Array made, const LikeOptions& options) {
-  if (a.is_tracer() || made.is_tracer() || options.shape) return made;
-  const std::optional<NamedSharding> placement = jax::placement(a);
-  if (!placement || placement->devices.size() < 2) return made;
-  return jax::device_put(made, *placement);
-}
-
 Array full_of_like(const Array& a, double value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
   const DType dtype = requested(options.dtype, a.dtype());
   if (is_key(dtype)) return keys_of_words(shape, strong_constant(DType::uint32, value), dtype);
   const Array made = full_as(a, shape, number_as(value, dtype, !options.dtype && a.weak_type()));
-  return placed_as(a, lax::varied_as(a, made), options);
+  return placed_like(a, lax::varied_as(a, made));
 }
 
 Array all(const Array& x) {
@@ -155,7 +148,7 @@ Array full_like(const Array& a, const Array& fill_value, const LikeOptions& opti
   const bool is_weak = !options.dtype && a.weak_type() && fill_value.ndim() == 0;
   const Array value = lax::convert_element_type(fill_value, dtype, is_weak);
   const Array made = value.ndim() == 0 ? full_as(a, shape, value) : broadcast_to("full_like", value, shape);
-  return placed_as(a, lax::varied_as(a, made), options);
+  return placed_like(a, lax::varied_as(a, made));
 }
 
 // ---- matrices and grids -------------------------------------------------------------------------------------------

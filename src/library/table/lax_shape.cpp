@@ -2,6 +2,7 @@
 #include <capibara/lax.h>
 
 #include "lax/collective.h"
+#include "library/numpy/placed_like.h"
 #include "library/table/families.h"
 #include "library/table/host_number.h"
 #include "library/table/lax_arguments.h"
@@ -34,10 +35,11 @@ Value full_like(const Arguments& a) {
   const Array value = is_strong ? converted(a, "fill_value", to) : a.array("fill_value");
   require_scalar_fill(a, value);
   const Shape shape = a.given("shape") ? a.shape("shape") : x.shape();
-  if (is_strong) return lax::varied_as(x, lax::full(shape, value));
-  if (is_key(x.dtype()) && !is_key(value.dtype())) return lax::varied_as(x, lax::zeros(x.type().with_shape(shape)));
+  const auto placed = [&](const Array& made) { return jax::numpy::placed_like(x, lax::varied_as(x, made)); };
+  if (is_strong) return placed(lax::full(shape, value));
+  if (is_key(x.dtype()) && !is_key(value.dtype())) return placed(lax::zeros(x.type().with_shape(shape)));
   const Array scalar = lax::zeros({{}, x.dtype(), x.weak_type(), false, {}});
-  return lax::varied_as(x, lax::full(shape, lax::full_like(scalar, value)));
+  return placed(lax::full(shape, lax::full_like(scalar, value)));
 }
 
 [[noreturn]] void refuse_padding_config() {

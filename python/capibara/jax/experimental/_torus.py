@@ -10,9 +10,10 @@ _LARGE_BOARD = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)  # 4x4
 _CUBE = (0, 1, 3, 2, 6, 7, 5, 4)  # 2x2x2
 _INTERLEAVED_CUBE = (0, 4, 2, 6, 1, 5, 3, 7)  # 2x2x2 of v5e
 _CORES = (0, 1, 2, 3, 6, 7, 4, 5)  # eight cores of four chips, two on each
-# For contiguous_submeshes: the two last axes of the torus change places for these meshes.
-_SWAPPED = {(4, 4, 4): {(16, 4)}, (4, 8, 8): {(64, 4), (4, 64)}, (8, 8, 8): {(64, 8)}, (8, 16, 16): {(256, 8), (8, 256)}}
-_KEPT = {(2, 2, 1): {(2, 2)}, (2, 2, 4): {(4, 4)}}
+# For contiguous_submeshes: the order of the axes of the torus for these meshes.
+CONTIGUOUS = {(2, 2, 1): {(2, 2): (0, 1, 2)}, (2, 2, 4): {(4, 4): (0, 1, 2)}, (4, 4, 4): {(16, 4): (0, 2, 1)},
+              (4, 8, 8): {(64, 4): (0, 2, 1), (4, 64): (0, 2, 1)}, (8, 8, 8): {(64, 8): (0, 2, 1)},
+              (8, 16, 16): {(256, 8): (0, 2, 1), (8, 256): (0, 2, 1)}}
 
 
 def _by_coordinates(devices: Sequence[Any]) -> list:
@@ -43,12 +44,12 @@ def _ring(shape: Sequence[int], devices: Sequence[Any]) -> list | None:
     if kind == "TPU v5p" and bounds == (2, 2, 2) and count == 8:
         placed = _by_coordinates(devices)
         return [placed[i] for i in _CUBE]
-    if kind in ("TPU7x", "TPU7") and count % 8 == 0 and count <= 32 and max(_torus(devices).shape[:2]) <= 2:
+    if kind in ("TPU7x", "TPU7") and count % 8 == 0 and count <= 32 and max(torus_of(devices).shape[:2]) <= 2:
         return [devices[first + i] for first in range(0, count, 8) for i in _CORES]
     return None
 
 
-def _torus(devices: Sequence[Any]) -> Any:
+def torus_of(devices: Sequence[Any]) -> Any:
     """The devices by their coordinates; cores of a chip are a last axis where a chip has several devices."""
     import numpy as np
     places = [(*device.coords, device.core_on_chip) for device in devices]
@@ -61,14 +62,14 @@ def _torus(devices: Sequence[Any]) -> Any:
     for place, device in zip(places, devices):
         grid[tuple(at - least for at, least in zip(place, low))] = device
     if math.prod(sides) != len(devices) or any(device is None for device in grid.flat):
-        raise AssertionError("create_device_mesh: the coordinates of the devices are no whole block of the torus")
+        raise AssertionError("create_device_mesh: the coordinates of the devices are not a contiguous cuboid of the torus")
     if kind in ("TPU v2", "TPU v3"):
         return grid[:, :, 0]
     return grid if kind in ("TPU7x", "TPU7", "TPU8i") or sides[3] > 1 else grid[..., 0]
 
 
-def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[int]:
-    """The axes of the torus in the order of the mesh; the last axis of the mesh chooses first, and takes as many as it can."""
+def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Of each axis of the mesh, the axes of the torus; the last axis of the mesh chooses first, and takes as many as it can."""
     free, chosen = dict(enumerate(sides)), {}
     for axis in reversed(range(len(shape))):
         subsets = (subset for count in range(len(sides), 0, -1) for subset in itertools.combinations(range(len(sides)), count))
@@ -81,10 +82,10 @@ def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[int]:
                 "fits a 4x4x4 slice since 4 = 4 and 16 = 4 x 4; allow_split_physical_axes=True divides axes of the torus")
         for i in chosen[axis]:
             del free[i]
-    return [i for axis in range(len(shape)) for i in chosen[axis]]
+    return [chosen[axis] for axis in range(len(shape))]
 
 
-def _divisions(size: int, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
+def divisions(size: int, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """The ways to write a size as a product of divisors, one of each of these numbers."""
     if not free:
         if size == 1:
@@ -92,7 +93,14 @@ def _divisions(size: int, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
         return
     for part in range(1, min(size, free[0]) + 1):
         if size % part == 0 and free[0] % part == 0:
-            yield from ((part, *rest) for rest in _divisions(size // part, free[1:]))
+            yield from ((part, *rest) for rest in divisions(size // part, free[1:]))
+
+
+def preference(division: Sequence[int], sides: Sequence[int], taken: Sequence[int]) -> tuple:
+    """The greater, the better a division of an axis of the mesh between axes of the torus, of which parts are taken."""
+    whole = [part for part, side in zip(division, sides) if part == side]
+    shared = math.prod(part for part, other in zip(division, taken) if other > 1)
+    return math.prod(whole), sum(part > 1 for part in whole), shared, tuple(division)
 
 
 def _parts_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -102,19 +110,14 @@ def _parts_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, .
     """
     taken, parts = [1] * len(sides), {}
     for axis in reversed(range(len(shape))):
-        def rank(division: tuple[int, ...]) -> tuple:
-            whole = [part for part, side in zip(division, sides) if part == side]
-            shared = math.prod(part for part, other in zip(division, taken) if other > 1)
-            return math.prod(whole), sum(part > 1 for part in whole), shared, division
-
-        parts[axis] = max(_divisions(shape[axis], [side // other for side, other in zip(sides, taken)]), key=rank)
+        ways = divisions(shape[axis], [side // other for side, other in zip(sides, taken)])
+        parts[axis] = max(ways, key=lambda division: preference(division, sides, taken))
         taken = [other * part for other, part in zip(taken, parts[axis])]
     return [parts[axis] for axis in range(len(shape))]
 
 
-def _divided(shape: Sequence[int], torus: Any) -> Any:
+def divided(shape: Sequence[int], torus: Any, parts: Sequence[Sequence[int]]) -> Any:
     """The torus as a grid whose axes share axes of it; of two axes of the mesh on one, the later is the inner."""
-    parts = _parts_of(shape, torus.shape)
     cut = torus.reshape([part[side] for side in range(torus.ndim) for part in parts])
     axes = [side * len(parts) + axis for axis in range(len(parts)) for side in range(torus.ndim)]
     return cut.transpose(axes).reshape(tuple(shape))
@@ -129,19 +132,33 @@ def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshe
         grid = np.empty(len(ring), dtype=object)
         grid[:] = ring
         return grid.reshape(tuple(shape))
-    torus = _torus(devices)
+    torus = torus_of(devices)
     if contiguous_submeshes:
-        wanted = tuple(size for size in shape if size != 1)
-        if wanted in _SWAPPED.get(torus.shape, ()):
-            torus = torus.transpose(0, 2, 1)
-        elif wanted not in _KEPT.get(torus.shape, ()):
-            raise ValueError(f"create_device_mesh cannot create contiguous submeshes for mesh_shape {tuple(shape)} and "
-                             f"physical mesh topology {torus.shape}")
+        torus = _contiguous(shape, torus)
+    return in_torus(shape, torus, allow_split_physical_axes)[0]
+
+
+def _contiguous(shape: Sequence[int], torus: Any) -> Any:
+    """The torus in the order in which the devices of each host are a block of the mesh."""
+    known, wanted = CONTIGUOUS.get(torus.shape), tuple(size for size in shape if size != 1)
+    if known is None:
+        raise ValueError(f"create_device_mesh cannot create contiguous submeshes for physical mesh topology {torus.shape}")
+    if wanted not in known:
+        raise ValueError(f"create_device_mesh cannot create contiguous submeshes for mesh_shape {tuple(shape)} and physical mesh "
+                         f"topology {torus.shape}. Available mesh_shapes: {list(known)}")
+    return torus.transpose(known[wanted])
+
+
+def in_torus(shape: Sequence[int], torus: Any, allow_split_physical_axes: bool = False) -> tuple[Any, list[tuple[int, ...]]]:
+    """(a torus as a grid of this shape, of each axis of the mesh how much of each axis of the torus it takes)."""
     try:
-        axes = _axes_of(shape, torus.shape)
+        chosen = _axes_of(shape, torus.shape)
+        parts = [tuple(side if i in own else 1 for i, side in enumerate(torus.shape)) for own in chosen]
     except NotImplementedError:
         if not allow_split_physical_axes:
             raise
-        return _divided(shape, torus)
+        parts = _parts_of(shape, torus.shape)
+        return divided(shape, torus, parts), parts
+    axes = [i for own in chosen for i in own]
     axes += [i for i in range(torus.ndim) if i not in axes]  # of size 1
-    return torus.transpose(axes).reshape(tuple(shape))
+    return torus.transpose(axes).reshape(tuple(shape)), parts

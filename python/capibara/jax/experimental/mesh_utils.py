@@ -13,6 +13,8 @@ def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, 
     """
     import numpy as np
     chosen = list(_all_devices() if devices is None else devices)
+    if not all(hasattr(size, "__index__") for size in mesh_shape):
+        raise ValueError(f"`mesh_shape` passed to `create_device_mesh` should be a sequence of ints. Got {mesh_shape}")
     if math.prod(mesh_shape) != len(chosen):
         raise ValueError(f"Number of devices {len(chosen)} must equal the product of mesh_shape {tuple(mesh_shape)}")
     if chosen and getattr(chosen[-1], "platform", "") == "tpu" and hasattr(chosen[-1], "coords"):

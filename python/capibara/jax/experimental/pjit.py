@@ -1,5 +1,5 @@
 """jax.experimental.pjit: the older name of jit."""
 from capibara._modules import explain_missing
-from capibara.jax._api import jit as pjit  # noqa: F401
+from capibara.jax._partition import pjit  # noqa: F401
 
 explain_missing(__name__)

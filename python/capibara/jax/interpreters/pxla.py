@@ -1,6 +1,6 @@
 """jax.interpreters.pxla: the mesh that `with mesh:` makes current, as older programs ask for it."""
 from capibara._modules import explain_missing
-from capibara.jax._mesh import Mesh, current_mesh
+from capibara.jax._mesh import Mesh, entered_mesh
 
 
 class _Environment:
@@ -9,7 +9,7 @@ class _Environment:
     @property
     def physical_mesh(self):
         import numpy as np
-        return current_mesh() or Mesh(np.empty((), dtype=object), ())
+        return entered_mesh() or Mesh(np.empty((), dtype=object), ())
 
 
 class _ThreadResources:

@@ -1,0 +1,38 @@
+"""jax._src.array: arrays of the parts that devices hold."""
+from typing import Any
+
+from capibara import _core
+from capibara._array_class import Array, ArrayMeta
+from capibara._modules import explain_missing
+from capibara.jax._placing import (  # noqa: F401
+    check_parts,
+    make_array_from_callback,
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
+from capibara.jax._sharding import Shard  # noqa: F401
+
+
+class _ArrayImplMeta(ArrayMeta):
+    """The class of arrays that are not traced, which can be called to make one of its parts."""
+
+    def __instancecheck__(cls, value):
+        return isinstance(value, _core.ArrayImpl)
+
+    def __subclasscheck__(cls, other):
+        return issubclass(other, _core.ArrayImpl) or other is cls
+
+    def __getattr__(cls, name):
+        return getattr(_core.ArrayImpl, name)
+
+    def __call__(cls, aval: Any, sharding: Any, arrays: Any, committed: bool = True, _skip_checks: bool = False) -> Any:
+        if not _skip_checks:
+            check_parts(tuple(aval.shape), aval.dtype, sharding, arrays)
+        return make_array_from_single_device_arrays(aval.shape, sharding, arrays)
+
+
+class ArrayImpl(Array, metaclass=_ArrayImplMeta):
+    """ArrayImpl(aval, sharding, arrays, committed): an array of parts that are on its devices."""
+
+
+explain_missing(__name__)

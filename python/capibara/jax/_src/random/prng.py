@@ -1,0 +1,37 @@
+"""jax._src.random.prng: keys of a given generator."""
+from typing import Any
+
+from capibara import _core
+from capibara._modules import explain_missing
+from capibara.jax import random, vmap
+
+
+def random_seed(seeds: Any, impl: Any) -> Any:
+    """A key for each seed."""
+    seeds, make = _core.as_array(seeds), lambda seed: random.key(seed, impl=impl.name)
+    for _ in range(seeds.ndim):
+        make = vmap(make)
+    return make(seeds)
+
+
+def seed_with_impl(impl: Any, seed: Any) -> Any:
+    return random_seed(seed, impl)
+
+
+def random_split(keys: Any, shape: Any) -> Any:
+    """For each key an array of new ones."""
+    split = lambda key: random.split(key, tuple(shape))  # noqa: E731
+    for _ in range(keys.ndim):
+        split = vmap(split)
+    return split(keys)
+
+
+def random_wrap(base_arr: Any, *, impl: Any) -> Any:
+    return random.wrap_key_data(base_arr, impl=impl.name)
+
+
+def random_unwrap(keys: Any) -> Any:
+    return random.key_data(keys)
+
+
+explain_missing(__name__)

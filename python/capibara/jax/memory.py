@@ -1,0 +1,5 @@
+"""jax.memory: the memories that arrays may be in."""
+from capibara._modules import explain_missing
+from capibara.jax._placing import Space  # noqa: F401
+
+explain_missing(__name__)
