@@ -312,6 +312,9 @@ std::optional<DType> Arguments::optional_dtype(std::string_view name) const {
 
 DType Arguments::dtype(std::string_view name) const {
   std::optional<DType> dtype = dtype_of((*this)[name]);
+  if (!dtype && (*this)[name].get_if<std::string>()) {
+    throw TypeError(concat(function_, ": data type '", *(*this)[name].get_if<std::string>(), "' not understood"));
+  }
   if (!dtype) refuse(name, "a dtype");
   const DType narrowed = canonical(*dtype);
   if (narrowed != *dtype) {
@@ -340,6 +343,40 @@ void Arguments::require_absent(std::string_view name) const {
     throw NotImplementedError(concat("The '", name, "' argument to jnp.", function_, " is not supported."));
 }
 
+namespace {
+
+// NumPy's other names of the types, and their letters, on machines whose long has 64 bits.
+struct NumpyName {
+  std::string_view name;
+  DType dtype;
+};
+constexpr NumpyName numpy_names[] = {
+    {"?", DType::bool_},         {"b1", DType::bool_},        {"b", DType::int8},         {"i1", DType::int8},
+    {"byte", DType::int8},       {"B", DType::uint8},         {"u1", DType::uint8},       {"ubyte", DType::uint8},
+    {"h", DType::int16},         {"i2", DType::int16},        {"short", DType::int16},    {"H", DType::uint16},
+    {"u2", DType::uint16},       {"ushort", DType::uint16},   {"i", DType::int32},        {"i4", DType::int32},
+    {"intc", DType::int32},      {"I", DType::uint32},        {"u4", DType::uint32},      {"uintc", DType::uint32},
+    {"l", DType::int64},         {"q", DType::int64},         {"p", DType::int64},        {"i8", DType::int64},
+    {"int_", DType::int64},      {"intp", DType::int64},      {"long", DType::int64},     {"longlong", DType::int64},
+    {"L", DType::uint64},        {"Q", DType::uint64},        {"P", DType::uint64},       {"u8", DType::uint64},
+    {"uint", DType::uint64},     {"uintp", DType::uint64},    {"ulong", DType::uint64},   {"ulonglong", DType::uint64},
+    {"e", DType::float16},       {"f2", DType::float16},      {"half", DType::float16},   {"f", DType::float32},
+    {"f4", DType::float32},      {"single", DType::float32},  {"d", DType::float64},      {"f8", DType::float64},
+    {"double", DType::float64},  {"F", DType::complex64},     {"c8", DType::complex64},   {"csingle", DType::complex64},
+    {"D", DType::complex128},    {"c16", DType::complex128},  {"cdouble", DType::complex128},
+};
+
+std::optional<DType> from_numpy_name(std::string_view text) {
+  // Bytes in the machine's order, little-endian wherever the library runs, or of a single byte.
+  if (text.size() > 1 && (text.front() == '<' || text.front() == '=' || text.front() == '|')) text.remove_prefix(1);
+  for (const NumpyName& row : numpy_names) {
+    if (row.name == text) return row.dtype;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<DType> dtype_of(const Value& value) {
   if (const DType* dtype = value.get_if<DType>()) return *dtype;
   const std::string* text = value.get_if<std::string>();
@@ -347,7 +384,8 @@ std::optional<DType> dtype_of(const Value& value) {
   if (*text == "float") return default_float();
   if (*text == "int") return default_int();
   if (*text == "complex") return default_complex();
-  return dtype_from_name(*text);
+  if (std::optional<DType> named = dtype_from_name(*text)) return named;
+  return from_numpy_name(*text);
 }
 
 }  // namespace capibara::library

@@ -1,0 +1,56 @@
+"""jax.experimental.jet: Taylor coefficients of a function along a curve.
+
+jax propagates truncated polynomials through every operation; here the curve's derivatives are taken one after another, so every
+operation that has a derivative works. Each further order about doubles the operations, many of which jit finds to be the same.
+"""
+import functools
+import math
+
+import capibara.jax as jax
+import capibara.jax.numpy as jnp
+from capibara._modules import explain_missing
+
+
+def jet(fun, primals, series, factorial_scaled=True, **_):
+    """fun(*primals), and the derivatives of fun along the curves that begin at the primals and have `series` as their derivatives.
+
+    The result is (value, series): for each array of the value a list with as many terms as those given. With
+    `factorial_scaled=False` the terms are coefficients of polynomials rather than derivatives.
+    """
+    orders = {len(terms) for terms in series}
+    if len(orders) != 1:
+        raise ValueError("jet terms have inconsistent lengths for different arguments")
+    order, = orders
+    for i, (primal, terms) in enumerate(zip(primals, series)):
+        if not jax.tree_util.all_leaves([primal]):
+            raise ValueError(f"primal value at position {i} is not an array")
+        for j, term in enumerate(terms):
+            if not jax.tree_util.all_leaves([term]):
+                raise ValueError(f"term {j} for argument {i} is not an array")
+
+    def scale(k):
+        return math.factorial(k) if factorial_scaled else 1
+
+    def along(t):
+        """[the leaves of fun's value at t], the start of the list of derivatives."""
+        points = [primal + sum((term * (t ** k / scale(k)) for k, term in enumerate(terms, 1)), jnp.zeros_like(primal))
+                  for primal, terms in zip(primals, series)]
+        return [fun(*points)]
+
+    def with_next(earlier, t):
+        """The derivatives known at t, and the one of the last of them."""
+        known, slopes = jax.jvp(earlier, (t,), (1.,))
+        return [*known, slopes[-1]]
+
+    tower = along
+    for _order in range(order):
+        tower = functools.partial(with_next, tower)
+    value, *derivatives = tower(0.)
+    leaves, tree = jax.tree_util.tree_flatten(value)
+    flat = [jax.tree_util.tree_leaves(derivative) for derivative in derivatives]
+    terms = [[(jnp.zeros_like(leaf) if term.dtype == jax.dtypes.float0 else term) / (1 if factorial_scaled else math.factorial(k))
+              for k, term in enumerate((row[i] for row in flat), 1)] for i, leaf in enumerate(leaves)]
+    return value, jax.tree_util.tree_unflatten(tree, terms)
+
+
+explain_missing(__name__)
