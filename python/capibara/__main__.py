@@ -1,15 +1,24 @@
-"""python -m capibara script.py: runs a script that says `import jax` on capibara."""
+"""python -m capibara script.py, or -m module: runs a program that says `import jax` on capibara."""
 import runpy
 import sys
 
 
 def main():
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print("usage: python -m capibara SCRIPT.py [arguments]\n\nRuns a script that says `import jax` on capibara.")
+        print("usage: python -m capibara SCRIPT.py [arguments]\n       python -m capibara -m MODULE [arguments]\n\n"
+              "Runs a program that says `import jax` on capibara.")
         return 0 if len(sys.argv) > 1 else 2
+    import os
     import capibara.jax
     capibara.jax.install()
-    import os
+    if sys.argv[1] == "-m":
+        if len(sys.argv) < 3:
+            print("python -m capibara: -m expects the name of a module", file=sys.stderr)
+            return 2
+        sys.argv = sys.argv[2:]
+        sys.path[0] = os.getcwd()  # as `python -m` has it
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        return 0
     script = os.path.abspath(sys.argv[1])  # as `python script.py` sets __file__
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(script)

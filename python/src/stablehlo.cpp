@@ -1,4 +1,4 @@
-// Running StableHLO texts on NumPy arrays.
+// StableHLO texts as programs, and run on NumPy arrays.
 #include <capibara/config.h>
 #include <capibara/error.h>
 #include <capibara/program.h>
@@ -46,6 +46,13 @@ nb::list run_stablehlo(const std::string& text, nb::iterable arguments) {
 void bind_stablehlo(nb::module_& m) {
   m.def("run_stablehlo", &run_stablehlo, nb::arg("text"), nb::arg("arguments"),
         "Compiles a StableHLO text for the default backend and runs its main function on NumPy arrays, small floats of ml_dtypes included.");
+  m.def(
+      "program_from_stablehlo",
+      [](const std::string& text) {
+        const ConfigScope scope = with_wide_types();
+        return from_stablehlo(text);
+      },
+      nb::arg("text"), "The program of a StableHLO text's main function.");
 }
 
 }  // namespace capibara::python

@@ -363,3 +363,18 @@ def test_a_script_has_an_absolute_file(tmp_path):
     done = subprocess.run([sys.executable, "-m", "capibara", "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120,
                           env={**os.environ, "PYTHONPATH": path})
     assert done.stdout.strip() == "True", done.stderr
+
+
+def test_a_module_runs_as_python_runs_it(tmp_path):
+    import os
+    import subprocess
+    import sys
+    import capibara
+    path = os.path.dirname(os.path.dirname(os.path.abspath(capibara.__file__)))
+    (tmp_path / "module.py").write_text("import sys, jax\nif __name__ == '__main__':\n    print(jax.__name__, sys.argv[1:], sys.path[0])")
+
+    def run(*arguments):
+        return subprocess.run([sys.executable, "-m", "capibara", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "PYTHONPATH": path})
+    assert run("-m", "module", "a", "-b").stdout.strip() == f"capibara.jax ['a', '-b'] {os.path.realpath(tmp_path)}"
+    assert run("-m").returncode == 2

@@ -14,6 +14,7 @@ from capibara.jax import dlpack as dlpack
 from capibara.jax import dtypes as dtypes
 from capibara.jax import errors as errors
 from capibara.jax import experimental as experimental
+from capibara.jax import export as export
 from capibara.jax import extend as extend
 from capibara.jax import flatten_util as flatten_util
 from capibara.jax import image as image

@@ -4,6 +4,7 @@ import types
 import weakref
 
 from capibara import _core, _tracebacks
+from capibara._symbolic_tracing import eval_shape as _eval_shape
 from capibara._types import ShapeDtypeStruct, as_abstract_arrays
 from capibara.jax._devices import local_devices, target_of
 
@@ -349,9 +350,8 @@ def eval_shape(fun, *args, **kwargs):
 
     def of_types(*args, **kwargs):
         return as_abstract_arrays(fun(*args, **kwargs))
-
     of_types.__wrapped__ = fun
-    return _core.eval_shape(of_types, args, kwargs)
+    return _eval_shape(of_types, args, kwargs)
 
 
 def ensure_compile_time_eval():

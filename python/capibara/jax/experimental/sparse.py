@@ -1,7 +1,7 @@
 """jax.experimental.sparse: arrays kept as the coordinates and values of their nonzero elements (BCOO).
 
 Products, sums and conversions are ordinary programs of gathers and scatters, so that every transformation serves them; the
-derivative is that of the kept values. `sparsify` and the compressed formats of jax are not here.
+derivative is that of the kept values. The compressed formats of jax are not here.
 """
 import math
 from collections.abc import Sequence
@@ -18,8 +18,10 @@ from capibara.jax.typing import ArrayLike, DTypeLike
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
-__all__ = ["BCOO", "JAXSparse", "bcoo_concatenate", "bcoo_dot_general", "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_multiply_sparse",
-           "bcoo_reduce_sum", "bcoo_sort_indices", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "empty", "eye", "todense"]
+__all__ = ["BCOO", "JAXSparse", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general", "bcoo_fromdense",
+           "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
+           "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates",
+           "bcoo_todense", "bcoo_transpose", "bcoo_update_layout", "empty", "eye", "sparsify", "todense"]
 
 
 class JAXSparse:
@@ -289,21 +291,33 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """Sums over sparse dimensions, as a sparse array in which coordinates may be repeated."""
+    """Sums over dimensions, as a sparse array in which coordinates may be repeated."""
     axes = {int(axis) % mat.ndim for axis in axes}
-    if mat.n_batch or mat.n_dense:
-        raise NotImplementedError("bcoo_reduce_sum: arrays with batch or dense dimensions; sum what todense() gives")
-    left = [axis for axis in range(mat.ndim) if axis not in axes]
-    data = jnp.where(_linear(mat.indices, mat.shape) < mat.size, mat.data, 0)
-    return BCOO((data, mat.indices[:, np.asarray(left, int)]), shape=[mat.shape[axis] for axis in left])
+    n_batch, first_dense = mat.n_batch, mat.n_batch + mat.n_sparse
+    sizes = mat.shape[n_batch:first_dense]
+    inside = _linear(mat.indices, sizes) < math.prod(sizes) if sizes else jnp.ones(mat.indices.shape[:-1], bool)
+    data = jnp.where(inside.reshape(inside.shape + (1,) * mat.n_dense), mat.data, 0)
+    data = data.sum(tuple(axis - mat.n_sparse + 1 for axis in axes if axis >= first_dense))
+    left = [axis - n_batch for axis in range(n_batch, first_dense) if axis not in axes]
+    indices = mat.indices[..., np.asarray(left, int)]
+    batch = [axis for axis in range(n_batch) if axis in axes]
+    if batch:  # the elements of all batches that are summed stand one after the other
+        data, indices = (jnp.broadcast_to(part, mat.shape[:n_batch] + part.shape[n_batch:]) for part in (data, indices))
+        kept, count = n_batch - len(batch), math.prod(mat.shape[axis] for axis in batch)
+        data, indices = (jnp.moveaxis(part, batch, range(kept, n_batch)) for part in (data, indices))
+        data, indices = (part.reshape(part.shape[:kept] + (count * mat.nse,) + part.shape[n_batch + 1:]) for part in (data, indices))
+    return BCOO((data, indices), shape=[size for axis, size in enumerate(mat.shape) if axis not in axes])
 
 
 def bcoo_multiply_dense(mat: BCOO, dense: ArrayLike) -> Array:
     """The data of the product of a sparse array with a dense one that broadcasts to its shape."""
-    if mat.n_batch or mat.n_dense:
-        raise NotImplementedError("bcoo_multiply_dense: arrays with batch or dense dimensions")
     whole = jnp.broadcast_to(dense, mat.shape)
-    return mat.data * whole.at[tuple(mat.indices.T)].get(mode="fill", fill_value=0)
+
+    def one(data, indices, whole):
+        return data * (whole.at[tuple(indices.T)].get(mode="fill", fill_value=0) if mat.n_sparse else whole)
+    batch = mat.shape[:mat.n_batch]
+    data, indices = (jnp.broadcast_to(part, batch + part.shape[mat.n_batch:]) for part in (mat.data, mat.indices))
+    return _with_batches(mat.n_batch)(one)(data, indices, whole)
 
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
@@ -316,15 +330,16 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 
 def bcoo_dot_general(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, dimension_numbers: DotDimensionNumbers,
                      precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> Array:
-    """The dense result of a contraction of a sparse array with a dense one, on either side, without batch dimensions."""
+    """The dense result of a contraction of a sparse array with a dense one, on either side; batch dimensions are its own."""
     (left, right), batch = dimension_numbers
-    if any(len(axes) for axes in batch):
-        raise NotImplementedError("bcoo_dot_general: batch dimensions; map over them with vmap")
     if isinstance(rhs, BCOO) and not isinstance(lhs, BCOO):
         lhs = jnp.asarray(lhs)
-        out = bcoo_dot_general(rhs, lhs, dimension_numbers=((right, left), batch), preferred_element_type=preferred_element_type)
-        free = rhs.ndim - len(right)
-        return jnp.moveaxis(out, range(free), range(out.ndim - free, out.ndim))
+        out = bcoo_dot_general(rhs, lhs, dimension_numbers=((right, left), batch[::-1]), preferred_element_type=preferred_element_type)
+        shared = len(batch[0])
+        free = rhs.ndim - len(right) - shared
+        return jnp.moveaxis(out, range(shared, shared + free), range(out.ndim - free, out.ndim))
+    if len(batch[0]) and isinstance(lhs, BCOO) and not isinstance(rhs, BCOO):
+        return _batched_dot_general(lhs, jnp.asarray(rhs), (left, right), batch, preferred_element_type)
     if isinstance(rhs, BCOO) or not isinstance(lhs, BCOO):
         raise TypeError("bcoo_dot_general: one operand must be sparse and the other dense")
     if lhs.n_batch or lhs.n_dense:
@@ -345,24 +360,27 @@ def bcoo_dot_general(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, dimension_
     return jnp.zeros(shape, dtype).at[tuple(lhs.indices[:, axis] for axis in free)].add(terms, mode="drop")
 
 
+def _batched_dot_general(lhs, rhs, contracted, batch, dtype):
+    count = len(batch[0])
+    if sorted(batch[0]) != list(range(count)) or lhs.n_batch != count or lhs.n_dense:
+        raise NotImplementedError("bcoo_dot_general: batch dimensions must be those of the sparse array's layout, and none dense")
+    order = [batch[1][list(batch[0]).index(axis)] for axis in range(count)]
+    rest = [axis for axis in range(rhs.ndim) if axis not in order]
+    right = [rest.index(axis) for axis in contracted[1]]
+    left = [axis - count for axis in contracted[0]]
+
+    def one(data, indices, rhs):
+        mat = BCOO((data, indices), shape=lhs.shape[count:])
+        return bcoo_dot_general(mat, rhs, dimension_numbers=((left, right), ((), ())), preferred_element_type=dtype)
+    sizes = lhs.shape[:count]
+    data, indices = (jnp.broadcast_to(part, sizes + part.shape[count:]) for part in (lhs.data, lhs.indices))
+    out = _with_batches(count)(one)(data, indices, rhs.transpose(*order, *rest))
+    return jnp.moveaxis(out, range(count), batch[0]) if list(batch[0]) != list(range(count)) else out
+
+
 def _concatenated(arrays):
     data = jnp.concatenate([array.data.astype(jnp.result_type(*(a.dtype for a in arrays))) for array in arrays], arrays[0].n_batch)
     return BCOO((data, jnp.concatenate([array.indices for array in arrays], -2)), shape=arrays[0].shape)
-
-
-def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """Sparse arrays one after the other along a sparse dimension."""
-    moved, offset = [], 0
-    for array in operands:
-        axis = dimension - array.n_batch
-        if not 0 <= axis < array.n_sparse:
-            raise NotImplementedError(f"bcoo_concatenate: dimension {dimension} is not a sparse one")
-        moved.append(BCOO((array.data, array.indices.at[..., axis].add(offset)), shape=array.shape))
-        offset += array.shape[dimension]
-    shape = list(operands[0].shape)
-    shape[dimension] = offset
-    joined = _concatenated(moved)
-    return BCOO((joined.data, joined.indices), shape=shape)
 
 
 def todense(arr: JAXSparse | ArrayLike) -> Array:
@@ -370,27 +388,10 @@ def todense(arr: JAXSparse | ArrayLike) -> Array:
     return arr.todense() if isinstance(arr, JAXSparse) else jnp.asarray(arr)
 
 
-def empty(shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32", sparse_format: str = "bcoo",
-          **kwds: object) -> BCOO:
-    """A sparse array of zeros."""
-    _only_bcoo(sparse_format, kwds)
-    return BCOO((jnp.zeros(0, dtype or float), jnp.zeros((0, len(shape)), index_dtype)), shape=shape)
-
-
-def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
-        sparse_format: str = "bcoo", **kwds: object) -> BCOO:
-    """A sparse matrix with ones on a diagonal."""
-    _only_bcoo(sparse_format, kwds)
-    M = N if M is None else M
-    count = max(0, min(N + min(k, 0), M - max(k, 0)))
-    steps = np.arange(count)
-    indices = np.column_stack([steps - min(k, 0), steps + max(k, 0)]).astype(index_dtype)
-    return BCOO((jnp.ones(count, dtype or float), indices), shape=(N, M), indices_sorted=True, unique_indices=True)
-
-
-def _only_bcoo(sparse_format, options):
-    if sparse_format != "bcoo" or options:
-        raise NotImplementedError(f"sparse_format must be 'bcoo' without further options, got {sparse_format!r} and {options}")
-
-
-explain_missing(__name__)
+_SHAPES = ("SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
+           "bcoo_squeeze", "bcoo_update_layout")
+_MADE = ("bcoo_concatenate", "empty", "eye")
+explain_missing(__name__, later={
+    **dict.fromkeys(_SHAPES, "capibara.jax.experimental._sparse_shapes"),
+    **dict.fromkeys(_MADE, "capibara.jax.experimental._sparse_creation"),
+    "sparsify": "capibara.jax.experimental._sparsify"})

@@ -1,0 +1,95 @@
+"""How the arrays of a kernel are cut into blocks: the shape of a block, and which block a step of the grid sees."""
+import dataclasses
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+
+class MemorySpace(enum.Enum):
+    """Where a block is kept; the interpreter has one memory."""
+
+    ANY = "any"
+    ERROR = "error"
+    INDEX = "index"
+    KEY = "key"
+    HOST = "host"
+
+
+ANY = MemorySpace.ANY
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocked:
+    """A dimension cut into blocks of this size; the index map counts blocks."""
+
+    block_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Element:
+    """A dimension of which the kernel sees this many elements; the index map counts elements."""
+
+    block_size: int
+    padding: tuple[int, int] = (0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Squeezed:
+    """A dimension of which the kernel sees one element, left out of its block."""
+
+
+squeezed = Squeezed()
+
+
+class _NoBlockSpec:
+    def __repr__(self):
+        return "NoBlockSpec"
+
+
+no_block_spec = _NoBlockSpec()
+
+
+@dataclasses.dataclass
+class BlockSpec:
+    """The shape of the blocks of an array, None for dimensions left out, and the block that a step of the grid sees."""
+
+    block_shape: Sequence[Any] | None = None
+    index_map: Callable[..., Any] | None = None
+    memory_space: Any = None
+    indexing_mode: Any = None
+    pipeline_mode: Any = None
+
+    def sizes(self, shape):
+        """For each dimension of an array: the elements of a block, whether the dimension is left out, whether steps count elements."""
+        if self.block_shape is None:
+            return [(size, False, False) for size in shape]
+        if len(self.block_shape) != len(shape):
+            raise ValueError(f"pallas_call: the block shape {tuple(self.block_shape)} must have {len(shape)} dimensions, got {shape}")
+        result = []
+        for block in self.block_shape:
+            if isinstance(block, Element) and tuple(block.padding) != (0, 0):
+                raise NotImplementedError("pallas_call: Element with padding")
+            left_out = block is None or isinstance(block, Squeezed)
+            result.append((1 if left_out else getattr(block, "block_size", block), left_out, isinstance(block, Element)))
+        return result
+
+    def starts(self, shape, step):
+        """Where the block of a step begins."""
+        sizes = self.sizes(shape)
+        if self.index_map is None or self.block_shape is None:
+            return [0] * len(shape)
+        index = self.index_map(*step)
+        index = tuple(index) if isinstance(index, (tuple, list)) else (index,)
+        if len(index) != len(shape):
+            raise ValueError(f"pallas_call: the index map must give {len(shape)} indices, got {len(index)}")
+        return [place if by_element else place * size for place, (size, _, by_element) in zip(index, sizes)]
+
+
+@dataclasses.dataclass
+class GridSpec:
+    """The grid of a kernel, and the blocks of its arguments and results."""
+
+    grid: Any = ()
+    in_specs: Any = no_block_spec
+    out_specs: Any = no_block_spec
+    scratch_shapes: Any = ()

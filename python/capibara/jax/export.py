@@ -1,0 +1,280 @@
+"""jax.export: functions as programs of their own, kept as bytes; and shapes with sizes that are not known yet.
+
+A function exported for known sizes is its StableHLO text with the types and trees of its arguments and results. One exported for
+symbolic sizes is traced again for every new combination of sizes that it is called with, and cannot be kept as bytes.
+"""
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from capibara import _core
+from capibara._modules import explain_missing
+from capibara._symbolic_shapes import SymbolicScope, symbolic_shape
+from capibara._symbolic_sizes import SymbolicSize, is_symbolic_dim
+from capibara._symbolic_tracing import has_symbolic_shape, scope_of, symbolic_sizes, trace_symbolically
+from capibara._types import ShapeDtypeStruct
+from capibara.jax import _exported_bytes, custom_vjp, default_backend, tree_util, vjp
+from capibara.jax._api import jit
+from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
+from capibara.jax._programs import eval_jaxpr
+
+__all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
+           "maximum_supported_calling_convention_version", "minimum_supported_calling_convention_version",
+           "register_namedtuple_serialization", "register_pytree_node_serialization", "symbolic_args_specs", "symbolic_shape"]
+
+maximum_supported_calling_convention_version = 10
+minimum_supported_calling_convention_version = 9
+
+
+class DisabledSafetyCheck(str):
+    """A check that export leaves out, by its name; nothing here depends on them but that of the platform."""
+
+    __slots__ = ()
+
+    @classmethod
+    def platform(cls) -> "DisabledSafetyCheck":
+        """That the program is called on the platform that it was exported for."""
+        return cls("platform")
+
+    @classmethod
+    def custom_call(cls, target_name: str) -> "DisabledSafetyCheck":
+        """That calls of this target stay as they are."""
+        return cls(f"custom_call:{target_name}")
+
+    def is_custom_call(self) -> str | None:
+        """The target, where it is about one."""
+        return self.removeprefix("custom_call:") if self.startswith("custom_call:") else None
+
+
+def default_export_platform() -> str:
+    """The platform that functions are exported for where none is named."""
+    return default_backend()
+
+
+@dataclasses.dataclass(frozen=True)
+class Exported:
+    """A function as a program of its own, with the types and trees of its arguments and results."""
+
+    fun_name: str
+    in_tree: Any
+    in_avals: tuple
+    out_tree: Any
+    out_avals: tuple
+    platforms: tuple[str, ...]
+    disabled_safety_checks: Sequence[DisabledSafetyCheck]
+    text: str | None  # None where sizes are symbolic
+    nr_devices: int = 1
+    ordered_effects: tuple = ()
+    unordered_effects: tuple = ()
+    calling_convention_version: int = maximum_supported_calling_convention_version
+    _call: Callable = dataclasses.field(default=None, repr=False)  # of flat arguments, to flat results
+    _get_vjp: Callable | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether sizes are symbolic."""
+        return self.text is None
+
+    @property
+    def module_kept_var_idx(self) -> tuple[int, ...]:
+        """Which arguments the program takes: all."""
+        return tuple(range(len(self.in_avals)))
+
+    def mlir_module(self, serialized: bool = True) -> str:
+        """The program as StableHLO text."""
+        if self.text is None:
+            raise NotImplementedError(f"Exported.mlir_module: {self.fun_name} has symbolic sizes, for which there is no text")
+        return self.text
+
+    @property
+    def mlir_module_serialized(self) -> bytes:
+        """The text as bytes."""
+        return self.mlir_module().encode()
+
+    def has_vjp(self) -> bool:
+        """Whether the derivative is known."""
+        return self._get_vjp is not None
+
+    def vjp(self) -> "Exported":
+        """The reverse derivative: a function of the arguments and a cotangent of each result."""
+        if self._get_vjp is None:
+            raise ValueError("No VJP is available")
+        return self._get_vjp(self)
+
+    def serialize(self, vjp_order: int = 0) -> bytearray:
+        """The program as bytes, with this many derivatives; `deserialize` reads them."""
+        return _exported_bytes.write(self, vjp_order)
+
+    def call(self, *args, **kwargs):
+        """Calls the program; inside of a function that is traced it becomes part of that."""
+        leaves, structure = tree_util.tree_flatten((args, kwargs))
+        if structure != self.in_tree:
+            raise ValueError("The invocation args and kwargs must have the same pytree structure as when the function "
+                             f"'{self.fun_name}' was exported: expected {self.in_tree}, got {structure}")
+        leaves = [leaf if hasattr(leaf, "aval") else _core.as_array(leaf) for leaf in leaves]
+        names = _argument_names(self.in_tree)
+        for name, leaf, aval in zip(names, leaves, self.in_avals):
+            _check_argument(name, leaf, aval)
+        if self.text is None:
+            _solve(names, [leaf.shape for leaf in leaves], self.in_avals)
+        current = default_export_platform()
+        if current not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
+            raise ValueError(f"Function '{self.fun_name}' was exported for platforms '{tuple(self.platforms)}' but it is used on "
+                             f"'({current!r},)'.")
+        return self.out_tree.unflatten(self._call(*leaves))
+
+    def __str__(self):
+        return f"Exported(fun_name={self.fun_name}, ...)"
+
+
+def _argument_names(in_tree):
+    places = tree_util.tree_flatten_with_path(in_tree.unflatten(range(in_tree.num_leaves)))[0]
+    return [("kwargs" if path[0].idx else "args") + tree_util.keystr(path[1:]) for path, _ in places]
+
+
+def _check_argument(name, leaf, aval):
+    if len(leaf.shape) != len(aval.shape):
+        raise ValueError(f"Rank mismatch for {name}: expected {aval.shape} and called with {leaf.shape}")
+    for axis, (size, expected) in enumerate(zip(leaf.shape, aval.shape)):
+        if not isinstance(expected, SymbolicSize) and size != expected:
+            raise ValueError(f"Shape mismatch for {name}.shape[{axis}] (expected same constant): expected {aval.shape} and called "
+                             f"with {leaf.shape}")
+    if leaf.dtype != aval.dtype:
+        raise ValueError(f"Dtype mismatch for {name}: expected {aval.dtype} and called with {leaf.dtype}")
+
+
+def _solve(names, shapes, avals):
+    """Sizes of the variables from the sizes of arguments; those that contradict the shapes or the constraints are refused."""
+    pairs = [(f"{name}.shape[{axis}]", size, expression) for name, shape, aval in zip(names, shapes, avals)
+             for axis, (size, expression) in enumerate(zip(shape, aval.shape)) if isinstance(expression, SymbolicSize)]
+    scope = scope_of([expression for _, _, expression in pairs])
+    sizes, open_pairs = {}, list(pairs)
+    while open_pairs:
+        left = []
+        for pair in open_pairs:
+            _, size, expression = pair
+            unknown = expression.variables() - set(sizes)
+            if len(unknown) == 1 and not _add_solution(sizes, unknown.pop(), size, expression):
+                left.append(pair)
+            elif unknown and len(expression.variables() - set(sizes)) > 0:
+                left.append(pair)
+        if len(left) == len(open_pairs):
+            break
+        open_pairs = left
+    unknown = set().union(*(expression.variables() for _, _, expression in pairs)) - set(sizes)
+    if unknown:
+        raise ValueError(f"Cannot solve for values of dimension variables {unknown}.")
+    for where, size, expression in pairs:
+        if expression.value(sizes) != size:
+            raise ValueError("Input shapes do not match the polymorphic shapes specification. Found inconsistency between dimension size "
+                             f"{where} (= {size}) and the specification '{expression}' (= {expression.value(sizes)}), with {sizes}.")
+    scope.check(sizes)
+    return sizes
+
+
+def _add_solution(sizes, name, size, expression):
+    """Solves for the one unknown variable, where the expression is linear in it."""
+    zero, one, two = (expression.value({**sizes, name: value}) for value in (0, 1, 2))
+    slope = one - zero
+    if slope == 0 or two - one != slope or (size - zero) % slope:
+        return False
+    sizes[name] = (size - zero) // slope
+    return True
+
+
+def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
+    """The types of arguments, with the shapes that texts describe: one for all, or a tree that is a prefix of theirs."""
+    if scope is not None and constraints:
+        raise ValueError("Cannot use both `scope` and `constraints`")
+    scope = SymbolicScope(constraints) if scope is None else scope
+    leaves, structure = tree_util.tree_flatten(args)
+    if isinstance(args, tuple) and isinstance(shapes_specs, list):
+        shapes_specs = tuple(shapes_specs)
+    texts = tree_util.broadcast_prefix(shapes_specs, args, is_leaf=lambda x: x is None)
+    types = [leaf if isinstance(leaf, ShapeDtypeStruct) else ShapeDtypeStruct.like(leaf) for leaf in leaves]
+    return structure.unflatten([ShapeDtypeStruct(symbolic_shape(text, like=kind.shape, scope=scope), kind.dtype)
+                                for text, kind in zip(texts, types)])
+
+
+def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: Sequence[DisabledSafetyCheck] = (),
+           **_) -> Callable[..., Exported]:
+    """A function of the types of arguments that gives the exported program of a jitted function."""
+    if not hasattr(fun_jit, "trace"):
+        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
+    if platforms is not None and (isinstance(platforms, str) or not all(isinstance(name, str) for name in platforms)):
+        raise ValueError(f"platforms must be a sequence of strings, got {platforms!r}")
+    platforms = tuple(platforms or (default_export_platform(),))
+
+    def do_export(*args, **kwargs):
+        return _exported(fun_jit, args, kwargs, platforms, tuple(disabled_checks))
+
+    return do_export
+
+
+def _exported(function, args, kwargs, platforms, disabled):
+    leaves, structure = _core.tree_flatten((args, kwargs))
+    name = getattr(function, "__name__", "unknown")
+    if any(map(has_symbolic_shape, leaves)):
+        avals = tuple(leaf if has_symbolic_shape(leaf) else ShapeDtypeStruct.like(leaf) for leaf in leaves)
+        scope_of(symbolic_sizes(avals))
+
+        def out_types(leaves):
+            args, kwargs = structure.unflatten(leaves)
+            return function.eval_shape(*args, **kwargs)
+
+        outs, out_tree = _core.tree_flatten(trace_symbolically(out_types, avals))
+
+        def call(*values):
+            args, kwargs = structure.unflatten(values)
+            return _core.tree_flatten(function(*args, **kwargs))[0]
+        return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, _call=call,
+                        _get_vjp=_derivative)
+    traced = function.trace(*args, **kwargs)
+    return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=traced.lower().as_text(), platforms=platforms, disabled=disabled,
+                     in_avals=tuple(_core.tree_flatten(traced.in_avals)[0]), out_avals=tuple(traced.jaxpr.out_avals),
+                     program=traced.jaxpr, get_vjp=_derivative)
+
+
+def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, program=None, get_vjp=None):
+    """An exported program that has known sizes. Its derivative is that of its program, or the one kept with it."""
+    program = _core.program_from_stablehlo(text) if program is None else program
+    evaluate = jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
+    exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, _get_vjp=get_vjp)
+    call = evaluate if get_vjp is _derivative else _with_derivative(exported, evaluate)
+    object.__setattr__(exported, "_call", call)
+    return exported
+
+
+def _with_derivative(exported, evaluate):
+    """Calls whose reverse derivative is the exported one; without one they have none, as what was read says."""
+    call = custom_vjp(lambda *values: evaluate(*values))
+
+    def forward(*values):
+        if not exported.has_vjp():
+            raise ValueError("No VJP is available")
+        return evaluate(*values), values
+
+    def backward(values, cotangents):
+        return tuple(exported.vjp().call(*values, *cotangents))
+    call.defvjp(forward, backward)
+    return call
+
+
+def _derivative(primal):
+    """The exported reverse derivative of an exported function: of its flat arguments and the cotangents of its flat results."""
+
+    def fun_vjp_jax(*values):
+        count = len(primal.in_avals)
+        pullback = vjp(lambda *values: primal._call(*values), *values[:count])[1]
+        return tuple(pullback(list(values[count:])))
+
+    types = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in (*primal.in_avals, *primal.out_avals)]
+    return export(jit(fun_vjp_jax), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*types)
+
+
+def deserialize(blob: bytes | bytearray) -> Exported:
+    """The exported program that was written as these bytes."""
+    return _exported_bytes.read(blob, from_text)
+
+
+explain_missing(__name__)
