@@ -36,6 +36,21 @@ HINTS = {
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManager.deserialize", "concurrent_gb"):
             "how much is read at once: arrays are read one after the other",
         ("jax.interpreters.batching.defreducer", "ident"): "the start of reductions over axes of ragged lengths, which are not here",
+        ("jax._src.array._ArrayImplMeta.__call__", "committed"): "arrays of given parts stay where the parts are",
+        ("jax.experimental._sparsify.sparsify", "use_tracer"): "a choice between two implementations with the same results",
+        ("jax.experimental.pallas._calls.pallas_call", "interpret"): "kernels are always interpreted",
+        ("jax.experimental.pallas._calls.pallas_call", "compiler_params"): "hints for compilers of kernels, which are interpreted",
+        ("jax.experimental.pallas._calls.pallas_call", "cost_estimate"): "a hint for compilers of kernels, which are interpreted",
+        ("jax.experimental.pallas._calls.pallas_call", "backend"): "a choice between compilers of kernels, which are interpreted",
+        ("jax.experimental.pallas._calls.pallas_call", "metadata"): "notes for compilers of kernels, which are interpreted",
+        ("jax.experimental.pallas._kernels.debug_check", "*"): "a check of kernels that are compiled for debugging",
+        ("jax.export.Exported.mlir_module", "serialized"): "the form of the module: it is text in both",
+        ("jax.experimental.pallas._kernels.loop", "unroll"): "how a loop of a kernel is compiled: it is interpreted",
+        ("jax.experimental.pallas._kernels.multiple_of", "values"): "a hint for compilers of kernels, which are interpreted",
+        ("jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask.CausalMask.__init__", "shard_count"):
+            "how a mask is divided between devices: it is computed where it is read",
+        ("jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask.LocalMask.__init__", "shard_count"):
+            "how a mask is divided between devices: it is computed where it is read",
         ("lax_linalg.qr", "use_magma"): "a choice between two libraries of GPUs",
         ("*", "accuracy"): "a tolerance of elementwise functions: the most accurate evaluation is always taken",
     },
@@ -60,6 +75,8 @@ HINTS = {
         ("jax.scipy.stats.gaussian_kde.integrate_box", "*"): "refused whatever it is, as in jax",
     },
     "Given by a protocol of Python or of jax": {
+        ("jax.Mesh.__init__", "*"): "read by __new__, which returns the mesh that there is already",
+        ("jax.scipy.spatial.transform.Rotation.random", "*"): "refused whatever it is, as in jax",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.serialize", "*"): "an abstract method",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.deserialize", "*"): "an abstract method",
         ("jax.interpreters.ad._Kind.__call__", "*"): "refused whatever it is: transforms make traces",
