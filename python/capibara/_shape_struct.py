@@ -60,7 +60,7 @@ class ShapeDtypeStruct:
         value = _core.as_array(x)
         return cls(value.shape, value.dtype, weak_type=value.weak_type)
 
-    def _aszeros_of(self):
+    def _as_zeros(self):
         """An array of this type, for functions that only look at types."""
         return zeros_of(self)
 

@@ -128,7 +128,8 @@ def results_follow_what_was_put():
   whole, number, row = jax.device_put(1, device), jax.device_put(1.0, device), jax.device_put(np.ones(2, np.float32), device)
   split = jax.device_put(ramp(8), NamedSharding(auto_mesh(4, 2), P("x")))
   results = [whole + x, number + x, row + x, whole.astype("float32"), jnp.zeros_like(row), jnp.full_like(row, 3.0), lax.full_like(row, 1),
-             lax.full_like(row, 1, shape=()), jnp.ones_like(x), jnp.zeros_like(split), lax.full_like(split, 2), lax.full_like(split, 2, shape=())]
+             lax.full_like(row, 1, shape=()), jnp.ones_like(x), jnp.zeros_like(split), lax.full_like(split, 2),
+             lax.full_like(split, 2, shape=())]
   return [[one.committed, sorted(device.id for device in one.devices()), values(one)] for one in results]
 
 
