@@ -1,129 +1,9 @@
 """Small Python types around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
 import enum
-import math
 from collections import namedtuple
 
 from capibara import _core
-
-
-class ShapeDtypeStruct:
-    """A shape and a dtype without a value."""
-
-    __slots__ = ("shape", "dtype", "weak_type", "_sharding", "_layout", "manual_axis_type", "is_ref")
-
-    def __init__(self, shape, dtype, *, sharding=None, weak_type=False, manual_axis_type=None, is_ref=False, **_):
-        if dtype is None:
-            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        layout = None
-        if sharding is not None:
-            sharding, layout = _checked_sharding(sharding, tuple(shape))
-        for name, value in zip(ShapeDtypeStruct.__slots__, (tuple(shape), _core.dtype_of(dtype), weak_type, sharding, layout, manual_axis_type, is_ref)):
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name, value):
-        if getattr(self, name) != value:
-            raise RuntimeError(f"Cannot reassign attributes ({name}) of immutable ShapeDtypeStruct objects")
-
-    def __reduce__(self):
-        return _sds_from_pickle, ({name.lstrip("_"): getattr(self, name) for name in ShapeDtypeStruct.__slots__ if name != "_layout"}, self._layout)
-
-    @property
-    def sharding(self):
-        """How the array is placed; a specification means the mesh of set_mesh."""
-        from capibara.jax import _mesh, _sharding
-        if not isinstance(self._sharding, _mesh.PartitionSpec):
-            return self._sharding
-        around = _mesh.current_mesh()
-        if around is None:
-            raise TypeError("When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use "
-                            "`jax.set_mesh` to set the mesh context.")
-        return _sharding.NamedSharding(around, self._sharding)
-
-    @property
-    def format(self):
-        """The order of its dimensions in memory, and the sharding."""
-        from capibara.jax._sharding import Format
-        return Format(self._layout, self.sharding)
-
-    @classmethod
-    def like(cls, x):
-        """The type of an array, number or abstract value."""
-        if hasattr(x, "shape") and hasattr(x, "dtype"):
-            placed = getattr(x, "sharding", None) if getattr(x, "_committed", True) else None
-            if isinstance(x, _core.Tracer):
-                typed = _core.type_of(x).sharding
-                placed = typed if typed.mesh.explicit_axes else None
-            return cls(x.shape, _core.canonical_dtype(x.dtype), sharding=placed, weak_type=getattr(x, "weak_type", False))
-        value = _core.as_array(x)
-        return cls(value.shape, value.dtype, weak_type=value.weak_type)
-
-    def _as_zeros(self):
-        """An array of this type, for functions that only look at types."""
-        return _zeros(self)
-
-    @property
-    def ndim(self):
-        return len(self.shape)
-
-    @property
-    def size(self):
-        return math.prod(self.shape)
-
-    def __len__(self):
-        if not self.shape:
-            raise TypeError("len() of unsized object")
-        return self.shape[0]
-
-    def update(self, **changes):
-        """The same with other fields."""
-        from capibara.jax._sharding import Sharding
-        if self._layout is not None and isinstance(changes.get("sharding"), Sharding):
-            raise ValueError(f"You are updating ShapeDtypeStruct with a {type(changes['sharding'])} when the original ShapeDtypeStruct had a "
-                             f"concrete layout {self.format}. This might lead to bugs. If you want to do this, create a new ShapeDtypeStruct "
-                             "via the constructor.")
-        fields = {name.lstrip("_"): getattr(self, name) for name in ShapeDtypeStruct.__slots__ if name != "_layout"}
-        if self._layout is not None:
-            fields["sharding"] = self.format
-        return ShapeDtypeStruct(**{**fields, **changes})
-
-    def __repr__(self):
-        further = (("sharding", self._sharding if self._sharding is None else self.sharding), ("format", self._layout),
-                   ("weak_type", self.weak_type or None), ("manual_axis_type", self.manual_axis_type), ("is_ref", self.is_ref or None))
-        listed = "".join(f", {name}={value}" for name, value in further if value is not None)
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{listed})"
-
-    def __eq__(self, other):
-        return isinstance(other, ShapeDtypeStruct) and self._key == other._key
-
-    def __hash__(self):
-        return hash(self._key)
-
-    @property
-    def _key(self):
-        return tuple(getattr(self, name) for name in ShapeDtypeStruct.__slots__)
-
-
-def _checked_sharding(given, shape):
-    """(the sharding or specification, the layout) of what is given for a type of this shape."""
-    from capibara.jax._mesh import PartitionSpec
-    from capibara.jax._sharding import Format, Layout, Sharding, check_rank
-    if not isinstance(given, (Sharding, Format, PartitionSpec)):
-        raise ValueError("sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
-                         f"`jax.experimental.layout.Format`. Got {given} of type {type(given)}.")
-    sharding, layout = (given.sharding, given.layout) if isinstance(given, Format) else (given, None)
-    if layout is Layout.AUTO:
-        raise TypeError(f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {given}")
-    if isinstance(sharding, PartitionSpec):
-        check_rank(sharding, sharding, shape)
-    elif sharding is not None:
-        sharding.check_compatible_aval(shape)
-    return sharding, layout
-
-
-def _sds_from_pickle(fields, layout):
-    from capibara.jax._sharding import Format
-    sharding = fields["sharding"] if layout is None else Format(layout, fields["sharding"])
-    return ShapeDtypeStruct(**{**fields, "sharding": sharding})
+from capibara._shape_struct import ArgInfo, ShapeDtypeStruct, zeros_of  # noqa: F401
 
 
 def array_from_pickle(*parts):
@@ -136,11 +16,7 @@ def array_from_pickle(*parts):
 def as_abstract_arrays(tree):
     """Leaves that only have a shape and a dtype become zeros, which tracing never reads."""
     leaves, structure = _core.tree_flatten(tree)
-    return structure.unflatten([_zeros(leaf) if isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) else leaf for leaf in leaves])
-
-
-def _zeros(struct):
-    return _core.library_function("numpy", "zeros")(struct.shape, struct.dtype)
+    return structure.unflatten([zeros_of(leaf) if isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) else leaf for leaf in leaves])
 
 
 class Zero:
@@ -284,20 +160,6 @@ class Slice(_Record):
     def tree_unflatten(cls, data, children):
         start, size = (fixed if child is None else child for child, fixed in zip(children, data))
         return cls(start, size, data[2])
-
-
-class ArgInfo(ShapeDtypeStruct):
-    """What a stage knows of an argument."""
-
-    __slots__ = ("donated",)
-
-    def __init__(self, shape, dtype, donated=False):
-        super().__init__(shape, dtype)
-        object.__setattr__(self, "donated", donated)
-
-    def __repr__(self):
-        sizes = ",".join(map(str, self.shape))
-        return f"ArgInfo(_aval=ShapedArray({self.dtype.name}[{sizes}]), donated={self.donated})"
 
 
 class _LibraryEnum(enum.Enum):

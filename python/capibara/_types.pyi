@@ -6,43 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from capibara._core import Array, ShapedArray
+from capibara._shape_struct import ArgInfo as ArgInfo
+from capibara._shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
+from capibara._shape_struct import zeros_of as zeros_of
 from capibara._stub_types import PyTree
-from capibara.jax._axes import ManualAxisType
-from capibara.jax._mesh import PartitionSpec
-from capibara.jax._sharding import Format, Sharding
 from capibara.jax.typing import ArrayLike, DTypeLike
-
-class ShapeDtypeStruct:
-    """A shape and a dtype without a value."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    weak_type: bool
-    manual_axis_type: ManualAxisType | None
-    is_ref: bool
-    def __init__(
-        self,
-        shape: Sequence[int],
-        dtype: DTypeLike,
-        *,
-        sharding: Sharding | PartitionSpec | Format | None = None,
-        weak_type: bool = False,
-        manual_axis_type: ManualAxisType | None = None,
-        is_ref: bool = False,
-        **_: Any,
-    ) -> None: ...
-    @property
-    def sharding(self) -> Sharding | None: ...
-    @property
-    def format(self) -> Format: ...
-    @classmethod
-    def like(cls, x: Any) -> ShapeDtypeStruct: ...
-    @property
-    def ndim(self) -> int: ...
-    @property
-    def size(self) -> int: ...
-    def __len__(self) -> int: ...
-    def update(self, **changes: Any) -> ShapeDtypeStruct: ...
 
 def array_from_pickle(*parts: Any) -> Array: ...
 def as_abstract_arrays(tree: PyTree) -> PyTree: ...
@@ -137,12 +105,6 @@ class Slice(_Record):
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]: ...
     @classmethod
     def tree_unflatten(cls, data: tuple[Any, ...], children: tuple[Any, ...]) -> Slice: ...
-
-class ArgInfo(ShapeDtypeStruct):
-    """What a stage knows of an argument."""
-
-    donated: bool
-    def __init__(self, shape: Sequence[int], dtype: DTypeLike, donated: bool = False) -> None: ...
 
 class GatherScatterMode(enum.Enum):
     CLIP = "clip"

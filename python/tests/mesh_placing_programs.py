@@ -14,11 +14,13 @@ from mesh_telling import answer, auto_mesh, explicit_mesh, plain, program, raise
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import array, core, op_shardings, sharding_impls
+from jax import lax
+from jax._src import api, array, core, op_shardings, sharding_impls
 from jax._src.lib import xla_client
 from jax._src.pjit import pjit
 from jax._src.random import prng, threefry2x32
 from jax.experimental.layout import Format, Layout
+from jax.experimental.shard_alike import shard_alike
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of `with mesh:`
@@ -120,6 +122,41 @@ def keys_of_seeds():
   return [keys.shape, np.asarray(jax.random.key_data(keys)).tolist(), np.asarray(bits).tolist()]
 
 
+@program
+def results_follow_what_was_put():
+  x, device = jnp.ones(2), jax.devices()[1]
+  whole, number, row = jax.device_put(1, device), jax.device_put(1.0, device), jax.device_put(np.ones(2, np.float32), device)
+  split = jax.device_put(ramp(8), NamedSharding(auto_mesh(4, 2), P("x")))
+  results = [whole + x, number + x, row + x, whole.astype("float32"), jnp.zeros_like(row), jnp.full_like(row, 3.0), lax.full_like(row, 1),
+             lax.full_like(row, 1, shape=()), jnp.ones_like(x), jnp.zeros_like(split), lax.full_like(split, 2),
+             lax.full_like(split, 2, shape=())]
+  return [[one.committed, sorted(device.id for device in one.devices()), values(one)] for one in results]
+
+
+@program
+def values_that_are_split_alike():
+  split = NamedSharding(auto_mesh(4, 2), P("x", "y"))
+
+  @jax.jit
+  def f(a):
+    _, b = shard_alike(a, jnp.arange(32.0).reshape(8, 4))
+    return b, shard_alike(a, a * 2)[1]
+
+  made = f(jax.device_put(ramp(8, 4), split))
+  slope = jax.jit(jax.grad(lambda a: shard_alike(a, a * a)[1].sum()))(jax.device_put(ramp(8, 4), split))
+  eager = shard_alike(jax.device_put(ramp(8, 4), split), jnp.ones((8, 4)))[1]
+  return [values(made), [spec(one) for one in made], values(slope), spec(eager), raised(shard_alike, ramp(4), ramp(8)),
+          raised(shard_alike, [ramp(4)], ramp(4))]
+
+
+@program
+def stacks_over_devices():
+  stacked = api.device_put_sharded([(number, ramp(2) + number) for number in range(8)], jax.devices())
+  same = api.device_put_replicated({"a": ramp(3)}, jax.devices()[:4])
+  return [values(stacked), values(same), [list(map(str, one.sharding.spec)) for one in (*stacked, same["a"])],
+          raised(api.device_put_sharded, [1], jax.devices())]
+
+
 # ---- pjit in a mesh -------------------------------------------------------------------------------------------------
 
 @program
@@ -170,8 +207,9 @@ def contexts_that_are_refused():
     with jax.set_mesh(mesh), jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((4,), ("x",))):
       pass
 
-  return [raised(jax.set_mesh, Mesh(jax.devices(), "x", (AxisType.Manual,))), raised(other_size), raised(jax.jit(lambda: jax.set_mesh(mesh))),
-          raised(jax.jit(lambda: jax.sharding.get_mesh())), raised(NamedSharding, mesh, P(P.UNCONSTRAINED)),
+  return [raised(jax.set_mesh, Mesh(jax.devices(), "x", (AxisType.Manual,))), raised(other_size),
+          raised(jax.jit(lambda: jax.set_mesh(mesh))), raised(jax.jit(lambda: jax.sharding.get_mesh())),
+          raised(NamedSharding, mesh, P(P.UNCONSTRAINED)),
           raised(jnp.full, (2,), 0, out_sharding=NamedSharding(mesh.abstract_mesh, P("x"), memory_kind="pinned_host"))]
 
 

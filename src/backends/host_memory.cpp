@@ -45,9 +45,9 @@ void check_devices(const NamedSharding& placement) {
   }
   const std::string& kind = placement.memory_kind;
   if (kind.empty() || std::ranges::find(memory_kinds(), kind) != memory_kinds().end()) return;
-  throw ValueError(concat("Could not find memory addressable by device ", placement.platform, ":",
-                          placement.devices.at(0),
-                          ". It can address the following memory kinds: device, pinned_host, unpinned_host. Got memory kind: ", kind));
+  throw ValueError(concat(
+      "Could not find memory addressable by device ", placement.platform, ":", placement.devices.at(0),
+      ". It can address the following memory kinds: device, pinned_host, unpinned_host. ", "Got memory kind: ", kind));
 }
 
 // Arrays of this process's own values are where nothing is said: on its first device.

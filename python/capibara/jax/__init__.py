@@ -148,15 +148,17 @@ def effects_barrier():
 
 
 from capibara.jax._array import complete as _complete  # noqa: E402
+from capibara.jax._stage_methods import complete as _complete_stages  # noqa: E402
 
 _complete()
+_complete_stages()
 _core.register_node(_Slice, _Slice.tree_flatten, _Slice.tree_unflatten)
 _MESH, _SHARDING = ("P", "make_mesh", "set_mesh"), ("NamedSharding", "Shard")
 _PLACING = ("make_array_from_callback", "make_array_from_process_local_data", "make_array_from_single_device_arrays")
 _GUARDS = ("transfer_guard", "transfer_guard_host_to_device", "transfer_guard_device_to_device", "transfer_guard_device_to_host")
 _explain_missing(__name__, later={
     "float0": "capibara._dtypes", **dict.fromkeys(_MODULES), **dict.fromkeys(_MESH, "capibara.jax._mesh"),
-    **dict.fromkeys(_SHARDING, "capibara.jax._sharding"), **dict.fromkeys(_PLACING, "capibara.jax._placing"),
+    **dict.fromkeys(_SHARDING, "capibara.jax._sharding"), **dict.fromkeys(_PLACING, "capibara.jax._joining"),
     **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pjit": "capibara.jax._partition", "pmap": "capibara.jax._pmap",
     "shard_map": "capibara.jax._shard_map", "smap": "capibara.jax._shard_map", "reshard": "capibara.jax._explicit",
     **dict.fromkeys(("new_ref", "empty_ref", "freeze", "free_ref"), "capibara.jax.ref")})

@@ -1,6 +1,6 @@
 """Types of capibara.jax. Made by tools/python/make_stubs.py."""
 from capibara._core import Ref as Ref
-from capibara._types import ShapeDtypeStruct as ShapeDtypeStruct
+from capibara._shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from capibara.jax import ad as ad
 from capibara.jax import ad_checkpoint as ad_checkpoint
 from capibara.jax import api_util as api_util
@@ -77,13 +77,13 @@ from capibara.jax._devices import process_indices as process_indices
 from capibara.jax._explicit import reshard as reshard
 from capibara.jax._install import check_compatibility as check_compatibility
 from capibara.jax._install import install as install
+from capibara.jax._joining import make_array_from_callback as make_array_from_callback
+from capibara.jax._joining import make_array_from_process_local_data as make_array_from_process_local_data
+from capibara.jax._joining import make_array_from_single_device_arrays as make_array_from_single_device_arrays
 from capibara.jax._mesh import P as P
 from capibara.jax._mesh import make_mesh as make_mesh
 from capibara.jax._mesh import set_mesh as set_mesh
 from capibara.jax._partition import pjit as pjit
-from capibara.jax._placing import make_array_from_callback as make_array_from_callback
-from capibara.jax._placing import make_array_from_process_local_data as make_array_from_process_local_data
-from capibara.jax._placing import make_array_from_single_device_arrays as make_array_from_single_device_arrays
 from capibara.jax._pmap import pmap as pmap
 from capibara.jax._shard_map import shard_map as shard_map
 from capibara.jax._shard_map import smap as smap

@@ -88,7 +88,8 @@ class use_abstract_mesh:
     def __enter__(self):
         before = get_abstract_mesh()
         if not before.empty and not self._mesh.empty and before.size != self._mesh.size:
-            raise ValueError(f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {self._mesh} with size={self._mesh.size} "
+            raise ValueError(f"use_abstract_mesh cannot change the size of the mesh. Got new mesh: {self._mesh} with "
+                             f"size={self._mesh.size} "
                              f"and prev mesh: {before} with size={before.size}")
         _abstract_stack().append(self._mesh)
         self._before = _core.swap_context_mesh(None if self._mesh.empty else core_mesh(self._mesh, concrete_mesh(self._mesh)))

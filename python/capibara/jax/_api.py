@@ -6,7 +6,8 @@ import weakref
 from capibara import _core, _tracebacks
 from capibara._symbolic_tracing import eval_shape as _eval_shape
 from capibara._types import ShapeDtypeStruct, as_abstract_arrays
-from capibara.jax._devices import local_devices, target_of
+from capibara.jax._devices import target_of
+from capibara.jax._sharding import common_devices_indices_map
 
 
 def _wraps(function, wrapper, doc=None):
@@ -466,8 +467,6 @@ def _reporting(callback, api):
 def clear_caches():
     """Forgets what was traced and compiled, and everything derived from it: functions are traced again when they are called."""
     import gc
-
-    from capibara.jax._sharding import common_devices_indices_map
     _core.clear_caches()
     common_devices_indices_map.cache_clear()
     gc.collect()
@@ -481,48 +480,9 @@ def _named(sharding):
 def typeof(x):
     """The abstract type of a value."""
     if isinstance(x, ShapeDtypeStruct):
-        return _core.ShapedArray(x.shape, x.dtype, x.weak_type, sharding=_named(x.sharding), manual_axis_type=x.manual_axis_type)
+        named = _named(x.sharding)
+        return _core.ShapedArray(x.shape, x.dtype, x.weak_type, sharding=named, manual_axis_type=x.manual_axis_type)
     return _core.type_of(x)
 
 
-def _shardings(tree, placements):
-    from capibara.jax._sharding import SingleDeviceSharding, sharding_from
-    return tree.unflatten([SingleDeviceSharding(local_devices()[0]) if one is None else sharding_from(one) for one in placements])
-
-
-def _input_shardings(self):
-    return _shardings(self.in_tree, self._input_placements)
-
-
-def _output_shardings(self):
-    return _shardings(self.out_tree, self._output_placements or [None] * self.out_tree.num_leaves)
-
-
-def _formats(shardings, trees):
-    """The same with layouts: all arrays are row-major."""
-    from capibara.jax._sharding import Format, Layout
-    leaves, tree = _core.tree_flatten(shardings)
-    return tree.unflatten([Format(Layout(tuple(range(len(info.shape)))), sharding) for sharding, info in zip(leaves, _core.tree_leaves(trees))])
-
-
-class _Module:
-    """The program of a lowered function: as text, StableHLO."""
-
-    def __init__(self, text):
-        self._text = text
-
-    def __str__(self):
-        return self._text
-
-
-def _compiler_ir(self, dialect=None):
-    """The program as the compiler gets it; its text is as_text(dialect)."""
-    return _Module(self.as_text(dialect))
-
-
-_core.Lowered.compiler_ir = _compiler_ir
-_core.Compiled.input_shardings = property(_input_shardings, doc="How the arguments are placed that it was compiled for.")
-_core.Compiled.output_shardings = property(_output_shardings, doc="How its results are placed.")
-_core.Compiled.input_formats = property(lambda self: _formats(self.input_shardings, self.args_info), doc="Layouts and placement of arguments.")
-_core.Compiled.output_formats = property(lambda self: _formats(self.output_shardings, self.out_info), doc="Layouts and placement of results.")
 _tracebacks.guard(__name__)

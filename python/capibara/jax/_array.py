@@ -5,6 +5,7 @@ from capibara import _core, _tracebacks
 from capibara.jax._api import device_put
 from capibara.jax._axes import ManualAxisType
 from capibara.jax._devices import Device, device_of
+from capibara.jax._sharding import format_of, sharding_of, shards_of
 
 _METHODS = (
     "all", "any", "argmax", "argmin", "argpartition", "argsort", "choose", "clip", "conj", "conjugate",
@@ -28,7 +29,7 @@ def complete():
     array.__deepcopy__ = lambda self, memo: self.copy()
     array._value = property(_numpy_value)
     array._npy_value = property(lambda self: None if self.is_deleted() else self._value)
-    array._arrays = property(lambda self: [shard.data for shard in self.addressable_shards])
+    array._arrays = property(lambda self: None if self.is_deleted() else [shard.data for shard in self.addressable_shards])
     array._committed = property(lambda self: self.committed)
     array._check_if_deleted = _check_if_deleted
     array._fully_replicated_shard = lambda self: self.addressable_data(0)
@@ -45,7 +46,8 @@ def _numpy_value(self):
     import numpy as np
     if not self.is_fully_addressable:
         raise RuntimeError("Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible. You can "
-                           "use `jax.experimental.multihost_utils.process_allgather` to print the global array or use `.addressable_shards` "
+                           "use `jax.experimental.multihost_utils.process_allgather` to print the global array or use "
+                           "`.addressable_shards` "
                            "method of jax.Array to inspect the addressable (process local) shards.")
     value = np.asarray(self)
     value.flags.writeable = False
@@ -161,19 +163,16 @@ class _Methods:
 
     @property
     def addressable_shards(self):
-        from capibara.jax._sharding import shards_of
         return shards_of(self)
 
     global_shards = addressable_shards
 
     @property
     def sharding(self):
-        from capibara.jax._sharding import sharding_of
         return sharding_of(self)
 
     @property
     def format(self):
-        from capibara.jax._sharding import format_of
         return format_of(self)
 
     def to_device(self, device, *, stream=None):

@@ -27,7 +27,8 @@ def canonical(sharding, operation, check_mesh=True):
     else:
         own = sharding.mesh.abstract_mesh
         if isinstance(sharding, TypeSharding) and sharding.memory_kind is not None:
-            raise ValueError("sharding with memory_kind is not allowed. Please use `jax.device_put` to transfer to different memory spaces. "
+            raise ValueError("sharding with memory_kind is not allowed. Please use `jax.device_put` to transfer to different memory "
+                             "spaces. "
                              f"Got sharding={sharding}")
         if own.are_all_axes_auto and around.are_all_axes_auto:
             check_mesh = False

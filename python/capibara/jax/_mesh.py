@@ -339,7 +339,8 @@ class set_mesh(_MeshContext):
         if _core.is_tracing():
             raise ValueError("`set_mesh` can only be used outside of `jax.jit`.")
         if mesh is not None and mesh.manual_axes:
-            raise ValueError(f"mesh {mesh} contains manual axes which is not allowed when using `jax.set_mesh`. Please use `jax.shard_map` to "
+            raise ValueError(f"mesh {mesh} contains manual axes which is not allowed when using `jax.set_mesh`. Please use "
+                             "`jax.shard_map` to "
                              "enter into `Manual` mode instead.")
         super().__init__(mesh)
 

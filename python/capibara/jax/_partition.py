@@ -103,7 +103,8 @@ def _in_mesh(target, mesh, word):
     if not isinstance(target, PartitionSpec):
         return target
     if mesh is None or mesh.empty:
-        raise RuntimeError(f"pjit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {word}. You can define a context "
+        raise RuntimeError(f"pjit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {word}. You can define a "
+                           "context "
                            f"mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to {word} and then the mesh context manager "
                            "is not required.")
     return NamedSharding(mesh, target)

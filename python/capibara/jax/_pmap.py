@@ -1,5 +1,6 @@
 """jax.pmap: a function mapped over devices, by shard_map over a mesh of one axis."""
 from capibara import _core
+from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
 from capibara.jax._api import _wraps, jit
 from capibara.jax._devices import local_devices
@@ -21,10 +22,17 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
         if static and max(static) >= len(args):
             raise ValueError(f"pmapped function has static_broadcasted_argnums={static} but was called with only {len(args)} positional "
                              f"argument{'s' if len(args) != 1 else ''}. All static broadcasted arguments must be passed positionally.")
+        for i in static:
+            try:
+                hash(args[i])
+            except TypeError:
+                raise ValueError("Non-hashable static arguments are not supported, as this can lead to unexpected cache-misses. Static "
+                                 f"argument (index {i}) of type {type(args[i])} for function {getattr(fun, '__name__', fun)} is "
+                                 "non-hashable.") from None
         key = (len(args), tuple((i % len(args), args[i]) for i in static))
         if key not in compiled:
             held = dict(key[1])
-            axes = tuple(in_axes[i] for i in range(len(args)) if i not in held) if isinstance(in_axes, (tuple, list)) else in_axes
+            axes = tuple(axis for i, axis in enumerate(in_axes) if i not in held) if isinstance(in_axes, (tuple, list)) else in_axes
 
             def _fun(*dynamic, **kwargs):
                 values = iter(dynamic)
@@ -54,7 +62,7 @@ def pmap(fun, axis_name=None, *, in_axes=0, out_axes=0, static_broadcasted_argnu
 def _mapped(function, args, kwargs, in_axes, out_axes, axis_name, axis_size, devices, backend):
     leaves, tree = _core.tree_flatten((args, kwargs))
     arrays = [_core.as_array(leaf) for leaf in leaves]
-    axes = _leaf_axes(in_axes, args, "in_axes") + [0] * (len(leaves) - len(tree_util.tree_leaves(args)))
+    axes = _leaf_axes(in_axes, args, "in_axes", bool(kwargs)) + [0] * (len(leaves) - len(tree_util.tree_leaves(args)))
     size = _mapped_size(arrays, axes, axis_size)
     mesh = _mesh(size, axis_name, devices, backend)
     structure, out_specs = [], []
@@ -92,7 +100,7 @@ def _axes_of(axis, rank, name):
     return [] if axis is None else [[]] * (axis % rank) + [[name]]
 
 
-def _leaf_axes(axes, tree, word):
+def _leaf_axes(axes, tree, word, by_keyword=False):
     """One axis or None for each leaf, of a tree prefix."""
     if axes is None or isinstance(axes, int):
         return [axes] * len(tree_util.tree_leaves(tree))
@@ -101,8 +109,16 @@ def _leaf_axes(axes, tree, word):
     try:
         below = structure.flatten_up_to(tree)
     except (ValueError, TypeError):
-        raise ValueError(f"pmap {word} specification must be a tree prefix of the corresponding value, got specification {axes!r} for "
-                         f"value tree {tree_util.tree_structure(tree)}.") from None
+        found = next(iter(prefix_errors(axes, tree, lambda leaf: leaf is None)), None)
+        text = f"pmap {word} specification must be a tree prefix of the corresponding value." if found is None else found(f"pmap {word}")
+        if word == "in_axes":
+            text = (f"{text}\n\nThe 'full pytree' here is the tuple of arguments passed positionally to the pmapped function, and the "
+                    "value of "
+                    "`in_axes` must be a tree prefix of that tuple. But it was not a prefix.")
+        if by_keyword:
+            text += ("\n\nWhen some arguments are passed by keyword to the pmapped function, they are not included in the comparison to "
+                     "`in_axes`. Instead, each argument passed by keyword is mapped over its leading axis.")
+        raise ValueError(str(text)) from None
     return [axis for axis, subtree in zip(prefix, below) for _ in tree_util.tree_leaves(subtree)]
 
 

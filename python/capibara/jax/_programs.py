@@ -10,6 +10,7 @@ from capibara._core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from capibara._converters import RulesByClass
 from capibara._effects import Effect
 from capibara._types import DropVar
+from capibara.jax._abstract_mesh import get_abstract_mesh, use_abstract_mesh
 from capibara.jax.tree_util import keystr
 
 Effects = Set[Effect]
@@ -160,7 +161,6 @@ def get_aval(x):
 @_tracebacks.boundary
 def _mesh_of(equation):
     """The context in which an equation was traced: a function may have changed who decides along the axes of the mesh."""
-    from capibara.jax._abstract_mesh import get_abstract_mesh, use_abstract_mesh
     around = get_abstract_mesh()
     if around.empty or equation.primitive.name == "reshard":
         return contextlib.nullcontext()

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError
+from capibara._shape_struct import set_placement_rules
 from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
-from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained
-
-
-class IndivisibleError(ValueError):
-    """A dimension cannot be divided into as many parts as a sharding asks for."""
+from capibara.jax._hlo_sharding import hlo_of
+from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained, current_mesh
+from capibara.jax._sdy_sharding import sdy_of_named
+from capibara.jax._spec_checks import DuplicateSpecError, IndivisibleError, check_once, check_rank, check_sums  # noqa: F401
 
 
 class Sharding:
@@ -51,12 +51,10 @@ class Sharding:
 
     def _to_xla_hlo_sharding(self, num_dimensions):
         """XLA's form of the sharding, for arrays of this rank."""
-        from capibara.jax._hlo_sharding import hlo_of
         return hlo_of(self, num_dimensions)  # the same object for equal ones
 
     def _to_sdy_sharding(self, num_dimensions, modify_wrt_axis_types=False):
         """Shardy's form of it."""
-        from capibara.jax._hlo_sharding import sdy_of_named
         return sdy_of_named(self, num_dimensions)
 
     def devices_indices_map(self, global_shape):
@@ -86,30 +84,8 @@ def common_devices_indices_map(s, global_shape):
             for i, device in enumerate(s._device_list)}
 
 
-def check_rank(shown, spec, shape):
-    """Raises where arrays of this shape have too few dimensions for a specification."""
-    if len(spec) > len(shape):
-        hint = "" if shape else " For scalars the PartitionSpec should be P()"
-        raise ValueError(f"{'Sharding' if shown is not spec else 'PartitionSpec'} {shown} is only valid for values of rank at least "
-                         f"{len(spec)}, but was applied to a value of rank {len(shape)}.{hint}")
-
-
 def _slices(offset, part, whole):
     return tuple(slice(None) if size == full else slice(begin, begin + size) for begin, size, full in zip(offset, part, whole))
-
-
-class DuplicateSpecError(Exception):
-    """An axis of a mesh cannot split two dimensions."""
-
-
-def check_once(what, spec):
-    """Raises where an axis is to split two dimensions."""
-    seen = set()
-    for name in (name for entry in spec for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)):
-        if name in seen:
-            raise DuplicateSpecError(f"A single {what} specification can map every mesh axis to at most one positional dimension, but {spec} "
-                                     f"has duplicate entries for `{name}`")
-        seen.add(name)
 
 
 class NamedSharding(Sharding):
@@ -142,7 +118,7 @@ class NamedSharding(Sharding):
         if self._unconstrained and AxisType.Auto not in mesh.axis_types:
             raise ValueError(f"{spec} cannot contain `P.UNCONSTRAINED` when no mesh axis_types are `Auto`. Got mesh axis_types: "
                              f"{mesh.axis_types}")
-        _check_sums(mesh, spec)
+        check_sums(mesh, spec)
         self._device_list = () if mesh.empty else tuple(mesh.devices.flat)
         if memory_kind is not None and self._device_list:
             _own_kind(self._device_list[0], memory_kind)
@@ -179,16 +155,6 @@ class NamedSharding(Sharding):
 
     def __repr__(self):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}, memory_kind={self.memory_kind})"
-
-
-def _check_sums(mesh, spec):
-    for word, names in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
-        for name in names:
-            if name not in mesh.axis_names:
-                raise ValueError(f"{word} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}")
-            if mesh.type_of(name) is not AxisType.Explicit:
-                raise ValueError(f"{word} axes can only refer to mesh axes that is of type `Explicit`. Got {word.lower()} axes: {names} and "
-                                 f"mesh: {mesh}")
 
 
 class SingleDeviceSharding(Sharding):
@@ -259,8 +225,8 @@ _known_shardings = weakref.WeakValueDictionary()
 def sharding_from(placement):
     """The sharding of a placement of the core: the same object for equal ones."""
     names, sizes = placement.axes
-    key = (placement.platform, tuple(placement.devices), placement.memory_kind, tuple(names), tuple(sizes), tuple(map(tuple, placement.spec)),
-           tuple(placement.axis_types), tuple(placement.unreduced), tuple(placement.reduced))
+    key = (placement.platform, tuple(placement.devices), placement.memory_kind, tuple(names), tuple(sizes),
+           tuple(map(tuple, placement.spec)), tuple(placement.axis_types), tuple(placement.unreduced), tuple(placement.reduced))
     found = _known_shardings.get(key)
     return _known_shardings.setdefault(key, _sharding_from(placement)) if found is None else found
 
@@ -362,7 +328,8 @@ class Layout(NamedTuple):
     def check_compatible_aval(self, aval_shape):
         """Raises where arrays of this shape have another number of dimensions."""
         if len(self.major_to_minor) != len(aval_shape):
-            raise ValueError(f"Length of major_to_minor and the rank of the value should match. Got major_to_minor={self.major_to_minor} and "
+            raise ValueError(f"Length of major_to_minor and the rank of the value should match. Got "
+                             f"major_to_minor={self.major_to_minor} and "
                              f"shape={tuple(aval_shape)}")
 
 
@@ -374,6 +341,35 @@ class Format(NamedTuple):
 
     layout: Layout | None = None
     sharding: object = None
+
+
+def _checked_struct(given, shape):
+    """(the sharding or specification, the layout) of what is given for a type of this shape."""
+    if not isinstance(given, (Sharding, Format, PartitionSpec)):
+        raise ValueError("sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
+                         f"`jax.experimental.layout.Format`. Got {given} of type {type(given)}.")
+    sharding, layout = (given.sharding, given.layout) if isinstance(given, Format) else (given, None)
+    if layout is Layout.AUTO:
+        raise TypeError(f"`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. Got {given}")
+    if isinstance(sharding, PartitionSpec):
+        check_rank(sharding, sharding, shape)
+    elif sharding is not None:
+        sharding.check_compatible_aval(shape)
+    return sharding, layout
+
+
+def _struct_sharding(sharding):
+    """The sharding of a type: a specification means the mesh of set_mesh."""
+    if not isinstance(sharding, PartitionSpec):
+        return sharding
+    around = current_mesh()
+    if around is None:
+        raise TypeError("When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. Please use `jax.set_mesh` "
+                        "to set the mesh context.")
+    return NamedSharding(around, sharding)
+
+
+set_placement_rules(_checked_struct, _struct_sharding, Format, Sharding)
 
 
 def format_of(array):

@@ -3,7 +3,7 @@ from capibara import _core as _core
 from capibara._core import Compiled as Compiled
 from capibara._core import Lowered as Lowered
 from capibara._core import Traced as Traced
-from capibara._types import ArgInfo as ArgInfo
+from capibara._shape_struct import ArgInfo as ArgInfo
 
 from typing import TypeAlias
 

@@ -4,7 +4,7 @@ from typing import Any
 from capibara import _core
 from capibara._array_class import Array, ArrayMeta
 from capibara._modules import explain_missing
-from capibara.jax._placing import (  # noqa: F401
+from capibara.jax._joining import (  # noqa: F401
     check_parts,
     make_array_from_callback,
     make_array_from_process_local_data,

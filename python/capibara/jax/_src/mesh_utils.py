@@ -50,4 +50,6 @@ def _get_prime_factors(x: int) -> list:
     return factors
 
 
+__all__ = ["_create_device_mesh_for_nd_torus_splitting_axes", "_enumerate_feasible_logical_axis_assignments", "_generate_logical_mesh",
+           "_get_prime_factors", "_prefer_first_logical_axis_assignment"]
 explain_missing(__name__)

@@ -2,6 +2,7 @@
 from typing import Any
 
 from capibara._modules import explain_missing
+from capibara.jax._hlo_sharding import tile_slices
 
 
 def is_hlo_sharding_replicated(hc: Any) -> bool:
@@ -21,7 +22,6 @@ def get_num_ways_dim_sharded(hlo_sharding: Any) -> tuple:
 
 def op_sharding_to_indices(op_sharding: Any, shape: Any, num_devices: int) -> tuple:
     """The slices that each device has."""
-    from capibara.jax._hlo_sharding import tile_slices
     if is_hlo_sharding_replicated(op_sharding):
         return ((slice(None),) * len(shape),) * num_devices
     return tile_slices(op_sharding, shape)

@@ -1,6 +1,6 @@
 """jax._src.sharding_impls: the kinds of shardings."""
 from capibara._modules import explain_missing
-from capibara.jax._hlo_sharding import GSPMDSharding  # noqa: F401
+from capibara.jax._gspmd_sharding import GSPMDSharding  # noqa: F401
 from capibara.jax._hlo_sharding import hlo_of_named as named_sharding_to_xla_hlo_sharding  # noqa: F401
 from capibara.jax._mesh import PartitionSpec, set_mesh  # noqa: F401
 from capibara.jax._placing import UNSPECIFIED, UnspecifiedValue  # noqa: F401

@@ -4,10 +4,12 @@ from capibara.jax.experimental import array_serialization as array_serialization
 from capibara.jax.experimental import colocated_python as colocated_python
 from capibara.jax.experimental import hijax as hijax
 from capibara.jax.experimental import key_reuse as key_reuse
+from capibara.jax.experimental import layout as layout
 from capibara.jax.experimental import mesh_utils as mesh_utils
 from capibara.jax.experimental import multihost_utils as multihost_utils
 from capibara.jax.experimental import ode as ode
 from capibara.jax.experimental import pjit as pjit
+from capibara.jax.experimental import shard_alike as shard_alike
 from capibara.jax.experimental import shard_map as shard_map
 from capibara.jax.experimental import sparse as sparse
 from capibara.jax.experimental import topologies as topologies

@@ -7,7 +7,8 @@ from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import tree
 from capibara.jax._devices import process_count
-from capibara.jax._placing import make_array_from_process_local_data, make_array_from_single_device_arrays, spread
+from capibara.jax._joining import make_array_from_process_local_data, make_array_from_single_device_arrays
+from capibara.jax._placing import spread
 from capibara.jax._sharding import NamedSharding
 from capibara.jax.distributed import _line_of
 

@@ -14,7 +14,7 @@ import numpy as np
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax._devices import process_count, process_index
-from capibara.jax._placing import make_array_from_callback
+from capibara.jax._joining import make_array_from_callback
 from capibara.jax.experimental import multihost_utils
 
 

@@ -1,0 +1,72 @@
+"""What compiled functions say of themselves: shardings, layouts and text."""
+from capibara import _core
+from capibara.jax._devices import local_devices
+from capibara.jax._sharding import Format, Layout, SingleDeviceSharding, sharding_from
+
+
+def _shardings(tree, placements):
+    return tree.unflatten([SingleDeviceSharding(local_devices()[0]) if one is None else sharding_from(one) for one in placements])
+
+
+def _input_shardings(self):
+    return _shardings(self.in_tree, self._input_placements)
+
+
+def _output_shardings(self):
+    return _shardings(self.out_tree, self._output_placements or [None] * self.out_tree.num_leaves)
+
+
+def _formats(shardings, trees):
+    """The same with layouts: all arrays are row-major."""
+    leaves, tree = _core.tree_flatten(shardings)
+    layouts = (Layout(tuple(range(len(info.shape)))) for info in _core.tree_leaves(trees))
+    return tree.unflatten([Format(layout, sharding) for layout, sharding in zip(layouts, leaves)])
+
+
+_NAMES_IN_XLA = {"psum": "all-reduce", "pmax": "all-reduce", "pmin": "all-reduce", "psum_scatter": "reduce-scatter",
+                 "reduce_scatter": "reduce-scatter", "ppermute": "collective-permute"}
+
+
+def _compiled_text(self):
+    """The compiled program; where arguments are split over devices, also what these exchange when it is divided among them."""
+    text = _compiled_program(self)
+    if not any(placement is not None and len(placement.devices) > 1 for placement in self._input_placements):
+        return text
+    try:
+        exchanges = self._inserted_collectives()
+    except (NotImplementedError, ValueError):  # it is computed as a whole
+        return text
+    lines = [f"  {_NAMES_IN_XLA.get(name, name.replace('_', '-'))} over {', '.join(axes)}: {count} bytes, {times} times, {cause}\n"
+             for name, axes, count, times, _, cause in exchanges]
+    return f"{text}\ndivided among devices:\n{''.join(lines) or '  nothing is exchanged' + chr(10)}"
+
+
+_compiled_program = _core.Compiled.as_text
+
+
+class _Module:
+    """The program of a lowered function: as text, StableHLO."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def __str__(self):
+        return self._text
+
+
+def _compiler_ir(self, dialect=None):
+    """The program as the compiler gets it; its text is as_text(dialect)."""
+    return _Module(self.as_text(dialect))
+
+
+def complete():
+    """Gives the classes of stages their methods."""
+    compiled = _core.Compiled
+    _core.Lowered.compiler_ir = _compiler_ir
+    compiled.as_text = _compiled_text
+    compiled.input_shardings = property(_input_shardings, doc="How the arguments are placed that it was compiled for.")
+    compiled.output_shardings = property(_output_shardings, doc="How its results are placed.")
+    compiled.input_formats = property(lambda self: _formats(self.input_shardings, self.args_info),
+                                      doc="Layouts of arguments, and placement.")
+    compiled.output_formats = property(lambda self: _formats(self.output_shardings, self.out_info),
+                                       doc="Layouts of results, and placement.")
