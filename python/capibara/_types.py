@@ -71,6 +71,11 @@ def array_from_pickle(*parts):
     return array if narrow == array.dtype else array.astype(narrow)
 
 
+def reduce_keys(keys):
+    """What pickle keeps of an array of PRNG keys: their words and the name of their generator."""
+    return keys_from_pickle, tuple(_core.library_function("random", name)(keys) for name in ("key_data", "key_impl"))
+
+
 def keys_from_pickle(data, impl):
     """An array of PRNG keys from what its __reduce__ gave."""
     return _core.library_function("random", "wrap_key_data")(data, impl=impl)

@@ -119,12 +119,7 @@ nb::object array_tolist(const Array& array) {
 nb::object reduce_array(const Array& array) {
   nb::object rebuild = nb::module_::import_("capibara._types").attr("array_from_pickle");
   require_readable(array);
-  if (is_key(array.dtype())) {  // the words of the keys and the name of their generator
-    nb::module_ random = nb::module_::import_("capibara.jax.random");
-    nb::object keys = wrap(array);
-    return nb::make_tuple(nb::module_::import_("capibara._types").attr("keys_from_pickle"),
-                          nb::make_tuple(random.attr("key_data")(keys), random.attr("key_impl")(keys)));
-  }
+  if (is_key(array.dtype())) return nb::module_::import_("capibara._types").attr("reduce_keys")(wrap(array));
   nb::object bytes =
       nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
                                           static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()))));

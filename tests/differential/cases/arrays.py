@@ -220,9 +220,10 @@ CONVERSIONS = [
     check("Array.__copy__: copies", lambda jax: [copy.copy(jax.numpy.arange(3)), copy.deepcopy(jax.numpy.asarray(2.0))]),
     check("Array.__reduce__: pickled", lambda jax: pickle.loads(pickle.dumps(jax.numpy.arange(3.0)))),
     check("Array.__reduce__: pickled, weak", lambda jax: pickle.loads(pickle.dumps(jax.numpy.asarray(3.0)))),
-    *[check(f"Array.__reduce__: pickled keys of {impl}",
-            lambda jax, impl=impl: jax.random.key_data(jax.random.split(pickle.loads(pickle.dumps(jax.random.split(jax.random.key(3, impl=impl))))[1])))
-      for impl in ("threefry2x32", "rbg")],
+    check("Array.__reduce__: pickled keys",
+          lambda jax: jax.random.normal(pickle.loads(pickle.dumps(jax.random.split(jax.random.key(3))))[1])),
+    check("Array.__reduce__: pickled keys of rbg",
+          lambda jax: jax.random.key_data(pickle.loads(pickle.dumps(jax.random.key(3, impl="rbg"))))),
     check("Array.__reduce__: pickled bfloat16", lambda jax: pickle.loads(pickle.dumps(jax.numpy.ones((2, 2), "bfloat16")))),
     check("Array.__format__: of a number", lambda jax: f"{jax.numpy.array(2.5):.3f} {jax.numpy.array(7):4d} {jax.numpy.float32(0.1)}"),
     check("Array.__format__: of several", lambda jax: fails(lambda: f"{jax.numpy.arange(2):.3f}")),

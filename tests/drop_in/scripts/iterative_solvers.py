@@ -41,7 +41,8 @@ for function, start in ((rosenbrock, jnp.zeros(2)), (himmelblau, jnp.ones(2)), (
 batch = jax.jit(jax.vmap(lambda x: jax.scipy.optimize.minimize(himmelblau, x, method="BFGS").x))
 print(np.round(batch(jnp.array([[1.0, 1.0], [-3.0, 3.0]])), 3))
 limited = "l-bfgs-experimental-do-not-rely-on-this"
-for function, start in ((rosenbrock, jnp.zeros(2)), (himmelblau, jnp.ones(2)), (lambda x: jnp.sum(jnp.cosh(x - jnp.arange(6.0))), jnp.ones(6))):
+chain = (lambda x: jnp.sum(jnp.cosh(x - jnp.arange(6.0))), jnp.ones(6))
+for function, start in ((rosenbrock, jnp.zeros(2)), (himmelblau, jnp.ones(2)), chain):
     result = jax.scipy.optimize.minimize(function, start, method=limited, tol=1e-3, options=dict(maxcor=4))
     print((jnp.round(result.x, 2) + 0.0).tolist(), bool(result.success), int(result.status), result.hess_inv)
 print(jnp.round(jax.jit(lambda x: jax.scipy.optimize.minimize(himmelblau, x, method=limited, tol=1e-3).x)(jnp.ones(2)), 2).tolist())

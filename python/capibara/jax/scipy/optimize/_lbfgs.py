@@ -37,7 +37,8 @@ def _direction(state):
     return lax.scan(forth, state.scale * q, (*kept, a))[0]
 
 
-def minimize_lbfgs(fun, x0, maxiter=None, norm=jnp.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-05, maxfun=None, maxgrad=None, maxls=20):
+def minimize_lbfgs(fun, x0, maxiter=None, norm=jnp.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-05, maxfun=None, maxgrad=None,
+                   maxls=20):
     """The last state of a minimisation that starts at x0, a vector."""
     if x0.ndim != 1:
         raise ValueError(f"minimize: x0 must be a vector, got shape {x0.shape}")
@@ -57,8 +58,9 @@ def minimize_lbfgs(fun, x0, maxiter=None, norm=jnp.inf, maxcor=10, ftol=2.220446
         rho = jnp.where(curved, 1 / jnp.where(curved, curvature, 1), 0)
         scale = jnp.where(curved, curvature / jnp.where(curved, jnp.dot(y, y), 1), state.scale)
         converged = jnp.linalg.norm(found.g, ord=norm) < gtol
-        reasons = (found.failed, state.k >= limits[0], state.evaluations >= limits[1], state.evaluations >= limits[2], state.f - found.f < ftol)
-        status = jnp.select(reasons, (5, 1, 2, 3, 4), 0)
+        taken = (state.k, state.evaluations, state.evaluations)
+        spent = [count >= limit for count, limit in zip(taken, limits)]
+        status = jnp.select((found.failed, *spent, state.f - found.f < ftol), (5, 1, 2, 3, 4), 0)
 
         def last(history, new):
             return jnp.concatenate([history[1:], new[None]])
