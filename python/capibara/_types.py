@@ -13,6 +13,16 @@ def array_from_pickle(*parts):
     return array if narrow == array.dtype else array.astype(narrow)
 
 
+def reduce_keys(keys):
+    """What pickle keeps of an array of PRNG keys: their words and the name of their generator."""
+    return keys_from_pickle, tuple(_core.library_function("random", name)(keys) for name in ("key_data", "key_impl"))
+
+
+def keys_from_pickle(data, impl):
+    """An array of PRNG keys from what its __reduce__ gave."""
+    return _core.library_function("random", "wrap_key_data")(data, impl=impl)
+
+
 def as_abstract_arrays(tree):
     """Leaves that only have a shape and a dtype become zeros, which tracing never reads."""
     leaves, structure = _core.tree_flatten(tree)

@@ -119,7 +119,7 @@ nb::object array_tolist(const Array& array) {
 nb::object reduce_array(const Array& array) {
   nb::object rebuild = nb::module_::import_("capibara._types").attr("array_from_pickle");
   require_readable(array);
-  if (is_key(array.dtype())) throw TypeError("arrays of PRNG keys are not pickled: pickle jax.random.key_data of them");
+  if (is_key(array.dtype())) return nb::module_::import_("capibara._types").attr("reduce_keys")(wrap(array));
   nb::object bytes =
       nb::steal(PyBytes_FromStringAndSize(reinterpret_cast<const char*>(array.raw_data()),
                                           static_cast<Py_ssize_t>(array.size() * storage_size(array.dtype()))));

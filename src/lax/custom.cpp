@@ -49,6 +49,13 @@ Mapping mapping_over(const MappedAxis& axis) {
           axis.size};
 }
 
+// The batched form of what a call computes. Along a named axis an output that every lane has in common, such as a psum,
+// stays without it. Along others all outputs have it: a rule's derivatives may be mapped where the values are not.
+BatchedProgram batched_call(const BatchArgs& args, const Mask& mapped) {
+  const Program& program = args.attrs.program("call_jaxpr");
+  return batch_program(program, args.axis, mapped, Mask(program.outputs().size(), args.axis.name.empty()));
+}
+
 // ---- custom_jvp_call --------------------------------------------------------------------------------------------
 
 JvpResult custom_jvp(const JvpArgs& args) {
@@ -89,13 +96,23 @@ Arrays transpose_custom_jvp(const TransposeArgs& args) {
 
 BatchResult batch_custom_jvp(const BatchArgs& args) {
   Mask mapped = mapped_mask(args);
-  std::size_t outputs = args.attrs.program("call_jaxpr").outputs().size();
-  BatchedProgram derived = batch_program(args.attrs.program("call_jaxpr"), args.axis, mapped, Mask(outputs, true));
-  std::shared_ptr<const Opaque> rule =
+  BatchedProgram derived = batched_call(args, mapped);
+  const auto outputs = std::make_shared<Mask>(derived.mapped_outputs);
+  const std::shared_ptr<const CustomJvpRule> batched =
       batched_rule(args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun"), mapping_over(args.axis),
-                   part(mapped, captured_count(args.attrs), mapped.size()), std::make_shared<Mask>(outputs, true));
+                   part(mapped, captured_count(args.attrs), mapped.size()), outputs);
+  std::shared_ptr<const Opaque> rule = std::make_shared<CustomJvpRule>(
+      batched->name, [batched, outputs, values = derived.mapped_outputs, name = args.axis.name](
+                         std::span<const Array> primals, std::span<const Array> tangents) {
+        JvpResult result = batched->rule(primals, tangents);
+        if (*outputs != values) {
+          throw ValueError(concat("custom_jvp rule ", batched->name, ": a tangent is mapped over the axis '", name,
+                                  "', its output is not"));
+        }
+        return result;
+      });
   Attrs attrs = args.attrs.with("call_jaxpr", derived.program).with("jvp_jaxpr_fun", std::move(rule));
-  return {capibara::bind(args.primitive, moved_to_front(args), attrs), std::vector<int64_t>(outputs, 0)};
+  return {capibara::bind(args.primitive, moved_to_front(args), attrs), front_dims(derived.mapped_outputs)};
 }
 
 // ---- custom_vjp_call --------------------------------------------------------------------------------------------
@@ -131,13 +148,12 @@ Arrays transpose_custom_lin(const TransposeArgs& args) {
 
 BatchResult batch_custom_vjp(const BatchArgs& args) {
   Mask mapped = mapped_mask(args);
-  std::size_t outputs = args.attrs.program("call_jaxpr").outputs().size();
-  BatchedProgram derived = batch_program(args.attrs.program("call_jaxpr"), args.axis, mapped, Mask(outputs, true));
-  std::shared_ptr<const Opaque> rule =
-      batched_rule(args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk"), mapping_over(args.axis),
-                   part(mapped, captured_count(args.attrs), mapped.size()), std::make_shared<Mask>(outputs, true));
+  BatchedProgram derived = batched_call(args, mapped);
+  std::shared_ptr<const Opaque> rule = batched_rule(
+      args.attrs.opaque<CustomVjpRule>("fwd_jaxpr_thunk"), mapping_over(args.axis),
+      part(mapped, captured_count(args.attrs), mapped.size()), std::make_shared<Mask>(derived.mapped_outputs));
   Attrs attrs = args.attrs.with("call_jaxpr", derived.program).with("fwd_jaxpr_thunk", rule).with("bwd", rule);
-  return {capibara::bind(args.primitive, moved_to_front(args), attrs), std::vector<int64_t>(outputs, 0)};
+  return {capibara::bind(args.primitive, moved_to_front(args), attrs), front_dims(derived.mapped_outputs)};
 }
 
 // ---- custom_vmap_call -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include "program/dce.h"
 #include "program/explicit_types.h"
 #include "program/handles.h"
+#include "program/source.h"
 #include "transforms/linear_map.h"
 
 #include <algorithm>
@@ -346,12 +347,14 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
   for (const Equation& equation : program.equations()) {
     for (Var var : equation.outputs) {
       if (!take(var)) continue;
-      if (equation.primitive == prim::name())
-        add(program.type(var), concat("named ", equation.attrs.text("name")));
-      else
-        add(program.type(var), equation.primitive == prim::jit()
-                                   ? concat("output of jitted function '", equation.attrs.text("name"), "'")
-                                   : concat("output of ", equation.primitive.name()));
+      std::string origin = concat("output of ", equation.primitive.name());
+      if (equation.primitive == prim::name()) origin = concat("named ", equation.attrs.text("name"));
+      if (equation.primitive == prim::jit()) {
+        origin = concat("output of jitted function '", equation.attrs.text("name"), "'");
+      }
+      const SourceInfo written = source_info(equation.source);  // Python's lines; C++ code has none
+      if (!written.file.empty()) origin = concat(origin, " from ", written.file, ":", written.line);
+      add(program.type(var), std::move(origin));
     }
   }
   return result;

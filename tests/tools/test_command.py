@@ -55,6 +55,21 @@ def test_help_lists_the_commands():
         assert f"  {name} " in done.stdout
 
 
+def test_help_and_version_answer_the_usual_questions():
+    assert capibara("help", "run").stdout == capibara("run", "--help").stdout != capibara("help").stdout
+    assert capibara("help", "dance").returncode == 2
+    done = capibara("--version")
+    assert done.returncode == 0 and done.stdout.splitlines()[0] == capibara("doctor").stdout.splitlines()[0]
+
+
+def test_errors_name_the_command_once(tmp_path):
+    done = capibara("checkpoint", "list", tmp_path / "absent")
+    assert (done.returncode, done.stderr.count("checkpoint:"), done.stderr.count("\n")) == (1, 1, 1)
+    done = capibara("top", "here")
+    assert done.returncode == 2 and "the port must be a number, got 'here'" in done.stderr
+    assert capibara("doctor", "who").returncode == 2
+
+
 @pytest.mark.parametrize("topology, plugin", [("v6e:8x8", "tpu"), ("v4:2x2x4", "tpu"), ("1x1x4", "cuda")])
 def test_compile_says_which_plugin_a_topology_needs(tmp_path, topology, plugin):
     (tmp_path / "add.mlir").write_text(ADD)

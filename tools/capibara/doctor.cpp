@@ -95,7 +95,8 @@ void describe_tpu() {
 
 }  // namespace
 
-int doctor(const Arguments&) {
+int doctor(const Arguments& arguments) {
+  if (!arguments.words.empty()) throw UsageError{concat("unexpected '", arguments.words[0], "'")};
   std::printf("capibara %s\nprograms run on '%s' by default\n", version(), config().platform.c_str());
   for (const char* name : {"cpu", "reference"}) std::printf("  %-10s x + 1 %s\n", name, try_addition(name).c_str());
   std::printf("  %-10s %s\n", "MPI", processes::describe_mpi().c_str());

@@ -92,7 +92,7 @@ std::vector<Command> all_commands() {
        {"json"},
        profile_command},
       {"doctor", "", "Prints which backends and plugins there are, and tries each.", {}, {}, doctor},
-      {"help", "", "Prints this list.", {}, {}, help},
+      {"help", "[COMMAND]", "Prints this list, or what is said of one command.", {}, {}, help},
   };
   const std::vector<Command> training = training_commands();
   table.insert(table.end() - 2, training.begin(), training.end());

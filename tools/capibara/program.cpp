@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include <capibara/error.h>
+#include <capibara/version.h>
 
 #include "command.h"
 
@@ -90,7 +91,15 @@ std::string own_path() {
   return path;
 }
 
-int help(const Arguments&) {
+int help(const Arguments& arguments) {
+  if (arguments.words.size() > 1) throw UsageError{"expected at most one command"};
+  if (!arguments.words.empty()) {
+    const auto named = [&](const Command& command) { return arguments.words[0] == command.name; };
+    const auto it = std::find_if(commands().begin(), commands().end(), named);
+    if (it == commands().end()) throw UsageError{concat("unknown command '", arguments.words[0], "'")};
+    std::printf("capibara %s %s\n%s\n", it->name, it->usage, it->doc);
+    return 0;
+  }
   std::printf("capibara COMMAND ...\n\n");
   for (const Command& command : commands()) {
     std::printf("  %s %s\n      %s\n", command.name, command.usage, command.doc);
@@ -112,6 +121,10 @@ int run_program(int count, char** values) {
   std::vector<std::string> words(values + std::min(count, 1), values + count);
   std::string name = words.empty() ? "help" : words[0];
   if (name == "--help" || name == "-h") name = "help";
+  if (name == "--version") {
+    std::printf("capibara %s\n", version());
+    return 0;
+  }
   for (const Command& command : commands()) {
     if (name != command.name) continue;
     try {
@@ -129,7 +142,10 @@ int run_program(int count, char** values) {
                    command.name, command.usage);
       return 2;
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "capibara %s: %s\n", command.name, error.what());
+      std::string_view message = error.what();  // many begin with the name of what failed, which may be the command's
+      const std::string beginning = concat(command.name, ": ");
+      if (message.starts_with(beginning)) message.remove_prefix(beginning.size());
+      std::fprintf(stderr, "capibara %s: %.*s\n", command.name, static_cast<int>(message.size()), message.data());
       return 1;
     }
   }

@@ -76,6 +76,9 @@ void print_metrics(const std::string& text) {
 
 int top(const Arguments& arguments) {
   if (arguments.words.size() > 1) throw UsageError{"expected at most one port"};
+  if (!arguments.words.empty() && arguments.words[0].find_first_not_of("0123456789") != std::string::npos) {
+    throw UsageError{concat("the port must be a number, got '", arguments.words[0], "'")};
+  }
   Arguments port = arguments;
   port.options["port"] = arguments.words.empty() ? "9090" : arguments.words[0];
   const int number = port.integer("port", 9090);

@@ -42,6 +42,8 @@ _NATIVE = _core.platform()  # what this build runs programs on by itself
 
 def choose_platform(value):
     """'cuda', or a list such as 'cuda,cpu' whose first member programs run on; 'cpu' or nothing is the native backend."""
+    if not isinstance(value, (str, type(None))):
+        raise ValueError(f"jax_platforms must be None or a string such as 'cuda,cpu', got {value!r} of type {type(value)}")
     first = (value or "cpu").split(",")[0].strip()
     if first not in ("cpu", "reference") and not _core.is_plugin_platform(first):
         raise RuntimeError(f"Unable to initialize backend '{first}': Backend '{first}' is not in the list of known backends: "

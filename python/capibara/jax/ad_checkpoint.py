@@ -21,7 +21,10 @@ def saved_residuals(f, *args, **kwargs):
         kind, _, rest = origin.partition(" ")
         if kind == "argument":
             return f"from the argument {_argument_name(f, numbered, int(rest))}"
-        return {"constant": "from a constant", "named": f"named '{rest}'"}.get(kind, origin)
+        if kind == "named":
+            name, _, line = rest.partition(" from ")
+            return f"named '{name}'" + (f" from {line}" if line else "")
+        return "from a constant" if kind == "constant" else origin
 
     return [(aval, in_words(origin)) for aval, origin in _core.saved_residuals(f, args, kwargs)]
 

@@ -25,8 +25,9 @@ CASES = [
     case("numpy.array", [1, 2], dtype=np.uint8),
     case("numpy.array", [1, 2], dtype="bfloat16"),
     *[case("numpy.array", [1, 2], dtype=name) for name in (
-        "?", "b1", "b", "B", "i1", "u1", "h", "H", "i2", "u2", "i", "I", "i4", "u4", "e", "f2", "half", "f", "f4", "single", "F", "c8", "csingle",
-        "byte", "ubyte", "short", "ushort", "intc", "uintc", "<f4", "=i4", "|i1", "<u2", ">f4", "S3", "float_", "Float32", "f3", "")],
+        "?", "b1", "b", "B", "i1", "u1", "h", "H", "i2", "u2", "i", "I", "i4", "u4", "e", "f2", "half", "f", "f4", "single", "F", "c8",
+        "csingle", "byte", "ubyte", "short", "ushort", "intc", "uintc", "<f4", "=i4", "|i1", "<u2",
+        ">f4", "S3", "float_", "Float32", "f3", "")],
     case("numpy.array", [1, 2], np.complex64),
     case("numpy.array", [3000000000], dtype=np.float32),
     case("numpy.array", [3000000000], dtype=np.uint32),

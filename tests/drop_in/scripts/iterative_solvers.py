@@ -40,3 +40,10 @@ for function, start in ((rosenbrock, jnp.zeros(2)), (himmelblau, jnp.ones(2)), (
     print(function.__name__, np.round(result.x, 3), bool(result.success) or float(jnp.abs(result.jac).max()) < 1e-2)
 batch = jax.jit(jax.vmap(lambda x: jax.scipy.optimize.minimize(himmelblau, x, method="BFGS").x))
 print(np.round(batch(jnp.array([[1.0, 1.0], [-3.0, 3.0]])), 3))
+limited = "l-bfgs-experimental-do-not-rely-on-this"
+chain = (lambda x: jnp.sum(jnp.cosh(x - jnp.arange(6.0))), jnp.ones(6))
+for function, start in ((rosenbrock, jnp.zeros(2)), (himmelblau, jnp.ones(2)), chain):
+    result = jax.scipy.optimize.minimize(function, start, method=limited, tol=1e-3, options=dict(maxcor=4))
+    print((jnp.round(result.x, 2) + 0.0).tolist(), bool(result.success), int(result.status), result.hess_inv)
+print(jnp.round(jax.jit(lambda x: jax.scipy.optimize.minimize(himmelblau, x, method=limited, tol=1e-3).x)(jnp.ones(2)), 2).tolist())
+print(int(jax.scipy.optimize.minimize(rosenbrock, jnp.zeros(2), method=limited, options=dict(maxiter=0)).status))

@@ -21,3 +21,20 @@ nested = jax.vmap(lambda x: jax.vmap(jax.jit(lambda y: y + 10 * lax.axis_index("
 print(nested(jnp.zeros((2, 3))).tolist())
 print([part.tolist() for part in jax.vmap(lambda n: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, c[1]), (0, jnp.ones(2))),
                                            out_axes=(0, None))(np.array([2, 3]))])
+
+
+def mean_of_lanes(x):
+    return lax.pmean(x, "lanes")
+
+
+by_jvp = jax.custom_jvp(mean_of_lanes)
+by_jvp.defjvp(lambda primals, tangents: (by_jvp(*primals), 3 * lax.pmean(tangents[0], "lanes")))
+by_vjp = jax.custom_vjp(mean_of_lanes)
+by_vjp.defvjp(lambda x: (by_vjp(x), None), lambda _, cotangent: (5 * cotangent,))
+for rule in (by_jvp, by_vjp):  # what all lanes share has no axis after custom rules either
+    for staged in (rule, jax.jit(rule), lambda x: lax.scan(lambda carry, _: (rule(x), carry), x, None, length=2)[0]):
+        shared = jax.vmap(lambda _, x: staged(x), axis_name="lanes", in_axes=(0, None), out_axes=None)
+        mapped = jax.vmap(staged, axis_name="lanes", out_axes=None)
+        print(shared(jnp.arange(4.0), 2.0), mapped(jnp.arange(4.0)))
+        print(jax.grad(lambda x: shared(jnp.arange(4.0), x))(2.0), jax.grad(lambda x: mapped(x) ** 2)(jnp.arange(4.0)))
+        print(jax.vmap(jax.grad(staged), axis_name="lanes")(jnp.arange(4.0)))

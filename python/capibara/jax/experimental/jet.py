@@ -11,16 +11,29 @@ import capibara.jax.numpy as jnp
 from capibara._modules import explain_missing
 
 
+class ZeroSeries:
+    """The series of an argument that does not move along the curve."""
+
+
+zero_series = ZeroSeries()
+
+
+def fact(n):
+    """The factorial of n."""
+    return jax.lax.exp(jax.lax.lgamma(n + 1.))
+
+
 def jet(fun, primals, series, factorial_scaled=True, **_):
     """fun(*primals), and the derivatives of fun along the curves that begin at the primals and have `series` as their derivatives.
 
     The result is (value, series): for each array of the value a list with as many terms as those given. With
     `factorial_scaled=False` the terms are coefficients of polynomials rather than derivatives.
     """
-    orders = {len(terms) for terms in series}
+    orders = {len(terms) for terms in series if terms is not zero_series}
     if len(orders) != 1:
         raise ValueError("jet terms have inconsistent lengths for different arguments")
     order, = orders
+    series = [[jnp.zeros_like(primal)] * order if terms is zero_series else terms for primal, terms in zip(primals, series)]
     for i, (primal, terms) in enumerate(zip(primals, series)):
         if not jax.tree_util.all_leaves([primal]):
             raise ValueError(f"primal value at position {i} is not an array")
@@ -52,5 +65,7 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
               for k, term in enumerate((row[i] for row in flat), 1)] for i, leaf in enumerate(leaves)]
     return value, jax.tree_util.tree_unflatten(tree, terms)
 
+
+jet2 = functools.partial(jet, factorial_scaled=False)
 
 explain_missing(__name__)

@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 import capibara.jax.numpy as jnp
 from capibara._modules import explain_missing
 from capibara.jax.scipy.optimize._bfgs import minimize_bfgs
+from capibara.jax.scipy.optimize._lbfgs import minimize_lbfgs
 
 
 class OptimizeResults(NamedTuple):
-    """Where a minimisation ended; status 0: converged, 1: too many iterations, 3: the line search failed."""
+    """Where a minimisation ended; status 0: converged, 1: too many iterations, 3 (5 of L-BFGS): the line search failed."""
     x: Any
     success: Any
     status: Any
@@ -20,18 +21,23 @@ class OptimizeResults(NamedTuple):
 
 
 def minimize(fun, x0, args=(), *, method, tol=None, options=None):
-    """A local minimum of fun(x, *args), a scalar function of a vector, by method 'BFGS'.
+    """A local minimum of fun(x, *args), a scalar function of a vector, by method 'BFGS' or 'l-bfgs-experimental-do-not-rely-on-this'.
 
-    Options: maxiter (200 for each element), norm of the gradient (inf), gtol (1e-5), line_search_maxiter (10). A given `tol` is the
-    gtol. It may be jitted and mapped; it is not differentiable, since its number of steps is not known beforehand.
+    Options of both: maxiter (200 for each element), norm of the gradient (inf), gtol (1e-5). Of BFGS: line_search_maxiter (10). Of L-BFGS:
+    maxcor (10), the steps that are remembered, ftol (2.2e-9), maxfun and maxgrad (unlimited), maxls (20). A given `tol` is the gtol.
+    It may be jitted and mapped; it is not differentiable, since its number of steps is not known beforehand.
     """
     options = dict(options or {})
     if not isinstance(args, tuple):
         raise TypeError(f"args argument to jax.scipy.optimize.minimize must be a tuple, got {args}")
-    if method.lower() != "bfgs":
-        raise ValueError(f"minimize: method must be 'BFGS', got {method!r}")
+    methods = ("bfgs", "l-bfgs-experimental-do-not-rely-on-this")
+    if method.lower() not in methods:
+        raise ValueError(f"Method {method} not recognized: minimize has 'BFGS' and '{methods[1]}'")
     if tol is not None:
         options.setdefault("gtol", tol)
+    if method.lower() != "bfgs":
+        end = minimize_lbfgs(lambda x: fun(x, *args), jnp.asarray(x0), **options)
+        return OptimizeResults(end.x, end.converged, end.status, end.f, end.g, None, end.evaluations, end.evaluations, end.k)
     end = minimize_bfgs(lambda x: fun(x, *args), jnp.asarray(x0), **options)
     status = jnp.where(end.converged, 0, jnp.where(end.failed, 3, 1))
     return OptimizeResults(end.x, end.converged, status, end.f, end.g, end.H, end.evaluations, end.evaluations, end.k)

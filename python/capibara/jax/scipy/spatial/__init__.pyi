@@ -1,0 +1,2 @@
+"""Types of jax.scipy.spatial."""
+from capibara.jax.scipy.spatial import transform as transform
