@@ -3,6 +3,7 @@ import jax as oracle
 import numpy as np
 import pytest
 from jax.experimental import pallas as oracle_pallas
+from jax.experimental.pallas import tpu as _, triton as _  # noqa: F401, F811
 
 import capibara.jax as jax
 from capibara.jax.experimental import pallas
@@ -44,13 +45,36 @@ def summed_over_a_grid(module, pl):
       in_specs=[pl.BlockSpec((None, 2), lambda i, k: (i, k))], out_specs=pl.BlockSpec((None,), lambda i, k: (i,)))(A)
 
 
+def windows_and_masks(module, pl):
+  def kernel(x, o):
+    part = pl.ds(pl.program_id(0) * 2, 2)
+    rows = pl.triton.load(x.at[part, :], mask=x[part, :] < 1, other=-7.0)
+    pl.triton.store(o.at[part, :], rows, mask=rows > 0)
+    o[part, 0] = rows[:, 0] * 2
+  return pl.pallas_call(kernel, out_shape=module.ShapeDtypeStruct((8, 4), np.float32), grid=4, input_output_aliases={0: 0}, interpret=True)(A)
+
+
+def prefetched(module, pl):
+  def kernel(order, x, o, total):
+    @pl.when(pl.program_id(0) == 0)
+    def _():
+      total[...] = module.numpy.zeros_like(total)
+    total[...] += x[...]
+    o[...] = total[...] * order[pl.program_id(0)]
+  spec = pl.tpu.PrefetchScalarGridSpec(
+      num_scalar_prefetch=1, grid=(4,), in_specs=[pl.BlockSpec((2, 4), lambda i, order: (order[i], 0))],
+      out_specs=pl.BlockSpec((2, 4), lambda i, order: (i, 0)), scratch_shapes=[pl.tpu.VMEM((2, 4), np.float32)])
+  call = pl.pallas_call(kernel, out_shape=module.ShapeDtypeStruct((8, 4), np.float32), grid_spec=spec, interpret=True)
+  return call(np.array([2, 0, 3, 1], np.int32), A)
+
+
 def in_place(module, pl):
   def kernel(x, o):
     o[1, :] = x[0, :] * 3
   return pl.pallas_call(kernel, out_shape=module.ShapeDtypeStruct((8, 4), np.float32), input_output_aliases={0: 0}, interpret=True)(A)
 
 
-@pytest.mark.parametrize("program", [added, counted, blocked_matmul, summed_over_a_grid, in_place], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", [added, counted, blocked_matmul, summed_over_a_grid, in_place, windows_and_masks, prefetched], ids=lambda f: f.__name__)
 def test_a_kernel_gives_what_it_gives_on_jax(program):
   got, want = program(jax, pallas), program(oracle, oracle_pallas)
   for one, other in zip(oracle.tree.leaves(want), jax.tree.leaves(got), strict=True):
@@ -64,14 +88,6 @@ def test_a_grid_that_does_not_divide_the_array():
   out = jax.ShapeDtypeStruct((8, 4), "float32")
   call = pallas.pallas_call(kernel, out_shape=out, grid=(pallas.cdiv(8, 3),), in_specs=[spec], out_specs=spec)
   np.testing.assert_array_equal(call(A), 2 * A)
-
-
-def test_windows_and_masks():
-  def kernel(x, o):
-    rows = pallas.load(x, (pallas.ds(pallas.program_id(0) * 2, 2), slice(None)))
-    pallas.store(o, (pallas.ds(pallas.program_id(0) * 2, 2), slice(None)), rows, mask=rows > 0)
-  call = pallas.pallas_call(kernel, out_shape=jax.ShapeDtypeStruct((8, 4), "float32"), grid=4)
-  np.testing.assert_array_equal(call(A), np.where(A > 0, A, 0))
 
 
 def test_the_kernel_of_tpus_is_refused_by_name():

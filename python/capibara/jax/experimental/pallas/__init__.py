@@ -5,8 +5,11 @@
 from capibara._modules import explain_missing
 from capibara.jax.experimental.pallas._blocks import (  # noqa: F401
     ANY,
+    HOST,
     BlockSpec,
     Blocked,
+    Buffered,
+    CompilerParams,
     Element,
     GridSpec,
     MemorySpace,
@@ -17,19 +20,22 @@ from capibara.jax.experimental.pallas._blocks import (  # noqa: F401
 from capibara.jax.experimental.pallas._calls import CostEstimate, num_programs, pallas_call, program_id  # noqa: F401
 from capibara.jax.experimental.pallas._kernels import (  # noqa: F401
     Slice,
+    align_to,
+    broadcast_to,
     cdiv,
     debug_check,
     debug_print,
     ds,
     dslice,
-    load,
+    empty,
+    empty_like,
     loop,
     multiple_of,
     next_power_of_2,
-    store,
+    reciprocal,
+    run_scoped,
     strides_from_shape,
-    swap,
     when,
 )
 
-explain_missing(__name__)
+explain_missing(__name__, later={"tpu": None, "triton": None})

@@ -15,7 +15,25 @@ class MemorySpace(enum.Enum):
     HOST = "host"
 
 
-ANY = MemorySpace.ANY
+ANY, HOST = MemorySpace.ANY, MemorySpace.HOST
+
+
+class CompilerParams:
+    """What compilers of kernels are told: kept, and read by nobody here."""
+
+    def __init__(self, **options):
+        self.__dict__.update(options)
+
+    def __repr__(self):
+        return f"CompilerParams({', '.join(f'{name}={value!r}' for name, value in self.__dict__.items())})"
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffered:
+    """How many buffers a pipelined block has."""
+
+    buffer_count: int
+    use_lookahead: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,12 +91,12 @@ class BlockSpec:
             result.append((1 if left_out else getattr(block, "block_size", block), left_out, isinstance(block, Element)))
         return result
 
-    def starts(self, shape, step):
-        """Where the block of a step begins."""
+    def starts(self, shape, step, prefetched=()):
+        """Where the block of a step begins; the index map sees the prefetched scalars after the step."""
         sizes = self.sizes(shape)
         if self.index_map is None or self.block_shape is None:
             return [0] * len(shape)
-        index = self.index_map(*step)
+        index = self.index_map(*step, *prefetched)
         index = tuple(index) if isinstance(index, (tuple, list)) else (index,)
         if len(index) != len(shape):
             raise ValueError(f"pallas_call: the index map must give {len(shape)} indices, got {len(index)}")

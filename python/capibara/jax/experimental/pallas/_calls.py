@@ -56,15 +56,16 @@ def _padded(array, spec):
     return jnp.pad(array, pads) if any(pad for _, pad in pads) else array
 
 
-def _block(array, spec, shape, step):
+def _block(array, spec, shape, step, prefetched):
     sizes = spec.sizes(shape)
-    block = lax.dynamic_slice(array, [jnp.asarray(start, "int32") for start in spec.starts(shape, step)], [size for size, *_ in sizes])
+    starts = [jnp.asarray(start, "int32") for start in spec.starts(shape, step, prefetched)]
+    block = lax.dynamic_slice(array, starts, [size for size, *_ in sizes])
     return block.reshape([size for size, left_out, _ in sizes if not left_out])
 
 
-def _put(array, block, spec, shape, step):
+def _put(array, block, spec, shape, step, prefetched):
     sizes = spec.sizes(shape)
-    starts = [jnp.asarray(start, "int32") for start in spec.starts(shape, step)]
+    starts = [jnp.asarray(start, "int32") for start in spec.starts(shape, step, prefetched)]
     return lax.dynamic_update_slice(array, block.reshape([size for size, *_ in sizes]), starts)
 
 
@@ -78,13 +79,13 @@ def pallas_call(kernel, out_shape, *, grid_spec=None, grid=(), in_specs=no_block
     """A function of arrays that runs a kernel on refs to blocks of them, step by step of the grid."""
     if grid_spec is not None:
         grid, in_specs, out_specs, scratch_shapes = grid_spec.grid, grid_spec.in_specs, grid_spec.out_specs, grid_spec.scratch_shapes
-    if getattr(grid_spec, "num_scalar_prefetch", 0):
-        raise NotImplementedError("pallas_call: scalar prefetch; only kernels without it are interpreted")
+    prefetch = getattr(grid_spec, "num_scalar_prefetch", 0)
     grid = (grid,) if isinstance(grid, int) else tuple(size[1] if isinstance(size, tuple) else size for size in grid)
     aliases = dict(input_output_aliases or {})
 
     def call(*args):
-        arrays, in_tree = tree_util.tree_flatten(args)
+        scalars = [jnp.asarray(value) for value in tree_util.tree_leaves(args[:prefetch])]
+        arrays, in_tree = tree_util.tree_flatten(args[prefetch:])
         arrays = [jnp.asarray(array) for array in arrays]
         outs, out_tree = tree_util.tree_flatten(out_shape)
         ins = _specs(in_specs, in_tree, "in_specs")
@@ -92,25 +93,25 @@ def pallas_call(kernel, out_shape, *, grid_spec=None, grid=(), in_specs=no_block
         scratch, scratch_tree = tree_util.tree_flatten(scratch_shapes)
         shapes = [array.shape for array in arrays]
         padded = [_padded(array, spec) for array, spec in zip(arrays, ins)]
-        sources = {target: source for source, target in aliases.items()}
+        sources = {target: source - len(scalars) for source, target in aliases.items()}
         results = [_padded(arrays[sources[i]] if i in sources else jnp.zeros(like.shape, like.dtype), spec)
                    for i, (like, spec) in enumerate(zip(outs, out))]
 
         def run(step, results, scratches):
-            blocks = [_block(array, spec, shape, step) for array, spec, shape in zip(padded, ins, shapes)]
-            blocks += [_block(array, spec, like.shape, step) for array, spec, like in zip(results, out, outs)]
+            blocks = [_block(array, spec, shape, step, scalars) for array, spec, shape in zip(padded, ins, shapes)]
+            blocks += [_block(array, spec, like.shape, step, scalars) for array, spec, like in zip(results, out, outs)]
             refs = [new_ref(block) for block in blocks + list(scratches)]
             token = _step.set((step, grid))
             try:
                 inputs = tree_util.tree_unflatten(in_tree, refs[:len(ins)])
                 outputs = refs[len(ins):len(ins) + len(out)]
                 more = tree_util.tree_unflatten(scratch_tree, refs[len(ins) + len(out):])
-                kernel(*inputs, *outputs, *(more.values() if isinstance(more, dict) else more))
+                kernel(*map(new_ref, scalars), *inputs, *outputs, *(more.values() if isinstance(more, dict) else more))
             finally:
                 _step.reset(token)
             last = [freeze(ref) for ref in refs]
             written = last[len(ins):len(ins) + len(out)]
-            results = [_put(array, block, spec, like.shape, step) for array, block, spec, like in zip(results, written, out, outs)]
+            results = [_put(array, block, spec, like.shape, step, scalars) for array, block, spec, like in zip(results, written, out, outs)]
             return results, last[len(ins) + len(out):]
 
         scratches = [_scratch(shape) for shape in scratch]

@@ -1,10 +1,11 @@
-"""What kernels are written with besides refs: slices, masked loads and stores, conditions."""
+"""What kernels are written with besides refs: slices, masked loads and stores, conditions, scratch memory."""
 import math
 
 from capibara._types import Slice
 from capibara.jax import lax
 from capibara.jax import numpy as jnp
 from capibara.jax.debug import print as _print
+from capibara.jax.ref import new_ref
 
 
 def cdiv(a, b):
@@ -40,49 +41,17 @@ def dslice(start, size=None, stride=None):
 ds = dslice
 
 
-def _index(ref, idx):
-    """Slices with traced starts as arrays of coordinates, which refs are read and written by."""
-    idx = idx if isinstance(idx, tuple) else (idx,)
-    if not any(isinstance(part, Slice) for part in idx):
-        return idx
-    if any(part is Ellipsis for part in idx):
-        at = idx.index(Ellipsis)
-        idx = idx[:at] + (slice(None),) * (len(ref.shape) - len(idx) + 1) + idx[at + 1:]
-    idx = idx + (slice(None),) * (len(ref.shape) - len(idx))
-    plain = []
-    for size, part in zip(ref.shape, idx):
-        if isinstance(part, Slice):
-            part = part.start + jnp.arange(part.size) * part.stride
-        elif isinstance(part, slice):
-            part = jnp.arange(*part.indices(size))
-        plain.append(part)
-    ranks = [jnp.ndim(part) for part in plain]
-    if any(rank > 1 for rank in ranks):
-        raise NotImplementedError("a window together with an index array of several dimensions")
-    total, seen, grids = sum(ranks), 0, []
-    for part, rank in zip(plain, ranks):
-        grids.append(jnp.reshape(part, (1,) * seen + (-1,) + (1,) * (total - seen - 1)) if rank else part)
-        seen += rank
-    return tuple(grids)
+def load(ref, *, mask=None, other=None, **_):
+    """What a ref or a part of one, `ref.at[...]`, holds; where the mask is false, `other`."""
+    value = ref[...]
+    return value if mask is None else jnp.where(mask, value, jnp.asarray(0 if other is None else other, value.dtype))
 
 
-def load(ref, idx=..., *, mask=None, other=None, **_):
-    """A part of a ref; where the mask is false, `other`."""
-    value = ref[_index(ref, idx)]
-    return value if mask is None else jnp.where(mask, value, 0 if other is None else other)
-
-
-def store(ref, idx, val, *, mask=None, **_):
-    """Writes a part of a ref, where the mask is true."""
-    swap(ref, idx, val, mask=mask)
-
-
-def swap(ref, idx, val, *, mask=None, **_):
-    """Writes a part of a ref and returns what it was."""
-    place = _index(ref, idx)
-    old = ref[place]
-    ref[place] = jnp.broadcast_to(val, old.shape).astype(old.dtype) if mask is None else jnp.where(mask, val, old)
-    return old
+def store(ref, val, *, mask=None, **_):
+    """Writes a ref or a part of one, where the mask is true."""
+    old = ref[...]
+    val = jnp.broadcast_to(val, old.shape).astype(old.dtype)
+    ref[...] = val if mask is None else jnp.where(mask, val, old)
 
 
 def when(condition):
@@ -101,6 +70,38 @@ def loop(lower, upper, *, step=1, unroll=1):
     def run(body):
         lax.fori_loop(0, cdiv(upper - lower, step), lambda i, carry: body(lower + i * step) and carry, None)
     return run
+
+
+def align_to(x, a):
+    """The least multiple that is not less."""
+    return cdiv(x, a) * a
+
+
+def reciprocal(x, *, approx=False):
+    """1 / x."""
+    return 1 / x
+
+
+def broadcast_to(a, shape):
+    """An array repeated to a shape."""
+    return jnp.broadcast_to(a, shape)
+
+
+def empty(shape, dtype, *, memory_space=None, out_sharding=None):
+    """An array of a type; what it holds is not defined."""
+    return jnp.zeros(shape, dtype)
+
+
+def empty_like(x):
+    """An array of another one's type; what it holds is not defined."""
+    return jnp.zeros(x.shape, x.dtype)
+
+
+def run_scoped(f, *types, collective_axes=(), **kw_types):
+    """Calls a function with refs of these types, which exist while it runs."""
+    def ref(kind):
+        return new_ref(jnp.zeros(kind.shape, kind.dtype))
+    return f(*map(ref, types), **{name: ref(kind) for name, kind in kw_types.items()})
 
 
 def multiple_of(x, values):

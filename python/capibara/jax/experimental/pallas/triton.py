@@ -1,0 +1,41 @@
+"""jax.experimental.pallas.triton: what kernels for GPUs are written with, interpreted."""
+from capibara._modules import explain_missing
+from capibara.jax import numpy as jnp
+from capibara.jax.experimental.pallas._blocks import CompilerParams  # noqa: F401
+from capibara.jax.experimental.pallas._kernels import load, store  # noqa: F401
+
+
+def _atomic(combine):
+    def update(x_ref_or_view, idx, val, *, mask=None):
+        old = x_ref_or_view[idx]
+        new = combine(old, val)
+        x_ref_or_view[idx] = new if mask is None else jnp.where(mask, new, old)
+        return old
+    return update
+
+
+# Steps of the grid run one after the other: a read and a write are one operation.
+atomic_add, atomic_and, atomic_or, atomic_xor = (_atomic(combine) for combine in (jnp.add, jnp.bitwise_and, jnp.bitwise_or, jnp.bitwise_xor))
+atomic_max, atomic_min, atomic_xchg = (_atomic(combine) for combine in (jnp.maximum, jnp.minimum, lambda _, value: value))
+
+
+def approx_tanh(x):
+    """tanh, here exact."""
+    return jnp.tanh(x)
+
+
+def dot(a, b, *, trans_a=False, trans_b=False, allow_tf32=None, precision=None):
+    """The matmul of two blocks."""
+    return jnp.dot(a.T if trans_a else a, b.T if trans_b else b, precision=precision)
+
+
+def max_contiguous(x, values):
+    """The value itself; what is contiguous is a hint to compilers."""
+    return x
+
+
+def debug_barrier():
+    """Steps run one after the other: nothing to wait for."""
+
+
+explain_missing(__name__)
