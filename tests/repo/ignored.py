@@ -45,6 +45,12 @@ HINTS = {
         ("jax.experimental.pallas._calls.pallas_call", "metadata"): "notes for compilers of kernels, which are interpreted",
         ("jax.experimental.pallas._kernels.debug_check", "*"): "a check of kernels that are compiled for debugging",
         ("jax.export.Exported.mlir_module", "serialized"): "the form of the module: it is text in both",
+        ("jax.experimental.pallas._kernels.reciprocal", "approx"): "a less accurate evaluation: the most accurate one is always taken",
+        ("jax.experimental.pallas._kernels.empty", "memory_space"): "where a kernel keeps an array: there is one memory",
+        ("jax.experimental.pallas._kernels.empty", "out_sharding"): "where a kernel keeps an array: there is one memory",
+        ("jax.experimental.pallas._kernels.run_scoped", "collective_axes"): "which threads share an allocation: there is one",
+        ("jax.experimental.pallas.triton.dot", "allow_tf32"): "a less accurate product: the most accurate one is always taken",
+        ("jax.experimental.pallas.triton.max_contiguous", "values"): "a hint for compilers of kernels, which are interpreted",
         ("jax.experimental.pallas._kernels.loop", "unroll"): "how a loop of a kernel is compiled: it is interpreted",
         ("jax.experimental.pallas._kernels.multiple_of", "values"): "a hint for compilers of kernels, which are interpreted",
         ("jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_mask.CausalMask.__init__", "shard_count"):

@@ -21,11 +21,10 @@ from capibara.jax.experimental.sparse import (
 )
 
 # Functions with f(0) = 0. Those that are linear besides need not add the values at one coordinate first.
-_LINEAR = ("convert_element_type", "copy", "copy_p", "imag", "neg", "real", "reduce_precision", "stop_gradient")
+_LINEAR = ("convert_element_type", "copy", "imag", "neg", "real", "reduce_precision", "stop_gradient")
 _ZERO_AT_ZERO = ("abs", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "conj", "erf", "expm1", "floor", "integer_pow", "log1p", "round",
                  "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh")
-_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr",
-          "custom_vjp_call": "call_jaxpr", "remat": "jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
+_CALLS = {"jit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr", "remat2": "jaxpr"}
 
 
 def _is_sparse(value):

@@ -19,5 +19,8 @@ def jet(
 ) -> tuple[Any, Any]:
     """fun(*primals), and its derivatives along the curves that begin at the primals and have `series` as their derivatives."""
 
-def jet2(fun: Callable[..., Any], primals: Sequence[ArrayLike], series: Sequence[Sequence[ArrayLike] | ZeroSeries], **_: Any) -> tuple[Any, Any]:
+def jet2(
+    fun: Callable[..., Any], primals: Sequence[ArrayLike], series: Sequence[Sequence[ArrayLike] | ZeroSeries], *, factorial_scaled: bool = False,
+    **_: Any
+) -> tuple[Any, Any]:
     """jet with coefficients of polynomials in place of derivatives."""

@@ -55,8 +55,8 @@ class PrefetchScalarGridSpec(GridSpec):
 
 def roll(x, shift, axis, *, stride=None, stride_axis=None):
     """The elements moved along an axis, the last ones to the front."""
-    if stride is not None:
-        raise NotImplementedError("pallas.tpu.roll: stride")
+    if stride is not None or stride_axis is not None:
+        raise NotImplementedError(f"pallas.tpu.roll: stride={stride} and stride_axis={stride_axis}; only whole arrays are moved")
     return jnp.roll(x, shift, axis)
 
 
