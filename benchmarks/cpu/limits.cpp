@@ -1,7 +1,7 @@
 // What this machine can do at most: multiply-adds of each element type, copying and reading memory, on 1 and 2 threads.
 //
 // Prints lines `kind threads figure`: operations a second for f32, f64, bf16 and int8 (where the processor has the
-// instruction), bytes a second for copy (read + written) and read.
+// instruction; tiles of AMX before vectors), bytes a second for copy (read + written) and read.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -18,7 +18,10 @@
 #if defined(__aarch64__)
 #include <sys/auxv.h>
 #elif defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace {
@@ -83,12 +86,47 @@ CAPIBARA_LOOP(multiply_int8_512, "avx512f,avx512vnni", __m512i, _mm512_setzero_s
 CAPIBARA_LOOP(multiply_bf16_512, "avx512f,avx512bf16", __m512, _mm512_setzero_ps,
               _mm512_dpbf16_ps(sums[i], reinterpret_cast<__m512bh&>(a), reinterpret_cast<__m512bh&>(b)))
 
+// Two by two tiles of sums, as matmuls have them; the tiles of a thread are its own, and are released at the end.
+#define CAPIBARA_TILES(function, features, name)                                          \
+  __attribute__((target(features))) void function(long count) {                           \
+    alignas(64) const struct {                                                            \
+      std::uint8_t palette = 1, start = 0, reserved[14] = {};                             \
+      std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};                     \
+      std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};                           \
+    } configuration;                                                                      \
+    asm volatile("ldtilecfg %0" ::"m"(configuration)); /* all tiles are zero then */      \
+    for (; count > 0; --count) {                                                          \
+      asm volatile(name " %%tmm6, %%tmm4, %%tmm0\n" name " %%tmm7, %%tmm4, %%tmm1\n" name \
+                        " %%tmm6, %%tmm5, %%tmm2\n" name " %%tmm7, %%tmm5, %%tmm3\n" ::); \
+    }                                                                                     \
+    asm volatile("tilerelease");                                                          \
+  }
+CAPIBARA_TILES(multiply_bf16_tiles, "amx-tile,amx-bf16", "tdpbf16ps")
+CAPIBARA_TILES(multiply_int8_tiles, "amx-tile,amx-int8", "tdpbssd")
+
+// AMX-BF16, AMX-TILE and AMX-INT8, a kernel that saves tiles, and its permission.
+bool has_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned tiles = 1u << 22 | 1u << 24 | 1u << 25, saved = 1u << 17 | 1u << 18;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return false;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & tiles) != tiles) return false;
+  unsigned low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & saved) == saved && syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+}
+
 std::vector<Unit> units() {
   std::vector<Unit> found;
+  static const bool tiles = has_tiles();
   if (__builtin_cpu_supports("avx512f")) {
     found = {{"f32", 12 * 32, multiply_f32_512}, {"f64", 12 * 16, multiply_f64_512}};
   } else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
     found = {{"f32", 12 * 16, multiply_f32_256}, {"f64", 12 * 8, multiply_f64_256}};
+  }
+  if (tiles) {
+    found.push_back({"bf16", 4 * 2 * 16 * 16 * 32, multiply_bf16_tiles});
+    found.push_back({"int8", 4 * 2 * 16 * 16 * 64, multiply_int8_tiles});
+    return found;
   }
   if (__builtin_cpu_supports("avx512bf16")) found.push_back({"bf16", 12 * 64, multiply_bf16_512});
   if (__builtin_cpu_supports("avx512vnni")) found.push_back({"int8", 12 * 128, multiply_int8_512});

@@ -4,14 +4,16 @@
 namespace capibara {
 
 // Each includes those before it; CAPIBARA_CPU_LEVEL names the highest that may be used.
-enum class CpuLevel { baseline, avx2, avx512, vnni };
+enum class CpuLevel { baseline, avx2, avx512, vnni, amx };
 
-// What the processor has, lowered to CAPIBARA_CPU_LEVEL (baseline, avx2, avx512, vnni). Raises ValueError for other
-// names.
+// What the processor has, lowered to CAPIBARA_CPU_LEVEL (baseline, avx2, avx512, vnni, amx). Raises ValueError for
+// other names.
 CpuLevel cpu_level();
 
 inline bool has_avx2() { return cpu_level() >= CpuLevel::avx2; }      // with FMA
 inline bool has_avx512() { return cpu_level() >= CpuLevel::avx512; }  // F, BW, DQ and VL
 inline bool has_vnni() { return cpu_level() >= CpuLevel::vnni; }
+// Tiles of bfloat16 and of bytes, and the kernel's permission to use them, for which the first call asks.
+bool has_amx();
 
 }  // namespace capibara

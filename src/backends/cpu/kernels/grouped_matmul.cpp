@@ -6,8 +6,7 @@
 #include <numeric>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/products/gemm_pack.h"
-#include "backends/cpu/kernels/products/product.h"
+#include "backends/cpu/kernels/products/amx_product.h"
 #include "backends/reference/kernels.h"
 #include "lax/contract.h"
 #include "lax/ragged_dot.h"
@@ -91,12 +90,14 @@ void multiply(const Matrix<S>& left, const Matrix<S>& right, typename K::Sum* ou
     if (multiply_vector<S, typename K::Sum>(left, right, out, rows, columns)) return done();
   }
   auto pack_left = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
-    pack_matrix<K, S>(left.data, left.free, left.inner, first, count, k0, some, width, block);
+    pack_operand<K, S>(left, AmxSide::left, first, count, k0, some, width, block);
   };
   auto pack_right = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
-    pack_matrix<K, S>(right.data, right.free, right.inner, first, count, k0, some, width, block);
+    pack_operand<K, S>(right, AmxSide::right, first, count, k0, some, width, block);
   };
-  Product<K>{k, pack_left, pack_right, out, rows, columns, finish}.run();
+  Product<K> product{k, pack_left, pack_right, out, rows, columns, finish};
+  read_in_place<K, S>(left, right, product);
+  product.run();
 }
 
 template <class K, class S>
@@ -165,14 +166,14 @@ void run(const GroupedPlan& plan, const S* lhs, const S* rhs, const std::byte* s
 HostKernel kernel_of(GroupedPlan plan) {
   const auto shared = std::make_shared<const GroupedPlan>(std::move(plan));
   HostKernel kernel;
-  const bool narrow = visit_narrow_product(shared->types, [&]<class K, class S>(K, Type<S>) {
+  const auto as_stored = [&]<class K, class S>(K, Type<S>) {
     kernel = [shared](std::byte* const* buffers) {
       if (shared->out_size == 0) return;
       run<K, S>(*shared, reinterpret_cast<const S*>(buffers[0]), reinterpret_cast<const S*>(buffers[1]), buffers[2],
                 buffers[3]);
     };
-  });
-  if (narrow) return kernel;
+  };
+  if (visit_amx_product(shared->types, as_stored) || visit_narrow_product(shared->types, as_stored)) return kernel;
   visit_product_type(shared->types, [&]<class T>(Type<T>) {
     if constexpr (Parts<T>::count == 1) {
       kernel = [shared](std::byte* const* buffers) {

@@ -4,7 +4,8 @@
 #include <atomic>
 
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/products/gemm_pack.h"
+#include "backends/cpu/kernels/products/amx_product.h"
+#include "backends/cpu/kernels/products/gemm_parts.h"
 #include "backends/cpu/kernels/products/gemm_tile.h"
 #include "backends/cpu/kernels/products/gemv.h"
 #include "backends/cpu/kernels/products/product.h"
@@ -84,9 +85,21 @@ struct DotPlan {
            m * n * k <= max_unpacked && in_rows(lhs_free, lhs_inner) && in_rows(rhs_inner, rhs_free);
   }
 
-  // `next_lhs` and `next_rhs`: what the next matmul of a batch reads; may be null.
+  // Whether a matmul rounds its sums to bfloat16 itself, while they are in the cache.
+  template <class K>
+  bool rounds() const {
+    if constexpr (IsAmxKind<K> && std::is_same_v<typename K::Sum, float>) {
+      const bool vector = rows() == 1 || columns() == 1;
+      return types.out == DType::bfloat16 && !vector && inner() > 0 && inner_parts(rows(), columns(), inner()) == 1;
+    }
+    return false;
+  }
+
+  // `brains`: where rounded sums go, null where it does not round them. `next_lhs` and `next_rhs`: what the next matmul
+  // of a batch reads; may be null.
   template <class K, class S>
-  void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish, const S* next_lhs = nullptr, const S* next_rhs = nullptr) const {
+  void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish, BrainBits* brains,
+                const S* next_lhs, const S* next_rhs) const {
     using P = typename K::Packed;
     const int64_t m = rows(), n = columns(), k = inner();
     const Matrix<S> left{lhs, lhs_free, lhs_inner}, right{rhs, rhs_free, rhs_inner};
@@ -106,12 +119,14 @@ struct DotPlan {
       if (multiply_vector<S, typename K::Sum>(left, right, out, out_rows, out_columns)) return done(finish);
     }
     auto pack_left = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
-      pack_matrix<K, S>(lhs, lhs_free, lhs_inner, first, count, k0, some, width, block);
+      pack_operand<K, S>(left, AmxSide::left, first, count, k0, some, width, block);
     };
     auto pack_right = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
-      pack_matrix<K, S>(rhs, rhs_free, rhs_inner, first, count, k0, some, width, block);
+      pack_operand<K, S>(right, AmxSide::right, first, count, k0, some, width, block);
     };
     Product<K> product{k, pack_left, pack_right, out, out_rows, out_columns, finish};
+    read_in_place<K, S>(left, right, product);
+    product.brains = brains;
     if constexpr (std::is_same_v<S, P> && K::together == 1) {
       const bool close = rhs_free.is_regular() && rhs_free.contiguous(0, n) && rhs_inner.is_regular() && n % best_tile<K>().lanes == 0;
       if (close && k * n * static_cast<int64_t>(sizeof(S)) <= in_place_bytes) {
@@ -202,21 +217,28 @@ struct DotPlan {
     if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
       if (!rows_done && run_tiny<S>(lhs, rhs, out)) return result.convert_all();
     }
+    BrainBits* brains = rounds<K>() ? reinterpret_cast<BrainBits*>(result.data()) : nullptr;
+    const bool converts = result.converts() && !brains;
     std::vector<std::atomic<int64_t>> finished(rows_done ? static_cast<std::size_t>(lhs_batch.extent() * rows()) : 0);  // columns, at the first row of a block
     each(multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())), [&](int64_t b) {
       auto complete = [&](int64_t row, int64_t count, int64_t column, int64_t width) {
-        if (result.converts()) {
-          if (width == n) result.convert(b * step + row * n, count * n);
-          else for (int64_t i = row; i < row + count; ++i) result.convert(b * step + i * n + column, width);
+        if (converts) {
+          if (width == n)
+            result.convert(b * step + row * n, count * n);
+          else
+            for (int64_t i = row; i < row + count; ++i) result.convert(b * step + i * n + column, width);
         }
         if (!rows_done) return;
         const int64_t first = b * rows() + row;
-        if (width < n && finished[static_cast<std::size_t>(first)].fetch_add(width, std::memory_order_acq_rel) + width < n) return;
+        if (width < n &&
+            finished[static_cast<std::size_t>(first)].fetch_add(width, std::memory_order_acq_rel) + width < n)
+          return;
         (*rows_done)(first, count);
       };
       const Finish finish = complete;
       const bool more = b + 1 < lhs_batch.extent();
-      multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step, result.converts() || rows_done ? &finish : nullptr,
+      multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step,
+                     converts || rows_done ? &finish : nullptr, brains ? brains + b * step : nullptr,
                      more ? lhs + lhs_batch.at(b + 1) : nullptr, more ? rhs + rhs_batch.at(b + 1) : nullptr);
     });
   }
@@ -309,6 +331,7 @@ PlannedProduct planned(const std::shared_ptr<const DotPlan>& plan) {
       plan->run_as<K, S>(lhs, rhs, result, rows_done);
     };
   };
+  if (visit_amx_product(plan->types, in_place)) return product;
   if (visit_narrow_product(plan->types, in_place) || visit_mixed_product(plan->types, in_place)) return product;
   visit_product_type(plan->types, [&]<class T>(Type<T>) {
     product = [plan](std::byte* const* buffers, const RowsDone* rows_done) {

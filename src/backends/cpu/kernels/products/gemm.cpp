@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/products/gemm_pack.h"
+#include "backends/cpu/kernels/products/gemm_parts.h"
 #include "backends/cpu/kernels/products/gemm_tile.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "runtime/interrupt.h"
@@ -58,7 +59,6 @@ Axis Axis::regular(int64_t extent, int64_t stride) {
 
 namespace {
 
-int64_t rounded(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 // Parts of about equal size, at most `limit` each.
 int64_t even_part(int64_t whole, int64_t limit, int64_t step) {
   const int64_t parts = (whole + limit - 1) / limit;
@@ -322,13 +322,6 @@ class Run {
   const Blocks blocks_;
 };
 
-// Parts of a long inner dimension, or 1: where the result has too few elements to be shared out.
-int64_t inner_parts(int64_t m, int64_t n, int64_t inner) {
-  constexpr int64_t min_length = 2048;
-  if (m * n > 128 * 128 || inner < 2 * min_length) return 1;
-  return std::min<int64_t>(16, inner / min_length);
-}
-
 }  // namespace
 
 template <class K>
@@ -350,38 +343,7 @@ void Product<K>::pack_right(P* to) const {
 
 template <class K>
 void Product<K>::run() const {
-  using S = typename K::Sum;
-  const int64_t m = rows.extent(), n = columns.extent();
-  const int64_t parts = inner_parts(m, n, inner);
-  if (parts == 1) return Run<K>(*this).run();
-  const int64_t part = rounded((inner + parts - 1) / parts, 8);
-  Scratch<S> sums(parts * m * n, "parts of a product");
-  const Axis part_rows = Axis::regular(m, n), part_columns = Axis::regular(n, 1);
-  parallel_for_cost(parts, multiply_cost<K>(static_cast<double>(m * n) * static_cast<double>(part)), [&](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p) {
-      const int64_t first = p * part;
-      auto left_part = [&](int64_t row, int64_t count, int64_t k0, int64_t k, int64_t width, P* to) { left(row, count, first + k0, k, width, to); };
-      auto right_part = [&](int64_t row, int64_t count, int64_t k0, int64_t k, int64_t width, P* to) { right(row, count, first + k0, k, width, to); };
-      Product<K> own{std::min(part, inner - first), left_part, right_part, sums.data() + p * m * n, part_rows, part_columns};
-      if (right_in_place) {
-        own.right_in_place = right_in_place + first * right_stride;
-        own.right_stride = right_stride;
-      }
-      if (own.inner > 0) Run<K>(own).run();
-      else std::fill_n(own.out, m * n, S(0));
-    }
-    return 0;
-  });
-  for (int64_t i = 0; i < m; ++i) {
-    S* total = sums.data() + i * n;
-    for (int64_t p = 1; p < parts; ++p) {
-      const S* next = sums.data() + (p * m + i) * n;
-      for (int64_t j = 0; j < n; ++j) total[j] += next[j];
-    }
-    S* target = out + rows.at(i);
-    for (int64_t j = 0; j < n; ++j) target[columns.at(j)] = total[j];
-  }
-  if (finish) (*finish)(0, m, 0, n);
+  run_in_parts<Run<K>>(*this);
 }
 
 #define CAPIBARA_INSTANTIATE(KIND) template struct Product<KIND>;

@@ -114,9 +114,10 @@ struct Product {
   typename Kind::Sum* out;
   const Axis &rows, &columns;
   const Finish* finish = nullptr;
-  // A right operand that may be read in place: rows of k with neighbouring columns, this many elements apart.
-  const P* right_in_place = nullptr;
-  int64_t right_stride = 0;
+  BrainBits* brains = nullptr;  // where sums go rounded, in rows of neighbours as `out` has them; AMX alone
+  // Operands that may be read in place, rows this many elements apart: of neighbouring k (AMX alone) or columns.
+  const P *left_in_place = nullptr, *right_in_place = nullptr;
+  int64_t left_stride = 0, right_stride = 0;
   // Operands that pack_left and pack_right have written for a matmul of these sizes: `left` and `right` are not called.
   const P *packed_left = nullptr, *packed_right = nullptr;
 
@@ -132,13 +133,12 @@ struct Product {
 template <class Kind>
 double multiply_cost(double products) {
   using P = typename Kind::Packed;
-  if (Kind::together > 1) return products * (sizeof(P) == 1 ? 0.004 : 0.008);
+  if (Kind::together > 1) return products * (sizeof(P) == 1 ? 0.004 : 0.008) / (Kind::together > 8 ? 5 : 1);
   return products * (sizeof(P) == 4 ? 0.028 : 0.056);
 }
 
-// A matrix in memory.
 template <class T>
-struct Matrix {
+struct Matrix {  // in memory
   const T* data;
   const Axis &free, &inner;
 };

@@ -3,9 +3,7 @@
 // Eight k of a column are two such sums next to each other, which are added at the end. Where both operands are signed,
 // or both are not, the sign of b is moved: 128 is added to b (int8) or subtracted from it (uint8) by flipping its
 // highest bit, and the result differs by 128 times the sum of a row of a, which one more instruction per step computes.
-// Sums wrap: exact.
-//
-// A tile for AMX takes its place here: the same packed panels, eight k together, and an entry before has_vnni() below.
+// Sums wrap: exact. Processors with AMX multiply bytes by gemm_amx.cpp instead.
 #include "backends/cpu/kernels/products/gemm_tile.h"
 
 #if defined(__x86_64__)

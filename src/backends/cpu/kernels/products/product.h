@@ -11,6 +11,7 @@
 #include "array/element.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/products/mixed_bytes.h"
+#include "backends/cpu/kernels/products/round_brains.h"
 #include "backends/cpu/kernels/scratch.h"
 
 namespace capibara::cpu {
@@ -84,17 +85,12 @@ class ProductResult {
     if (!same_bits<T>(dtype)) hold_ = Scratch<T>(count, "result of a product before its conversion");
   }
   T* values() { return hold_.data() ? hold_.data() : reinterpret_cast<T*>(data_); }
+  std::byte* data() const { return data_; }
   bool converts() const { return hold_.data() != nullptr; }
   void convert(int64_t first, int64_t count) const {
     if constexpr (std::is_same_v<T, float>) {
-      if (dtype_ == DType::bfloat16) {  // to nearest, ties to even, in vectors
-        const float* from = hold_.data() + first;
-        std::uint16_t* __restrict to = reinterpret_cast<std::uint16_t*>(data_) + first;
-        for (int64_t i = 0; i < count; ++i) {
-          const std::uint32_t bits = std::bit_cast<std::uint32_t>(from[i]), rounded = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
-          to[i] = static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : rounded);
-        }
-        return;
+      if (dtype_ == DType::bfloat16) {
+        return round_brains(hold_.data() + first, reinterpret_cast<BrainBits*>(data_) + first, count);
       }
     }
     store_range<T>(dtype_, element_address(dtype_, static_cast<void*>(data_), first), count, hold_.data() + first);

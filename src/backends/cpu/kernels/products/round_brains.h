@@ -1,0 +1,10 @@
+// Rounds float32 to bfloat16: to nearest, ties to even.
+#pragma once
+
+#include "backends/cpu/kernels/products/gemm.h"
+
+namespace capibara::cpu {
+
+void round_brains(const float* from, BrainBits* to, int64_t count);
+
+}  // namespace capibara::cpu
