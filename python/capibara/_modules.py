@@ -36,10 +36,11 @@ def as_initializer(function):
     return init
 
 
-def explain_missing(module_name, later=None):
+def explain_missing(module_name, later=None, gone=None):
     """Finishes a module: `module.name` of a name that does not exist says which existing name is nearest.
 
     `later` names what is imported when it is first asked for: {name: module that has it, None where it is a module itself}.
+    `gone` has what is said of names that jax had in earlier versions: {name: text}.
     """
     module = sys.modules[module_name]
     later = later or {}
@@ -52,6 +53,8 @@ def explain_missing(module_name, later=None):
             setattr(module, name, value)
             return value
         shown = module_name.removeprefix("capibara.")
+        if gone and name in gone:
+            raise AttributeError(f"{shown}.{name} is deprecated; {gone[name]}", name=name, obj=module)
         if name.startswith("__"):  # Python's own questions, __path__ while modules are imported
             raise AttributeError(f"module '{shown}' has no attribute '{name}'", name=name, obj=module)
         import difflib

@@ -154,7 +154,7 @@ def stacks_over_devices():
   stacked = api.device_put_sharded([(number, ramp(2) + number) for number in range(8)], jax.devices())
   same = api.device_put_replicated({"a": ramp(3)}, jax.devices()[:4])
   return [values(stacked), values(same), [list(map(str, one.sharding.spec)) for one in (*stacked, same["a"])],
-          raised(api.device_put_sharded, [1], jax.devices())]
+          raised(api.device_put_sharded, [1], jax.devices()), raised(getattr, jax, "device_put_sharded")]
 
 
 # ---- pjit in a mesh -------------------------------------------------------------------------------------------------

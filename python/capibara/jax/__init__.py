@@ -161,4 +161,5 @@ _explain_missing(__name__, later={
     **dict.fromkeys(_SHARDING, "capibara.jax._sharding"), **dict.fromkeys(_PLACING, "capibara.jax._joining"),
     **dict.fromkeys(_GUARDS, "capibara.jax._transfer_guards"), "pjit": "capibara.jax._partition", "pmap": "capibara.jax._pmap",
     "shard_map": "capibara.jax._shard_map", "smap": "capibara.jax._shard_map", "reshard": "capibara.jax._explicit",
-    **dict.fromkeys(("new_ref", "empty_ref", "freeze", "free_ref"), "capibara.jax.ref")})
+    **dict.fromkeys(("new_ref", "empty_ref", "freeze", "free_ref"), "capibara.jax.ref")},
+    gone=dict.fromkeys(("device_put_replicated", "device_put_sharded"), "use jax.device_put with a sharding instead."))

@@ -28,7 +28,7 @@ def complete():
     array.__copy__ = lambda self: self.copy()  # memory of its own, which may be donated or deleted
     array.__deepcopy__ = lambda self, memo: self.copy()
     array._value = property(_numpy_value)
-    array._npy_value = property(lambda self: None if self.is_deleted() else self._value)
+    array._npy_value = None  # NumPy reads the memory of arrays: there is no copy
     array._arrays = property(lambda self: None if self.is_deleted() else [shard.data for shard in self.addressable_shards])
     array._committed = property(lambda self: self.committed)
     array._check_if_deleted = _check_if_deleted

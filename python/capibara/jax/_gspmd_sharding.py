@@ -4,7 +4,7 @@ import functools
 from capibara.jax._hlo_sharding import HloSharding, tile_slices
 from capibara.jax._mesh import Mesh, PartitionSpec, grid_of
 from capibara.jax._sdy_sharding import sdy_of_named
-from capibara.jax._sharding import IndivisibleError, NamedSharding, Sharding
+from capibara.jax._sharding import IndivisibleError, NamedSharding, Sharding, _own_kind
 
 
 class GSPMDSharding(Sharding):
@@ -14,6 +14,8 @@ class GSPMDSharding(Sharding):
         self._device_list, self._memory_kind = tuple(devices), memory_kind
         self._hlo_sharding = op_sharding if isinstance(op_sharding, HloSharding) else HloSharding.from_proto(op_sharding)
         self._unconstrained = []
+        if memory_kind is not None:
+            _own_kind(self._device_list[0], memory_kind)  # raises where the device has no such memory
 
     @classmethod
     def get_replicated(cls, device_assignment, *, memory_kind=None):
