@@ -34,7 +34,7 @@ def _compiled_text(self):
         return text
     try:
         exchanges = self._inserted_collectives()
-    except (NotImplementedError, ValueError):  # it is computed as a whole
+    except (NotImplementedError, RuntimeError, TypeError, ValueError):  # it is computed as a whole
         return text
     lines = [f"  {_NAMES_IN_XLA.get(name, name.replace('_', '-'))} over {', '.join(axes)}: {count} bytes, {times} times, {cause}\n"
              for name, axes, count, times, _, cause in exchanges]
