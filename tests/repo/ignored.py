@@ -87,6 +87,7 @@ HINTS = {
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.deserialize", "*"): "an abstract method",
         ("jax.interpreters.ad._Kind.__call__", "*"): "refused whatever it is: transforms make traces",
         ("_effects.AbstractToken.str_short", "*"): "tokens have one text",
+        ("jax._src.array._ArrayImplMeta.__call__", "committed"): "an array of parts on devices is committed",
         ("jax._install._Finder.find_spec", "*"): "importlib's protocol",
         ("jax._install._Finder.exec_module", "*"): "importlib's protocol",
         ("jax._src.traceback_util.api_boundary", "*"): "names for jax's own reports",

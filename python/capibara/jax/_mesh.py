@@ -186,10 +186,7 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
             raise ValueError(f"Mesh requires its axis_names to be distinct, got {self.axis_names}")
         self.axis_types = checked_types(axis_types, self.axis_names, "Mesh")
         self._key = (self.axis_names, self.devices.shape, tuple(self.devices.flat), self.axis_types)
-        return _meshes.setdefault(self._key, self)  # equal ones are the same object
-
-    def __init__(self, devices, axis_names, axis_types=None):
-        pass
+        return _meshes.setdefault((cls, self._key), self)  # equal ones are the same object
 
     def __reduce__(self):
         return Mesh, (self.devices, self.axis_names, self.axis_types)

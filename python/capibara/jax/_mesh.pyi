@@ -55,10 +55,6 @@ class Mesh(NamedAxes):
         cls, devices: np.ndarray[Any, Any] | Sequence[Any], axis_names: str | Sequence[AxisName],
         axis_types: AxisType | Sequence[AxisType] | None = None
     ) -> Mesh: ...
-    def __init__(
-        self, devices: np.ndarray[Any, Any] | Sequence[Any], axis_names: str | Sequence[AxisName],
-        axis_types: AxisType | Sequence[AxisType] | None = None
-    ) -> None: ...
     @property
     def axis_sizes(self) -> tuple[int, ...]: ...
     @property

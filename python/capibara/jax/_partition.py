@@ -41,6 +41,8 @@ def pjit(fun=None, in_shardings=UNSPECIFIED, out_shardings=UNSPECIFIED, *, in_ax
             asked[new] = value
     for word, targets in asked.items():
         check_targets(word, targets)
+        if targets is not UNSPECIFIED and (options.get("device") or options.get("backend")):
+            raise ValueError(f"If backend or device is specified on jit, then {word} should not be specified.")
     return _OnMesh(fun, asked, options)
 
 

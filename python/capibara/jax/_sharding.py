@@ -135,7 +135,8 @@ class NamedSharding(Sharding):
 
     @property
     def memory_kind(self):
-        return self._memory_kind or (self._device_list[0].default_memory().kind if self._device_list else None)
+        default = getattr(self._device_list[0], "default_memory", None) if self._device_list else None
+        return self._memory_kind or (default().kind if default else None)
 
     @property
     def device_set(self):
@@ -148,7 +149,7 @@ class NamedSharding(Sharding):
         return isinstance(other, NamedSharding) and (self.mesh, self.spec, self.memory_kind) == (other.mesh, other.spec, other.memory_kind)
 
     def __hash__(self):
-        return hash((self.mesh, self.spec, self.memory_kind))
+        return hash((self.mesh, self.spec))
 
     def __reduce__(self):
         return functools.partial(NamedSharding, memory_kind=self._memory_kind), (self.mesh, self.spec)

@@ -1,5 +1,6 @@
 """What compiled functions say of themselves: shardings, layouts and text."""
 from capibara import _core
+from capibara._errors import ShardingTypeError
 from capibara.jax._devices import local_devices
 from capibara.jax._sharding import Format, Layout, SingleDeviceSharding, sharding_from
 
@@ -34,7 +35,7 @@ def _compiled_text(self):
         return text
     try:
         exchanges = self._inserted_collectives()
-    except (NotImplementedError, ValueError):  # it is computed as a whole
+    except (NotImplementedError, RuntimeError, ShardingTypeError, TypeError, ValueError):  # it is computed as a whole
         return text
     lines = [f"  {_NAMES_IN_XLA.get(name, name.replace('_', '-'))} over {', '.join(axes)}: {count} bytes, {times} times, {cause}\n"
              for name, axes, count, times, _, cause in exchanges]
