@@ -3,6 +3,7 @@ from capibara.jax._api import io_callback as io_callback
 from capibara.jax.experimental import array_serialization as array_serialization
 from capibara.jax.experimental import colocated_python as colocated_python
 from capibara.jax.experimental import hijax as hijax
+from capibara.jax.experimental import jet as jet
 from capibara.jax.experimental import key_reuse as key_reuse
 from capibara.jax.experimental import mesh_utils as mesh_utils
 from capibara.jax.experimental import multihost_utils as multihost_utils

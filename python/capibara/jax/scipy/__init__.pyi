@@ -2,10 +2,12 @@
 from capibara.jax.scipy import cluster as cluster
 from capibara.jax.scipy import fft as fft
 from capibara.jax.scipy import integrate as integrate
+from capibara.jax.scipy import interpolate as interpolate
 from capibara.jax.scipy import linalg as linalg
 from capibara.jax.scipy import ndimage as ndimage
 from capibara.jax.scipy import optimize as optimize
 from capibara.jax.scipy import signal as signal
 from capibara.jax.scipy import sparse as sparse
+from capibara.jax.scipy import spatial as spatial
 from capibara.jax.scipy import special as special
 from capibara.jax.scipy import stats as stats
