@@ -4,6 +4,7 @@
 #include "lax/factors.h"
 #include "lax/splits.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace capibara {
@@ -49,11 +50,14 @@ Mapping mapping_over(const MappedAxis& axis) {
           axis.size};
 }
 
-// The batched form of what a call computes. Along a named axis an output that every lane has in common, such as a psum,
-// stays without it. Along others all outputs have it: a rule's derivatives may be mapped where the values are not.
+// The batched form of what a call computes. Where it has collectives over the axis, an output that every lane has in
+// common stays without the axis. Otherwise all outputs have it: a rule's derivatives may be mapped where values are
+// not.
 BatchedProgram batched_call(const BatchArgs& args, const Mask& mapped) {
   const Program& program = args.attrs.program("call_jaxpr");
-  return batch_program(program, args.axis, mapped, Mask(program.outputs().size(), args.axis.name.empty()));
+  const std::vector<std::string>& axes = program.effects().axes;
+  const bool collective = std::find(axes.begin(), axes.end(), args.axis.name) != axes.end();
+  return batch_program(program, args.axis, mapped, Mask(program.outputs().size(), !collective));
 }
 
 // ---- custom_jvp_call --------------------------------------------------------------------------------------------

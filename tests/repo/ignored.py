@@ -79,6 +79,7 @@ HINTS = {
         ("jax.nn.initializers.Initializer.__call__", "*"): "a protocol: its signature is all it is",
         ("jax.scipy.stats.gaussian_kde.set_bandwidth", "bw_method"): "refused whatever it is: arrays are immutable",
         ("jax.scipy.stats.gaussian_kde.integrate_box", "*"): "refused whatever it is, as in jax",
+        ("jax.scipy.spatial.transform.Rotation.random", "*"): "refused whatever it is, as in jax",
     },
     "Given by a protocol of Python or of jax": {
         ("jax.Mesh.__init__", "*"): "read by __new__, which returns the mesh that there is already",

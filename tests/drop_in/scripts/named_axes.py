@@ -32,7 +32,7 @@ by_jvp.defjvp(lambda primals, tangents: (by_jvp(*primals), 3 * lax.pmean(tangent
 by_vjp = jax.custom_vjp(mean_of_lanes)
 by_vjp.defvjp(lambda x: (by_vjp(x), None), lambda _, cotangent: (5 * cotangent,))
 for rule in (by_jvp, by_vjp):  # what all lanes share has no axis after custom rules either
-    for staged in (rule, jax.jit(rule), lambda x: lax.scan(lambda carry, _: (rule(x), carry), x, None, length=2)[0]):
+    for staged in (rule, jax.jit(rule), lambda x: lax.scan(lambda carry, _: (rule(x), carry), 0.0, None, length=2)[0]):
         shared = jax.vmap(lambda _, x: staged(x), axis_name="lanes", in_axes=(0, None), out_axes=None)
         mapped = jax.vmap(staged, axis_name="lanes", out_axes=None)
         print(shared(jnp.arange(4.0), 2.0), mapped(jnp.arange(4.0)))
