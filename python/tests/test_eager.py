@@ -66,7 +66,7 @@ def test_operations_on_few_elements_run_the_kernels_of_the_backend(name):
 @pytest.mark.parametrize("elements", [100, 100_000])
 @pytest.mark.parametrize("name", ["copy", "array", "of a tree", "jit"])
 def test_a_copy_outlives_what_was_donated(elements, name):
-  copies = {"copy": jnp.copy, "array": jnp.array, "of a tree": lambda x: jax.tree.map(jnp.array, {"a": x})["a"], "jit": jax.jit(lambda x: x)}
+  copies = {"copy": jnp.copy, "array": jnp.array, "jit": jax.jit(lambda x: x), "of a tree": lambda x: jax.tree.map(jnp.array, [x])[0]}
   x = jnp.arange(elements) * 2.0
   y = copies[name](x)
   jax.jit(lambda x: x + 1, donate_argnums=0)(x)

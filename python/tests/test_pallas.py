@@ -51,7 +51,8 @@ def windows_and_masks(module, pl):
     rows = pl.triton.load(x.at[part, :], mask=x[part, :] < 1, other=-7.0)
     pl.triton.store(o.at[part, :], rows, mask=rows > 0)
     o[part, 0] = rows[:, 0] * 2
-  return pl.pallas_call(kernel, out_shape=module.ShapeDtypeStruct((8, 4), np.float32), grid=4, input_output_aliases={0: 0}, interpret=True)(A)
+  out = module.ShapeDtypeStruct((8, 4), np.float32)
+  return pl.pallas_call(kernel, out_shape=out, grid=4, input_output_aliases={0: 0}, interpret=True)(A)
 
 
 def prefetched(module, pl):
@@ -74,7 +75,10 @@ def in_place(module, pl):
   return pl.pallas_call(kernel, out_shape=module.ShapeDtypeStruct((8, 4), np.float32), input_output_aliases={0: 0}, interpret=True)(A)
 
 
-@pytest.mark.parametrize("program", [added, counted, blocked_matmul, summed_over_a_grid, in_place, windows_and_masks, prefetched], ids=lambda f: f.__name__)
+PROGRAMS = [added, counted, blocked_matmul, summed_over_a_grid, in_place, windows_and_masks, prefetched]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_a_kernel_gives_what_it_gives_on_jax(program):
   got, want = program(jax, pallas), program(oracle, oracle_pallas)
   for one, other in zip(oracle.tree.leaves(want), jax.tree.leaves(got), strict=True):
