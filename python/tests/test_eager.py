@@ -61,3 +61,22 @@ def test_operations_on_few_elements_run_the_kernels_of_the_backend(name):
   }
   function, *arguments = operations[name]
   same_bits(function(*arguments), jax.jit(function)(*arguments))
+
+
+@pytest.mark.parametrize("elements", [100, 100_000])
+@pytest.mark.parametrize("name", ["copy", "array", "of a tree", "jit"])
+def test_a_copy_outlives_what_was_donated(elements, name):
+  copies = {"copy": jnp.copy, "array": jnp.array, "jit": jax.jit(lambda x: x), "of a tree": lambda x: jax.tree.map(jnp.array, [x])[0]}
+  x = jnp.arange(elements) * 2.0
+  y = copies[name](x)
+  jax.jit(lambda x: x + 1, donate_argnums=0)(x)
+  assert x.is_deleted() and not y.is_deleted()
+  np.testing.assert_array_equal(y, np.arange(elements) * 2.0)
+
+
+def test_an_argument_that_is_donated_and_returned_can_be_donated_again():
+  step = jax.jit(lambda state, x: (x.sum() + state[0].sum(), [state[0], state[1] + 1]), donate_argnums=0)
+  state = [jnp.ones((784, 200)), jnp.ones(2)]
+  for count in range(12):
+    total, state = step(state, jnp.ones(3))
+  assert float(total) == 784 * 200 + 3 and state[1].tolist() == [13.0, 13.0]

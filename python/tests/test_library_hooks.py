@@ -212,3 +212,12 @@ def test_a_list_that_holds_itself_is_refused():
   for function in (jnp.array, jnp.shape, jnp.sum):
     with pytest.raises((RecursionError, ValueError, TypeError)):
       function(endless)
+
+
+def test_a_class_that_is_mapped_in_its_own_way_is_refused_by_vmap():
+  class Rows:
+    pass
+  batching.register_vmappable(Rows, int, int, lambda *_: None, lambda *_: None, None)
+  with pytest.raises(NotImplementedError, match="vmap: Rows says by register_vmappable"):
+    jax.vmap(lambda rows, x: x)([Rows()], jnp.ones(3))
+  assert jax.vmap(lambda x: 2 * x)(jnp.ones(3)).tolist() == [2, 2, 2]

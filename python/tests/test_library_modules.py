@@ -125,3 +125,33 @@ def test_arrays_go_to_tensorstore_and_come_back(tmp_path):
   own = [oracle.sharding.SingleDeviceSharding(oracle.devices("cpu")[0])] * 2  # jax reads what was written
   for got, array in zip(oracle_serialization.GlobalAsyncCheckpointManager().deserialize_with_paths(own, paths), arrays):
     np.testing.assert_array_equal(np.asarray(got, np.float32), np.asarray(array, np.float32))
+
+
+@pytest.mark.parametrize("module", [jax, oracle], ids=["capibara", "jax"])
+def test_the_operations_of_a_program_are_primitives(module):
+  import importlib
+  core = importlib.import_module(f"{module.__name__}.extend.core")
+  program = module.make_jaxpr(lambda x: module.numpy.sin(x) @ x)(module.numpy.ones(3))
+  assert all(isinstance(equation.primitive, core.Primitive) for equation in program.eqns)
+
+  class Own(core.Primitive):
+    pass
+  assert isinstance(Own("own_operation"), core.Primitive) and not isinstance(program.eqns[0].primitive, Own)
+
+
+@pytest.mark.parametrize("peer", SPARSE)
+def test_coordinates_with_zeros_stay_unless_they_are_eliminated(peer):
+  module, sparse_module = peer
+  mat = sparse_module.BCOO((module.numpy.array([1.0, 2, 0, 0]), module.numpy.array([[0], [2], [0], [1]])), shape=(3,))
+  assert sparse_module.bcoo_sum_duplicates(mat).indices.tolist() == [[0], [1], [2]]
+  assert mat.sum_duplicates().indices.tolist() == [[0], [2]]
+  number = sparse_module.BCOO((module.numpy.array([1.0, 2, 0]), module.numpy.zeros((3, 0), int)), shape=())
+  assert sparse_module.bcoo_sum_duplicates(number).data.tolist() == [3.0]
+
+
+def test_random_sparse_arrays_are_those_of_jax():
+  for options in ({"nse": 0.3}, {"nse": 3, "n_batch": 1, "n_dense": 1, "dtype": "float32", "sorted_indices": True}):
+    got = sparse.random_bcoo(jax.random.key(0), (2, 4, 5), **options)
+    want = oracle_sparse.random_bcoo(oracle.random.key(0), (2, 4, 5), **options)
+    np.testing.assert_array_equal(got.indices, want.indices)
+    np.testing.assert_allclose(got.data, want.data, rtol=1e-6)

@@ -51,8 +51,8 @@ def windows_and_masks(module, pl):
     rows = pl.triton.load(x.at[part, :], mask=x[part, :] < 1, other=-7.0)
     pl.triton.store(o.at[part, :], rows, mask=rows > 0)
     o[part, 0] = rows[:, 0] * 2
-  out_shape = module.ShapeDtypeStruct((8, 4), np.float32)
-  return pl.pallas_call(kernel, out_shape=out_shape, grid=4, input_output_aliases={0: 0}, interpret=True)(A)
+  out = module.ShapeDtypeStruct((8, 4), np.float32)
+  return pl.pallas_call(kernel, out_shape=out, grid=4, input_output_aliases={0: 0}, interpret=True)(A)
 
 
 def prefetched(module, pl):

@@ -59,7 +59,7 @@ Arrays scan_flat(const FlatFunction& body, const Arrays& given_init, const Array
     }
   }
   check_leading_axes(xs);
-  if (xs.empty() && !length) throw ValueError("scan: `length` is needed where there are no xs");
+  if (xs.empty() && !length) throw ValueError("scan got no values to scan over and `length` not provided.");
   int64_t steps = xs.empty() ? *length : xs[0].shape(0);
   if (steps < 0) throw ValueError(concat("scan: length must not be negative, got ", steps));
   if (unroll < 1) throw ValueError(concat("scan: unroll must be positive, got ", unroll));

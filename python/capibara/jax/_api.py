@@ -3,7 +3,7 @@ import functools
 import types
 import weakref
 
-from capibara import _core, _tracebacks
+from capibara import _core, _tracebacks, _vmappables
 from capibara._symbolic_tracing import eval_shape as _eval_shape
 from capibara._types import ShapeDtypeStruct, as_abstract_arrays
 from capibara.jax._devices import target_of
@@ -265,8 +265,8 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
 
     def vmap_f(*args, **kwargs):
+        _vmappables.refuse((args, kwargs))
         return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, spmd, args, kwargs)
-
     return _wraps(fun, vmap_f, "Vectorized version of {fun}: its arguments have a further axis, over which it is mapped.\n\n"
                                "Original documentation:\n\n{doc}")
 

@@ -32,7 +32,14 @@ ParamDict = dict[str, typing.Any]
 _user_primitives = {}
 
 
-class Primitive:
+class _PrimitiveClass(type):
+    """Operations of the library are primitives too, though nobody makes them by the class."""
+
+    def __instancecheck__(cls, value):
+        return super().__instancecheck__(value) or (cls is Primitive and isinstance(value, _core.CatalogPrimitive))
+
+
+class Primitive(metaclass=_PrimitiveClass):
     """An operation of one's own, with rules given one by one."""
 
     def __init__(self, name):
@@ -117,9 +124,9 @@ class Primitive:
         return lowering
 
     def __eq__(self, other):
-        if isinstance(other, Primitive):
-            return self is other
-        return isinstance(other, _core.CatalogPrimitive) and self._handle.primitive == other
+        if isinstance(other, _core.CatalogPrimitive):
+            return self._handle.primitive == other
+        return self is other
 
     def __hash__(self):
         return hash(self._handle.primitive)

@@ -18,10 +18,10 @@ from capibara.jax.typing import ArrayLike, DTypeLike
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 
-__all__ = ["BCOO", "JAXSparse", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general", "bcoo_fromdense",
+__all__ = ["BCOO", "JAXSparse", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general", "bcoo_eliminate_zeros", "bcoo_fromdense",
            "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
            "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates",
-           "bcoo_todense", "bcoo_transpose", "bcoo_update_layout", "empty", "eye", "sparsify", "todense"]
+           "bcoo_todense", "bcoo_transpose", "bcoo_update_layout", "empty", "eye", "random_bcoo", "sparsify", "todense"]
 
 
 class JAXSparse:
@@ -95,8 +95,8 @@ class BCOO(JAXSparse):
         return bcoo_todense(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> "BCOO":
-        """Each coordinate once."""
-        return bcoo_sum_duplicates(self, nse=nse, remove_zeros=remove_zeros)
+        """Each coordinate once, without those where all values are zero unless they are to be kept."""
+        return bcoo_eliminate_zeros(self, nse=nse) if remove_zeros else bcoo_sum_duplicates(self, nse=nse)
 
     def sort_indices(self) -> "BCOO":
         """Coordinates in ascending order."""
@@ -118,9 +118,7 @@ class BCOO(JAXSparse):
 
     def block_until_ready(self) -> "BCOO":
         """Waits for both arrays."""
-        self.data.block_until_ready()
-        self.indices.block_until_ready()
-        return self
+        return jax.block_until_ready(self)
 
     def _of(self, data):
         return BCOO((data, self.indices), shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
@@ -247,32 +245,42 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=mat.unique_indices)
 
 
-def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
+def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
+    """Values at one coordinate added, where one of them is not zero."""
+    zero = (mat.data == 0).all(axis=tuple(range(mat.n_batch + 1, mat.data.ndim)))
+    zero = zero.all(axis=tuple(axis for axis in range(mat.n_batch) if mat.indices.shape[axis] == 1), keepdims=True)
+    outside = jnp.asarray(mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse], mat.indices.dtype)
+    return bcoo_sum_duplicates(BCOO((mat.data, jnp.where(zero[..., None], outside, mat.indices)), shape=mat.shape), nse=nse)
+
+
+def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     """Values at one coordinate added; nse, how many coordinates to keep, is counted where it is not given."""
     shape = mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
     total = math.prod(shape)
-
-    def kept(data, indices):
-        zero = (data == 0).all(axis=tuple(range(1, data.ndim))) if remove_zeros else jnp.zeros(data.shape[:1], bool)
-        return jnp.where(zero, total, _linear(indices, shape))
-
+    if not shape:  # one coordinate
+        kept = 1 if nse is None else nse
+        pads = [(0, kept - 1 if axis == mat.n_batch else 0) for axis in range(mat.data.ndim)]
+        parts = jnp.pad(mat.data.sum(mat.n_batch, keepdims=True), pads), jnp.repeat(mat.indices[..., :1, :], kept, -2)
+        return BCOO(parts, shape=mat.shape, indices_sorted=True, unique_indices=True)
     if nse is None:
-        def count(data, indices):
-            positions = jnp.sort(kept(data, indices))
+        def count(indices):
+            positions = jnp.sort(_linear(indices, shape))
             fresh = jnp.concatenate([jnp.ones(1, bool), positions[1:] != positions[:-1]]) if len(positions) else positions
             return jnp.sum(fresh & (positions < total))
-        counts = _with_batches(mat.n_batch)(count)(mat.data, mat.indices)
+        counts = _with_batches(mat.n_batch)(count)(mat.indices)
         nse = int(counts.max()) if counts.size else 0
 
     def one(data, indices):
-        positions, inverse = jnp.unique(kept(data, indices), size=nse + 1, fill_value=total, return_inverse=True)
+        positions, inverse = jnp.unique(_linear(indices, shape), size=nse + 1, fill_value=total, return_inverse=True)
         sums = jnp.zeros((nse + 1,) + data.shape[1:], data.dtype).at[inverse].add(data, mode="drop")[:nse]
         positions = positions[:nse]
         places = jnp.stack(jnp.unravel_index(jnp.minimum(positions, max(total - 1, 0)), shape), axis=-1).astype(indices.dtype)
         padding = positions >= total
         sums = jnp.where(padding.reshape(padding.shape + (1,) * (sums.ndim - 1)), 0, sums)
         return sums, jnp.where(padding[:, None], jnp.asarray(shape, indices.dtype), places)
-    data, indices = _with_batches(mat.n_batch)(one)(mat.data, mat.indices)
+    batch = np.broadcast_shapes(mat.data.shape[:mat.n_batch], mat.indices.shape[:mat.n_batch])
+    data, indices = (jnp.broadcast_to(part, batch + part.shape[mat.n_batch:]) for part in (mat.data, mat.indices))
+    data, indices = _with_batches(mat.n_batch)(one)(data, indices)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 
 
@@ -383,14 +391,9 @@ def _concatenated(arrays):
     return BCOO((data, jnp.concatenate([array.indices for array in arrays], -2)), shape=arrays[0].shape)
 
 
-def todense(arr: JAXSparse | ArrayLike) -> Array:
-    """A sparse array with all its elements; others as they are."""
-    return arr.todense() if isinstance(arr, JAXSparse) else jnp.asarray(arr)
-
-
 _SHAPES = ("SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
            "bcoo_squeeze", "bcoo_update_layout")
-_MADE = ("bcoo_concatenate", "empty", "eye")
+_MADE = ("todense", "bcoo_concatenate", "empty", "eye", "random_bcoo")
 explain_missing(__name__, later={
     **dict.fromkeys(_SHAPES, "capibara.jax.experimental._sparse_shapes"),
     **dict.fromkeys(_MADE, "capibara.jax.experimental._sparse_creation"),

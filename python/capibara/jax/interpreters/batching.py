@@ -1,11 +1,23 @@
 """jax.interpreters.batching: rules of primitives for vmap."""
 from typing import NamedTuple
 
+from capibara import _vmappables
 from capibara._modules import explain_missing
 from capibara.jax import numpy as _jnp
 from capibara.jax.interpreters.ad import _Rules
 
 not_mapped = None
+
+
+def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota):
+    """Says that a class is mapped over in a way of its own: vmap refuses its objects."""
+    _vmappables.registered[data_type] = spec_type, axis_size_type
+
+
+def unregister_vmappable(data_type):
+    """Nothing, as in jax."""
+
+
 primitive_batchers = _Rules("def_batch", "batch")
 
 

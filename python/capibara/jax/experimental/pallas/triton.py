@@ -15,9 +15,9 @@ def _atomic(combine):
 
 
 # Steps of the grid run one after the other: a read and a write are one operation.
-atomic_add, atomic_and = _atomic(jnp.add), _atomic(jnp.bitwise_and)
-atomic_or, atomic_xor = _atomic(jnp.bitwise_or), _atomic(jnp.bitwise_xor)
-atomic_max, atomic_min, atomic_xchg = (_atomic(combine) for combine in (jnp.maximum, jnp.minimum, lambda _, value: value))
+atomic_and, atomic_or, atomic_xor = (_atomic(combine) for combine in (jnp.bitwise_and, jnp.bitwise_or, jnp.bitwise_xor))
+atomic_add, atomic_max, atomic_min = (_atomic(combine) for combine in (jnp.add, jnp.maximum, jnp.minimum))
+atomic_xchg = _atomic(lambda _, value: value)
 
 
 def approx_tanh(x):
