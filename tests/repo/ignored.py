@@ -82,7 +82,10 @@ HINTS = {
         ("jax.scipy.spatial.transform.Rotation.random", "*"): "refused whatever it is, as in jax",
     },
     "Given by a protocol of Python or of jax": {
-        ("jax.Mesh.__init__", "*"): "read by __new__, which returns the mesh that there is already",
+        ("jax.interpreters.batching.register_vmappable", "to_elt"): "how an object is mapped over: vmap refuses it by name",
+        ("jax.interpreters.batching.register_vmappable", "from_elt"): "how an object is mapped over: vmap refuses it by name",
+        ("jax.interpreters.batching.register_vmappable", "make_iota"): "how an object is mapped over: vmap refuses it by name",
+        ("jax.interpreters.batching.unregister_vmappable", "data_type"): "does nothing, as in jax",
         ("jax.scipy.spatial.transform.Rotation.random", "*"): "refused whatever it is, as in jax",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.serialize", "*"): "an abstract method",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.deserialize", "*"): "an abstract method",

@@ -55,7 +55,7 @@ for call in (lambda: sharding.partition(x, ('c',), mesh), lambda: sharding.parti
         call()
     except ValueError as error:
         print(type(error).__name__)
-""", 8) == ["P('a',) (4, 2)", "(1, 8)", "ValueError", "ValueError"]
+""", 8) == ["P('a',) (4, 2)", "(1, 8)", "ValueError", "IndivisibleError"]
 
 
 # --- seed 001: meshes, strategies, several hosts -----------------------------------------------------------------------

@@ -29,9 +29,6 @@ def _mesh_of_all_devices(spec):
 def pjit(fun=None, in_shardings=UNSPECIFIED, out_shardings=UNSPECIFIED, *, in_axis_resources=None, out_axis_resources=None, **options):
     """jit under its older name, which runs on the devices of the mesh of `with mesh:`, with the older names of in_shardings and
     out_shardings. There None means the whole array on each device. Without a function it is a decorator."""
-    if fun is None:
-        return lambda function: pjit(function, in_shardings, out_shardings, in_axis_resources=in_axis_resources,
-                                     out_axis_resources=out_axis_resources, **options)
     asked = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     for old, new, value in (("in_axis_resources", "in_shardings", in_axis_resources),
                             ("out_axis_resources", "out_shardings", out_axis_resources)):
@@ -39,6 +36,8 @@ def pjit(fun=None, in_shardings=UNSPECIFIED, out_shardings=UNSPECIFIED, *, in_ax
             if asked[new] is not UNSPECIFIED and asked[new] is not value:
                 raise ValueError(f"pjit: {old} is the older name of {new}; give one of them, got both")
             asked[new] = value
+    if fun is None:
+        return lambda function: pjit(function, **asked, **options)
     for word, targets in asked.items():
         check_targets(word, targets)
         if targets is not UNSPECIFIED and (options.get("device") or options.get("backend")):
