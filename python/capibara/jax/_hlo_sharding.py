@@ -3,8 +3,6 @@ import enum
 import functools
 import math
 
-import numpy as np
-
 from capibara.jax._mesh import Unconstrained
 
 
@@ -69,6 +67,7 @@ class HloSharding:
     @staticmethod
     def iota_tile(dims, reshape_dims=(), transpose_perm=(), subgroup_types=()):
         """The devices counted along a grid of `reshape_dims`, transposed, and cut into a grid of `dims`."""
+        import numpy as np
         count = math.prod(dims)
         if not dims:
             raise ValueError("`dims` should not be empty.")
@@ -77,10 +76,12 @@ class HloSharding:
 
     @staticmethod
     def subgroup_with_device_ordering(tile_assignment, subgroup_types=()):
+        import numpy as np
         return _with_subgroups(np.asarray(tile_assignment), subgroup_types)
 
     @staticmethod
     def from_proto(proto):
+        import numpy as np
         if proto.type is _Type.TUPLE:
             return HloSharding(_Type.TUPLE, subgroups=map(HloSharding.from_proto, proto.tuple_shardings))
         if proto.type is not _Type.OTHER and proto.type is not _Type.MAXIMAL:
@@ -261,6 +262,7 @@ def _merged(iota):
 
 def tile_slices(sharding, shape):
     """Of each device, the slices of its tile of an array."""
+    import numpy as np
     counts, found = sharding.tiles()[0], {}
     for place, device in np.ndenumerate(sharding._grid):
         found[int(device)] = tuple(slice(None) if count == 1 else slice(at * size // count, (at + 1) * size // count)
