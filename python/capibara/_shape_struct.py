@@ -1,16 +1,22 @@
 """Shapes and dtypes without values, and what stages know of arguments."""
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from capibara import _core
 
 
-_placement_rules = ()
+class PlacementRules(NamedTuple):
+    """What the module of shardings knows, which imports this one."""
+    checked: Callable[..., Any]  # (sharding, shape) -> (sharding, layout); raises where they do not fit
+    meant: Callable[..., Any]  # the sharding that a specification means in the mesh around it
+    Format: type
+    Sharding: type
 
 
-def set_placement_rules(*rules):
-    """What the module of shardings knows: checks of a sharding, what a specification means, and the classes of formats and shardings."""
-    global _placement_rules
-    _placement_rules = rules
+def set_placement_rules(rules):
+    global _placement
+    _placement = rules
 
 
 class ShapeDtypeStruct:
@@ -23,7 +29,7 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         layout = None
         if sharding is not None:
-            sharding, layout = _placement_rules[0](sharding, tuple(shape))
+            sharding, layout = _placement.checked(sharding, tuple(shape))
         values = tuple(shape), _core.dtype_of(dtype), weak_type, sharding, layout, manual_axis_type, is_ref
         for name, value in zip(ShapeDtypeStruct.__slots__, values):
             object.__setattr__(self, name, value)
@@ -41,12 +47,12 @@ class ShapeDtypeStruct:
     @property
     def sharding(self):
         """How the array is placed; a specification means the mesh of set_mesh."""
-        return None if self._sharding is None else _placement_rules[1](self._sharding)
+        return None if self._sharding is None else _placement.meant(self._sharding)
 
     @property
     def format(self):
         """The order of its dimensions in memory, and the sharding."""
-        return _placement_rules[2](self._layout, self.sharding)
+        return _placement.Format(self._layout, self.sharding)
 
     @classmethod
     def like(cls, x):
@@ -79,7 +85,7 @@ class ShapeDtypeStruct:
 
     def update(self, **changes):
         """The same with other fields."""
-        if self._layout is not None and isinstance(changes.get("sharding"), _placement_rules[3]):
+        if self._layout is not None and isinstance(changes.get("sharding"), _placement.Sharding):
             raise ValueError(f"You are updating ShapeDtypeStruct with a {type(changes['sharding'])} when the original ShapeDtypeStruct had "
                              f"a concrete layout {self.format}. This might lead to bugs. If you want to do this, create a new "
                              "ShapeDtypeStruct via the constructor.")
@@ -106,7 +112,7 @@ class ShapeDtypeStruct:
 
 
 def _sds_from_pickle(fields, layout):
-    sharding = fields["sharding"] if layout is None else _placement_rules[2](layout, fields["sharding"])
+    sharding = fields["sharding"] if layout is None else _placement.Format(layout, fields["sharding"])
     return ShapeDtypeStruct(**{**fields, "sharding": sharding})
 
 

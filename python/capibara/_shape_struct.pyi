@@ -1,6 +1,6 @@
 """Types of shapes and dtypes without values, and of what stages know of arguments."""
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,5 +48,13 @@ class ArgInfo(ShapeDtypeStruct):
     donated: bool
     def __init__(self, shape: Sequence[int] | ShapedArray, dtype: DTypeLike | None = None, donated: bool = False) -> None: ...
 
-def set_placement_rules(*rules: Any) -> None: ...
+class PlacementRules(NamedTuple):
+    """What the module of shardings knows, which imports this one."""
+
+    checked: Callable[..., Any]
+    meant: Callable[..., Any]
+    Format: type[Any]
+    Sharding: type[Any]
+
+def set_placement_rules(rules: PlacementRules) -> None: ...
 def zeros_of(struct: ShapeDtypeStruct | ShapedArray) -> Array: ...

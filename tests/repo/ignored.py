@@ -79,12 +79,9 @@ HINTS = {
         ("jax.nn.initializers.Initializer.__call__", "*"): "a protocol: its signature is all it is",
         ("jax.scipy.stats.gaussian_kde.set_bandwidth", "bw_method"): "refused whatever it is: arrays are immutable",
         ("jax.scipy.stats.gaussian_kde.integrate_box", "*"): "refused whatever it is, as in jax",
-        ("jax.scipy.spatial.transform.Rotation.random", "*"): "refused whatever it is, as in jax",
     },
     "Given by a protocol of Python or of jax": {
-        ("jax.interpreters.batching.register_vmappable", "to_elt"): "how an object is mapped over: vmap refuses it by name",
-        ("jax.interpreters.batching.register_vmappable", "from_elt"): "how an object is mapped over: vmap refuses it by name",
-        ("jax.interpreters.batching.register_vmappable", "make_iota"): "how an object is mapped over: vmap refuses it by name",
+        ("jax.interpreters.batching.register_vmappable", "*"): "how an object is mapped over: vmap refuses it by name",
         ("jax.interpreters.batching.unregister_vmappable", "data_type"): "does nothing, as in jax",
         ("jax.scipy.spatial.transform.Rotation.random", "*"): "refused whatever it is, as in jax",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.serialize", "*"): "an abstract method",

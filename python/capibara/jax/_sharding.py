@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError
-from capibara._shape_struct import set_placement_rules
+from capibara._shape_struct import PlacementRules, set_placement_rules
 from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
 from capibara.jax._hlo_sharding import hlo_of
@@ -370,7 +370,7 @@ def _struct_sharding(sharding):
     return NamedSharding(around, sharding)
 
 
-set_placement_rules(_checked_struct, _struct_sharding, Format, Sharding)
+set_placement_rules(PlacementRules(_checked_struct, _struct_sharding, Format, Sharding))
 
 
 def format_of(array):

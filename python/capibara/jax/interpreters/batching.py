@@ -11,7 +11,7 @@ not_mapped = None
 
 def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota):
     """Says that a class is mapped over in a way of its own: vmap refuses its objects."""
-    _vmappables.registered[data_type] = spec_type, axis_size_type
+    _vmappables.registered.add(data_type)
 
 
 def unregister_vmappable(data_type):
