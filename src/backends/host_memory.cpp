@@ -1,8 +1,6 @@
 // Backends that compute in the memory of this process: their devices, and arrays put there.
 #include <capibara/config.h>
 
-#include <algorithm>
-
 #include "array/body.h"
 #include "backends/backend.h"
 #include "backends/host_shards.h"
@@ -44,10 +42,15 @@ void check_devices(const NamedSharding& placement) {
                             device_count(), "; set JAX_NUM_CPU_DEVICES or jax_num_cpu_devices for more"));
   }
   const std::string& kind = placement.memory_kind;
-  if (kind.empty() || std::ranges::find(memory_kinds(), kind) != memory_kinds().end()) return;
-  throw ValueError(concat(
-      "Could not find memory addressable by device ", placement.platform, ":", placement.devices.at(0),
-      ". It can address the following memory kinds: device, pinned_host, unpinned_host. ", "Got memory kind: ", kind));
+  if (kind.empty()) return;
+  std::string known;
+  for (const std::string& one : memory_kinds()) {
+    if (one == kind) return;
+    known += concat(known.empty() ? "" : ", ", one);
+  }
+  throw ValueError(concat("Could not find memory addressable by device ", placement.platform, ":",
+                          placement.devices.at(0), ". It can address the following memory kinds: ", known,
+                          ". Got memory kind: ", kind));
 }
 
 // Arrays of this process's own values are where nothing is said: on its first device.
