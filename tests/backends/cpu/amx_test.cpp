@@ -160,8 +160,8 @@ void check_shapes(std::initializer_list<std::array<int64_t, 3>> shapes) {
         };
         EXPECT_TRUE(same(one.result(chosen, true, true))) << one.describe();
         EXPECT_TRUE(same(one.result(chosen, false, true))) << one.describe();
-        EXPECT_TRUE(same(one.result(RunOn<K, Tiles>{{32, 64, 32, 64, 128}}))) << one.describe();
-        EXPECT_TRUE(same(one.result(RunOn<K, Tiles>{{48, 32, 32, 128, 64, false}}, true))) << one.describe();
+        EXPECT_TRUE(same(one.result(RunOn<K, Tiles>{{32, 64, 32, 128}}))) << one.describe();
+        EXPECT_TRUE(same(one.result(RunOn<K, Tiles>{{48, 32, 32, 64}}, true))) << one.describe();
       }
     }
   }
@@ -181,7 +181,7 @@ void check_rounding() {
     const Case<AmxBrains> one(m, k, n, Order::plain, Order::plain, Order::plain);
     const auto sums = one.result(RunOn<AmxBrains, Tiles>{});
     for (const AmxBlocking& blocking :
-         {AmxBlocking{}, AmxBlocking{32, 64, 32, 64, 128}, AmxBlocking{128, 64, 64, 64, 64}}) {
+         {AmxBlocking{}, AmxBlocking{32, 64, 32, 128}, AmxBlocking{128, 64, 64, 64}}) {
       std::vector<BrainBits> brains(sums.size());
       one.result([&](Product<AmxBrains>& product, bool, bool) {
         product.brains = brains.data();
@@ -223,9 +223,9 @@ void check_scattered() {
   using Order = typename Case<K>::Order;
   const Case<K> one(34, 70, 46, Order::scattered, Order::scattered, Order::scattered);
   one.check(one.result(RunOn<K, Tiles>{}));
-  one.check(one.result(RunOn<K, Tiles>{{32, 32, 32, 64, 64}}));
+  one.check(one.result(RunOn<K, Tiles>{{32, 32, 32, 64}}));
   const Case<K> transposed(34, 70, 46, Order::plain, Order::plain, Order::transposed);
-  transposed.check(transposed.result(RunOn<K, Tiles>{{32, 32, 32, 64, 64}}));
+  transposed.check(transposed.result(RunOn<K, Tiles>{{32, 32, 32, 64}}));
 }
 
 // More rows than a block has, so that the right operand is packed before; and few rows.

@@ -59,12 +59,13 @@ class AmxEdges {
   Scratch<P> last_rows_, last_k_;
 };
 
-// Where a task keeps its sums if they are rounded in the end: panels of 32 columns, all its rows in each.
+// Where a task keeps the sums of some of its k: panels of 32 columns, all its rows in each.
+template <class S>
 struct AmxHold {
-  float* data = nullptr;
+  S* data = nullptr;
   int64_t row, column, rows;  // the first ones, and how many
 
-  float* at(int64_t i, int64_t j) const {
+  S* at(int64_t i, int64_t j) const {
     return data + (j - column) / 32 * 32 * rows + (i - row) * 32 + (j - column) % 32;
   }
 };

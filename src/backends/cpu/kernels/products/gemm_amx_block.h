@@ -29,25 +29,29 @@ struct AmxBlock {
   void* out[4];
   int64_t out_step[4];  // bytes from row to row
   bool accumulate;
+  const std::byte* ahead[2];  // rows of the left operand that are needed soon: prefetched, a line of each with each step
 };
 
 // Tiles 0 to 3: the result, [row][column]; 4 and 5: rows of the left operand; 6 and 7: columns of the right one.
 template <class Tiles, class K, int R, int C>
 CAPIBARA_AMX_INLINE void amx_step(const std::byte* first, int64_t first_step, const std::byte* second,
                                   int64_t second_step, const std::byte* right, int64_t panel) {
-  // Two rows of tiles: the left operand passes by while the panel of the right one stays.
+  Tiles::template load<4>(first, first_step);
+  // Two rows of tiles: they stay near while the right operand passes by.
   if constexpr (R > 1)
-    Tiles::template load_once<4>(first, first_step);
+    Tiles::template load_once<6>(right, amx_row_bytes);
   else
-    Tiles::template load<4>(first, first_step);
-  Tiles::template load<6>(right, amx_row_bytes);
+    Tiles::template load<6>(right, amx_row_bytes);
   Tiles::template multiply<K, 0, 4, 6>();
   if constexpr (C > 1) {
-    Tiles::template load<7>(right + panel, amx_row_bytes);
+    if constexpr (R > 1)
+      Tiles::template load_once<7>(right + panel, amx_row_bytes);
+    else
+      Tiles::template load<7>(right + panel, amx_row_bytes);
     Tiles::template multiply<K, 1, 4, 7>();
   }
   if constexpr (R > 1) {
-    Tiles::template load_once<5>(second, second_step);
+    Tiles::template load<5>(second, second_step);
     Tiles::template multiply<K, C, 5, 6>();
     if constexpr (C > 1) Tiles::template multiply<K, C + 1, 5, 7>();
   } else {
@@ -87,8 +91,20 @@ CAPIBARA_AMX_INLINE void run_amx_block(const AmxBlock& block) {
   begin_amx_tiles<Tiles, 0, R * C>(block);
   const AmxLeft a = block.left[0], b = block.left[R - 1];
   const std::byte *first = a.data, *second = b.data, *right = block.right;
+  const std::byte *ahead = block.ahead[0], *next_ahead = block.ahead[1];
   const int64_t panel = block.panel, whole = block.steps - (a.last || b.last ? 1 : 0);
+  if constexpr (R > 1 && C > 1) {  // where sums go: lines of two tiles beside each other
+    for (int64_t r = 0; r < 16 && block.steps > 8; ++r) {
+      for (const int64_t t : {0, 1, 2, 3}) {
+        __builtin_prefetch(static_cast<const std::byte*>(block.out[t]) + r * block.out_step[t], 1, 3);
+      }
+    }
+  }
   for (int64_t s = 0; s < whole; ++s, first += a.step, second += b.step, right += amx_tile_bytes) {
+    if constexpr (R > 1 && C > 1) {
+      __builtin_prefetch(ahead + s * amx_row_bytes, 0, 2);
+      __builtin_prefetch(next_ahead + s * amx_row_bytes, 0, 2);
+    }
     amx_step<Tiles, K, R, C>(first, a.row_step, second, b.row_step, right, panel);
   }
   if (whole < block.steps) {

@@ -1,14 +1,13 @@
 // The loops around the tiles of AMX: blocks that fit the caches, shared out among threads.
 //
-// The right operand is packed: by all threads together where several blocks of rows read it, else by the thread that
-// computes its columns, a block at a time. The left one is read in place where its k are neighbours. A task is a block
-// of the result; for each part of k it keeps 32 columns of the right operand in the first cache while its rows pass by
-// from the second one.
+// A task is a block of the result. It packs as many columns of the right operand as the second cache holds and meets
+// all its rows with them before the next ones. The left operand is read in place where its k are neighbours, else
+// packed by all threads together. The sums of a block stay in tiles for all its k where they are not too many: storing
+// and loading them costs as much as many multiplications.
 #pragma once
 
 #include "backends/cpu/kernels/products/amx_blocking.h"
 #include "backends/cpu/kernels/products/gemm_amx_part.h"
-#include "backends/cpu/kernels/products/round_brains.h"
 #include "runtime/interrupt.h"
 
 #if defined(__x86_64__)
@@ -38,32 +37,28 @@ class AmxRun {
   void pack_whole_left(P* out) const { pack(product_.left, 0, m_, 0, inner_, out); }
 
   void run() {
-    // What is packed of an operand at once stays below this, however large it is.
+    // What is packed of the left operand at once stays below this, however large it is.
     constexpr int64_t max_packed = 16 << 20, max_inner = 32 << 10;
-    const int64_t inner_step = std::min(rounded(inner_, depth), max_inner / size);
-    const int64_t max_items = std::max<int64_t>(512, max_packed / (inner_step * size) / 512 * 512);
-    const bool in_place = !product_.packed_left && product_.left_in_place && blocking_.in_place;
+    const bool in_place = !product_.packed_left && product_.left_in_place;
     const bool packs_left = !product_.packed_left && !in_place;
-    const bool packs_right = !product_.packed_right && m_ > blocking_.rows;
+    const int64_t inner_step = packs_left ? std::min(rounded(inner_, depth), max_inner / size) : rounded(inner_, depth);
+    const int64_t row_step = packs_left ? std::max<int64_t>(512, max_packed / (inner_step * size) / 512 * 512) : m_;
+    const bool packs_right = !product_.packed_right && blocking_.shares && m_ > blocking_.rows &&
+                             right_size() * size <= max_packed;
     Scratch<P> left, right;
-    if (packs_left) left = Scratch<P>(std::min(rounded(m_, 16), max_items) * inner_step, "packing of a matrix");
-    if (packs_right) right = Scratch<P>(std::min(rounded(n_, 16), max_items) * inner_step, "packing of a matrix");
+    if (packs_right) right = Scratch<P>(right_size(), "packing of a matrix");
+    if (packs_right) pack_whole_right(right.data());
+    right_ = {packs_right ? right.data() : product_.packed_right, 0, 0, rounded(inner_, depth)};
+    if (packs_left) left = Scratch<P>(std::min(rounded(m_, 16), row_step) * inner_step, "packing of a matrix");
     if (in_place) edges_.pack();
-    const int64_t row_step = packs_left ? max_items : m_, column_step = packs_right ? max_items : n_;
-    for (int64_t n0 = 0; n0 < n_; n0 += column_step) {
-      const int64_t n = std::min(column_step, n_ - n0);
-      for (int64_t k0 = 0; k0 < inner_; k0 += inner_step) {
-        const int64_t k = std::min(inner_step, inner_ - k0);
-        if (packs_right) pack(product_.right, n0, n, k0, k, right.data());
-        right_ = {right.data(), n0, k0, rounded(k, depth)};
-        if (product_.packed_right) right_ = {product_.packed_right, 0, 0, rounded(inner_, depth)};
-        for (int64_t m0 = 0; m0 < m_; m0 += row_step) {
-          const int64_t m = std::min(row_step, m_ - m0);
-          if (packs_left) pack(product_.left, m0, m, k0, k, left.data());
-          left_ = {left.data(), m0, k0, rounded(k, depth)};
-          if (product_.packed_left) left_ = {product_.packed_left, 0, 0, rounded(inner_, depth)};
-          share_out(m0, m, n0, n, k0, k);
-        }
+    for (int64_t k0 = 0; k0 < inner_; k0 += inner_step) {
+      const int64_t k = std::min(inner_step, inner_ - k0);
+      for (int64_t m0 = 0; m0 < m_; m0 += row_step) {
+        const int64_t m = std::min(row_step, m_ - m0);
+        if (packs_left) pack(product_.left, m0, m, k0, k, left.data());
+        left_ = {left.data(), m0, k0, rounded(k, depth)};
+        if (product_.packed_left) left_ = {product_.packed_left, 0, 0, rounded(inner_, depth)};
+        share_out(m0, m, k0, k);
       }
     }
   }
@@ -84,16 +79,16 @@ class AmxRun {
     });
   }
 
-  void share_out(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t k0, int64_t k) const {
+  void share_out(int64_t m0, int64_t m, int64_t k0, int64_t k) const {
     const int64_t row_tasks = (m + blocking_.rows - 1) / blocking_.rows;
-    const int64_t max_rows = std::min(m, blocking_.rows), max_columns = std::min(n, blocking_.columns);
+    const int64_t max_rows = std::min(m, blocking_.rows), max_columns = std::min(n_, blocking_.columns);
     const double cost = multiply_cost<K>(static_cast<double>(max_rows * max_columns) * static_cast<double>(k)) +
-                        (right_.data ? 0 : static_cast<double>(max_columns * k * size) * 0.05);
-    parallel_for_cost(blocking_.tasks(m, n), cost, [&](int64_t begin, int64_t end) {
+                        static_cast<double>(max_columns * k * size) * 0.05;
+    parallel_for_cost(blocking_.tasks(m, n_), cost, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t row = m0 + t % row_tasks * blocking_.rows, rows = std::min(blocking_.rows, m0 + m - row);
-        const int64_t column = n0 + t / row_tasks * blocking_.columns;
-        const int64_t columns = std::min(blocking_.columns, n0 + n - column);
+        const int64_t column = t / row_tasks * blocking_.columns;
+        const int64_t columns = std::min(blocking_.columns, n_ - column);
         run_task(row, rows, column, columns, k0, k);
         if (k0 + k == inner_ && product_.finish) (*product_.finish)(row, rows, column, columns);
       }
@@ -102,38 +97,42 @@ class AmxRun {
   }
 
   void run_task(int64_t row, int64_t rows, int64_t first, int64_t columns, int64_t k0, int64_t k) const {
-    const bool packs = !right_.data, last = k0 + k == inner_, holds = product_.brains && k == inner_;
-    const int64_t packed_step = packs ? std::min(rounded(k, depth), blocking_.packed_bytes / size) : k;
+    using S = typename K::Sum;
+    const int64_t step = std::min(rounded(k, depth), std::max(depth, blocking_.inner_bytes / size));
     const int64_t chunk = std::min(blocking_.chunk, columns);
+    const bool packs = !right_.data, holds = step < k && k == inner_;
     Scratch<P> block;
-    Scratch<float> sums;
-    if (packs) block = Scratch<P>(rounded(chunk, 16) * packed_step, "packing of a matrix");
-    if (holds) sums = Scratch<float>(rounded(rows, 32) * rounded(chunk, 64), "sums of a product");
+    Scratch<S> sums;
+    if (packs) block = Scratch<P>(rounded(chunk, 16) * step, "packing of a matrix");
+    if (holds) sums = Scratch<S>(rounded(rows, 32) * rounded(chunk, 64), "sums of a product");
     for (int64_t column = first; column < first + columns; column += chunk) {
       const int64_t width = std::min(chunk, first + columns - column);
-      const AmxHold hold{sums.data(), row, column, rounded(rows, 32)};
-      for (int64_t p = k0; p < k0 + k; p += packed_step) {
-        const int64_t some = std::min(packed_step, k0 + k - p);
-        if (packs) product_.right(column, width, p, some, packed_step, block.data());
-        const AmxPacked<P> own{block.data(), column, p, packed_step};
-        AmxPart<K, Tiles>{product_, left_, edges_, packs ? own : right_,        hold, row, rows, column,
-                          width,    p,     some,   blocking_.inner_bytes / size}
-            .run();
+      const AmxHold<S> hold{sums.data(), row, column, rounded(rows, 32)};
+      for (int64_t p = k0; p < k0 + k; p += step) {
+        const int64_t some = std::min(step, k0 + k - p);
+        if (packs) product_.right(column, width, p, some, step, block.data());
+        const AmxPacked<P> own{block.data(), column, p, step};
+        AmxPart<K, Tiles>{product_, left_, edges_, packs ? own : right_, hold, row, rows, column, width, p, some}.run();
         poll_stop();
       }
-      if (last && product_.brains) round(hold, row, rows, column, width);
+      if (k0 + k == inner_ && (holds || (product_.brains && k0 > 0))) finish(hold, row, rows, column, width);
     }
   }
 
-  // Writes complete sums, which are float32, as bfloat16.
-  void round(const AmxHold& hold, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    if constexpr (std::is_same_v<typename K::Sum, float>) {
-      for (int64_t j = column; j < column + columns; j += 32) {
-        const int64_t some = std::min<int64_t>(32, column + columns - j);
-        for (int64_t i = row; i < row + rows; ++i) {
-          const int64_t at = product_.rows.at(i) + product_.columns.at(j);
-          round_brains(hold.data ? hold.at(i, j) : product_.out + at, product_.brains + at, some);
+  // Writes complete sums to the result: from `hold`, or rounded from the result itself.
+  void finish(const AmxHold<typename K::Sum>& hold, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
+    for (int64_t j = column; j < column + columns; j += 32) {
+      const int64_t some = std::min<int64_t>(32, column + columns - j);
+      for (int64_t i = row; i < row + rows; ++i) {
+        const int64_t start = product_.rows.at(i);
+        if constexpr (std::is_same_v<typename K::Sum, float>) {
+          if (product_.brains) {
+            const int64_t at = start + product_.columns.at(j);
+            round_amx_sums(hold.data ? hold.at(i, j) : product_.out + at, product_.brains + at, some);
+            continue;
+          }
         }
+        for (int64_t c = 0; c < some; ++c) product_.out[start + product_.columns.at(j + c)] = hold.at(i, j)[c];
       }
     }
   }

@@ -4,12 +4,13 @@
 #include <algorithm>
 
 #include "backends/cpu/kernels/products/amx_operands.h"
+#include "backends/cpu/kernels/products/round_brains.h"
 
 #if defined(__x86_64__)
 
 namespace capibara::cpu {
 
-// Rows [m0, m0 + m) by columns [n0, n0 + n) for k [k0, k0 + k), `step` of them at a time.
+// Rows [m0, m0 + m) by columns [n0, n0 + n) for k [k0, k0 + k).
 template <class K, class Tiles>
 struct AmxPart {
   using P = typename K::Packed;
@@ -20,68 +21,82 @@ struct AmxPart {
   const AmxPacked<P>& left;
   const AmxEdges<K>& edges;  // where left is not packed
   const AmxPacked<P>& right;
-  const AmxHold& hold;  // null: sums are in the result
-  int64_t m0, m, n0, n, k0, k, step;
+  const AmxHold<S>& hold;  // null: sums are in the result
+  int64_t m0, m, n0, n, k0, k;
 
-  // Tiles are configured as long as nobody else is called.
+  // Tiles are configured as long as nobody else is called. 32 rows stay in the nearer caches while the columns pass by
+  // from the second one, and the next rows are fetched meanwhile.
   void run() const {
     Tiles::configure();
-    AmxBlock block;
+    AmxBlock block{};
     block.panel = right.panel();
+    block.steps = (k + depth - 1) / depth;
+    block.accumulate = k0 > 0;
     const int64_t width = m <= 16 ? 64 : 32;
-    for (int64_t j = n0; j < n0 + n; j += width) {
-      for (int64_t p = k0; p < k0 + k; p += step) {
-        const int64_t some = std::min(step, k0 + k - p);
-        block.steps = (some + depth - 1) / depth;
-        block.accumulate = p > 0;
-        block.right = right.at(j, p);
-        for (int64_t i = m0; i < m0 + m; i += 32) {
-          const int64_t rows = std::min<int64_t>(32, m0 + m - i);
-          block.left[0] = left_at(i, p, some);
-          if (rows > 16) block.left[1] = left_at(i + 16, p, some);
-          run_block(block, i, rows, j, std::min(width, n0 + n - j));
-        }
+    for (int64_t i = m0; i < m0 + m; i += 32) {
+      const int64_t rows = std::min<int64_t>(32, m0 + m - i);
+      block.left[0] = left_at(i);
+      if (rows > 16) block.left[1] = left_at(i + 16);
+      for (int64_t j = n0; j < n0 + n; j += width) {
+        block.right = right.at(j, k0);
+        look_ahead(block, i + 32, (j - n0) / width * 2);
+        run_block(block, i, rows, j, std::min(width, n0 + n - j));
       }
     }
     Tiles::release();
   }
 
-  AmxLeft left_at(int64_t row, int64_t p, int64_t some) const {
-    if (left.data) return {left.at(row, p), amx_row_bytes, amx_tile_bytes};
-    return edges.at(row, p, p + some == product.inner);
+ private:
+  AmxLeft left_at(int64_t row) const {
+    if (left.data) return {left.at(row, k0), amx_row_bytes, amx_tile_bytes};
+    return edges.at(row, k0, k0 + k == product.inner);
   }
 
-  // Whole tiles go to the result as they are, others by way of `edge`.
+  // Two of the rows from `first` on; none is left after 32.
+  void look_ahead(AmxBlock& block, int64_t first, int64_t next) const {
+    for (int64_t r = 0; r < 2; ++r, ++next) {
+      const int64_t panel = first + next / 16 * 16;
+      block.ahead[r] = block.left[0].data;
+      if (next >= 32 || panel + 16 > m0 + m) continue;
+      const AmxLeft at = left_at(panel);
+      block.ahead[r] = at.data + next % 16 * (left.data ? block.steps * amx_row_bytes : at.row_step);
+    }
+  }
+
+  // Whole tiles of sums go to the result as they are, others and those that are rounded by way of `beside`.
   void run_block(AmxBlock& block, int64_t i, int64_t rows, int64_t j, int64_t columns) const {
-    alignas(64) S edge[4][16 * 16];
-    const int64_t down = rows > 16 ? 2 : 1, across = (columns + 15) / 16;
-    bool beside[4];
-    const auto each_beside = [&](int64_t t, auto&& f) {
-      const int64_t row = i + t / across * 16, column = j + t % across * 16;
-      for (int64_t r = row; r < std::min(row + 16, i + rows); ++r) {
-        S* target = product.out + product.rows.at(r);
-        for (int64_t c = column; c < std::min(column + 16, j + columns); ++c) {
-          f(target[product.columns.at(c)], edge[t][(r - row) * 16 + c - column]);
-        }
-      }
+    alignas(64) S beside[32 * 32];
+    const int64_t down = rows > 16 ? 2 : 1, across = (columns + 15) / 16, step = 16 * across;
+    const bool rounds = product.brains && !hold.data && k == product.inner;
+    const bool straight = !rounds && rows == down * 16 && columns == across * 16 && product.rows.is_regular() &&
+                          product.columns.contiguous(j, columns);
+    const auto each_row = [&](auto&& f) {
+      for (int64_t r = 0; r < rows; ++r) f(product.rows.at(i + r), beside + r * step);
+    };
+    const auto each = [&](auto&& f) {
+      each_row([&](int64_t start, S* own) {
+        for (int64_t c = 0; c < columns; ++c) f(product.out[start + product.columns.at(j + c)], own[c]);
+      });
     };
     for (int64_t t = 0; t < down * across; ++t) {
-      const int64_t row = i + t / across * 16, column = j + t % across * 16;
-      const bool whole = row + 16 <= i + rows && column + 16 <= j + columns;
-      const bool straight = whole && product.rows.is_regular() && product.columns.contiguous(column, 16);
-      beside[t] = !hold.data && !straight;
-      block.out[t] = edge[t];
-      block.out_step[t] = (hold.data ? 32 : straight ? product.rows.stride() : 16) * static_cast<int64_t>(sizeof(S));
-      if (hold.data)
-        block.out[t] = hold.at(row, column);
-      else if (straight)
-        block.out[t] = product.out + product.rows.at(row) + product.columns.at(column);
-      if (beside[t] && block.accumulate) each_beside(t, [](S& place, S& own) { own = place; });
+      const int64_t row = t / across * 16, column = t % across * 16;
+      block.out[t] = hold.data  ? hold.at(i + row, j + column)
+                     : straight ? product.out + product.rows.at(i + row) + product.columns.at(j + column)
+                                : beside + row * step + column;
+      block.out_step[t] = (hold.data ? 32 : straight ? product.rows.stride() : step) * static_cast<int64_t>(sizeof(S));
     }
+    const bool elsewhere = !hold.data && !straight;
+    if (elsewhere && block.accumulate) each([](S& place, S& own) { own = place; });
+    if (rounds) each_row([&](int64_t start, S*) { __builtin_prefetch(product.brains + start + product.columns.at(j), 1); });
     function(down, across)(block);
-    for (int64_t t = 0; t < down * across; ++t) {
-      if (beside[t]) each_beside(t, [](S& place, S& own) { place = own; });
+    if constexpr (std::is_same_v<S, float>) {
+      if (rounds) {
+        const int64_t column = product.columns.at(j);
+        return each_row(
+            [&](int64_t start, float* own) { round_amx_sums(own, product.brains + start + column, columns); });
+      }
     }
+    if (elsewhere) each([](S& place, S& own) { place = own; });
   }
 
   static void (*function(int64_t down, int64_t across))(const AmxBlock&) {

@@ -35,9 +35,27 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) void round_avx512(const flo
     _mm512_mask_cvtepi32_storeu_epi16(to + i, mask, _mm512_mask_or_epi32(up, nan, upper, quiet));
   }
 }
+__attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void round_by_instruction(const float* from,
+                                                                                           BrainBits* to,
+                                                                                           int64_t count) {
+  int64_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    const __m512 low = _mm512_loadu_ps(from + i), high = _mm512_loadu_ps(from + i + 16);
+    _mm512_storeu_si512(to + i, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high, low)));
+  }
+  if (i < count) round_avx512(from + i, to + i, count - i);
+}
 #endif
 
 }  // namespace
+
+void round_amx_sums(const float* from, BrainBits* to, int64_t count) {
+#if defined(__x86_64__)
+  static const bool by_instruction = __builtin_cpu_supports("avx512bf16") && has_avx512();
+  if (by_instruction) return round_by_instruction(from, to, count);
+#endif
+  round_brains(from, to, count);
+}
 
 void round_brains(const float* from, BrainBits* to, int64_t count) {
 #if defined(__x86_64__)

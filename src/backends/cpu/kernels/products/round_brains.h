@@ -6,5 +6,7 @@
 namespace capibara::cpu {
 
 void round_brains(const float* from, BrainBits* to, int64_t count);
+// The same for sums that AMX has computed, which are never denormal: only where the processor has it.
+void round_amx_sums(const float* from, BrainBits* to, int64_t count);
 
 }  // namespace capibara::cpu
