@@ -164,7 +164,7 @@ class Bench:
     def run(self, family, row):
         started, busy, ours = time.monotonic(), busy_seconds(), self.processor_seconds()
         record = self.run_row(family, row)
-        capacity = (time.monotonic() - started) * os.cpu_count()
+        capacity = (time.monotonic() - started) * len(os.sched_getaffinity(0))
         record["others"] = max(0.0, busy_seconds() - busy - (self.processor_seconds() - ours)) / max(capacity, 1e-9)
         return record
 

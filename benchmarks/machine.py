@@ -9,10 +9,15 @@ from pathlib import Path
 
 
 def busy_seconds():
-    """What all processors of the machine have worked since it started, other programs included."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
-    idle = fields[3] + fields[4]  # and waiting for disks
-    return (sum(fields[:8]) - idle) / os.sysconf("SC_CLK_TCK")
+    """What the processors this process may use have worked since the machine started, other programs included."""
+    total = 0
+    for line in Path("/proc/stat").read_text().splitlines():
+        name, *fields = line.split()
+        if name[:3] != "cpu" or name == "cpu" or int(name[3:]) not in os.sched_getaffinity(0):
+            continue
+        numbers = [int(field) for field in fields[:8]]
+        total += sum(numbers) - numbers[3] - numbers[4]  # less idle, and waiting for disks
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def measure_limits(build, known=None):
