@@ -164,8 +164,14 @@ void bind_profiles(nb::module_& m) {
     profile::start();
   });
   m.def("profile_stop", [] {
-    nb::gil_scoped_release others;
-    return profile::stop();
+    Profile taken = [] {
+      nb::gil_scoped_release others;
+      return profile::stop();
+    }();
+    for (const std::string& refusal : taken.refusals) {  // else a profile without its device would pass for a whole one
+      if (PyErr_WarnEx(PyExc_RuntimeWarning, refusal.c_str(), 1) < 0) throw nb::python_error();
+    }
+    return taken;
   });
   m.def("machine_peaks", [] {
     nb::gil_scoped_release others;

@@ -61,7 +61,7 @@ void stop_device_recorders(Profile& profile) {
     if (entry.running) {
       entry.running = false;
       try {
-        profile.device_spaces.push_back(entry.recorder->stop());
+        profile.device_spaces.push_back(entry.recorder->stop(profile.refusals));
       } catch (const std::exception& error) {
         entry.refusal = error.what();
       }

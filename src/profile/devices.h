@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace capibara::profile {
 
@@ -13,8 +14,8 @@ class DeviceRecorder {
  public:
   virtual ~DeviceRecorder() = default;
   virtual void start() = 0;
-  // Ends it and returns what was recorded as a serialized XSpace.
-  virtual std::string stop() = 0;
+  // Ends it and returns what was recorded as a serialized XSpace; adds the errors that it met and went on from.
+  virtual std::string stop(std::vector<std::string>& errors) = 0;
 };
 // From now on it takes part in every profile, at once in one that is being taken. An error of it becomes one of the
 // profile's refusals.

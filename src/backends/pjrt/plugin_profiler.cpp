@@ -3,7 +3,10 @@
 
 #include <capibara/error.h>
 
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "backends/pjrt/profiler_api.h"
 #include "io/protobuf.h"
@@ -13,13 +16,35 @@ namespace capibara::pjrt {
 
 namespace {
 
-// ProfileOptions {2: level of the host, 3: of the device, 5: version}.
+// ProfileOptions {2: level of the host, 3: of the device, 5: version, 7: whether the programs come along}. xprof needs
+// the programs to say which operation a kernel of a GPU belongs to.
 std::string profile_options() {
   ProtobufWriter options;
   options.integer(2, 2);
   options.integer(3, 1);
   options.integer(5, 1);
+  options.integer(7, 1);
   return options.take();
+}
+
+struct Collected {
+  std::size_t size = 0;             // of the message
+  std::vector<std::string> errors;  // that the profiler met while it recorded
+};
+
+// What is in the bytes of an XSpace. XLA's plugins lend one byte more than the message, a zero, where no field can
+// begin; nothing where the bytes are no message.
+std::optional<Collected> inspect(std::string_view bytes) {
+  for (const std::size_t beyond : {std::size_t{0}, std::size_t{1}}) {
+    if (beyond > bytes.size() || (beyond == 1 && bytes.back() != '\0')) break;
+    Collected collected{bytes.size() - beyond, {}};
+    ProtobufReader fields(bytes.substr(0, collected.size));
+    while (fields.next()) {
+      if (fields.is_text(2)) collected.errors.emplace_back(fields.text());
+    }
+    if (!fields.failed()) return collected;
+  }
+  return std::nullopt;
 }
 
 class PluginProfiler : public profile::DeviceRecorder {
@@ -41,17 +66,25 @@ class PluginProfiler : public profile::DeviceRecorder {
     }
   }
 
-  std::string stop() override {
+  std::string stop(std::vector<std::string>& errors) override {
     const std::unique_ptr<PluginProfiler, void (*)(PluginProfiler*)> at_end(
         this, [](PluginProfiler* self) { self->destroy(); });
     call(api_.stop, "stop");
     abi::ProfilerCollect collect{sizeof collect, profiler_, nullptr, 0};
     check(api_.collect(&collect), "data");
-    if (collect.buffer)
-      return std::string(reinterpret_cast<const char*>(collect.buffer), collect.size);  // the plugin lends its own
-    std::string bytes(collect.size, '\0');
-    collect.buffer = reinterpret_cast<uint8_t*>(bytes.data());
-    if (!bytes.empty()) check(api_.collect(&collect), "data");
+    std::string bytes;
+    if (collect.buffer) {  // the plugin lends its own
+      bytes.assign(reinterpret_cast<const char*>(collect.buffer), collect.size);
+    } else if (collect.size > 0) {
+      bytes.resize(collect.size);
+      collect.buffer = reinterpret_cast<uint8_t*>(bytes.data());
+      check(api_.collect(&collect), "data");
+    }
+    const std::optional<Collected> collected = inspect(bytes);
+    if (!collected)
+      throw RuntimeError(concat(whose("data"), "the ", std::to_string(bytes.size()), " bytes are no XSpace"));
+    bytes.resize(collected->size);
+    for (const std::string& error : collected->errors) errors.push_back(whose("data") + error);
     return bytes;
   }
 
@@ -76,9 +109,12 @@ class PluginProfiler : public profile::DeviceRecorder {
     return text;
   }
 
+  std::string whose(const char* what) const {
+    return concat("profile: the profiler of ", plugin_->path(), " (", what, "): ");
+  }
+
   void check(abi::Error* error, const char* what) {
-    if (error)
-      throw RuntimeError(concat("profile: the profiler of ", plugin_->path(), " (", what, "): ", take_message(error)));
+    if (error) throw RuntimeError(whose(what) + take_message(error));
   }
 
   std::shared_ptr<const Plugin> plugin_;

@@ -189,6 +189,12 @@ static void* profiler_create(void* args) {
 }
 static void* profiler_start(void* args) { (void)args; return getenv("DESCRIBED_PROFILER_REFUSES") ? fail(7, "told not to trace") : NULL; }
 static void* profiler_collect(void* args) {
+  static char lent[] = "\x0a\x0f\x12\x0d/device:GPU:0\x12\x0dno privileges";  // as XLA lends it: with the zero at its end
+  if (getenv("DESCRIBED_PROFILER_LENDS") && !AT(void*, args, 16)) {
+    AT(void*, args, 16) = lent;
+    AT(size_t, args, 24) = sizeof lent;
+    return NULL;
+  }
   if (AT(void*, args, 16)) memcpy(AT(void*, args, 16), space, sizeof space - 1);
   AT(size_t, args, 24) = sizeof space - 1;
   return NULL;

@@ -30,6 +30,17 @@ TEST(PluginProfiler, GivesItsPlanesBesideOurs) {
     for (const profile::XPlane& plane : space.planes) names.push_back(plane.name);
     EXPECT_EQ(names, (std::vector<std::string>{"/host:CPU", "Task Environment", "/device:GPU:0"}));
   }
+  // XLA's plugins lend their bytes with a zero behind them, and write down what CUPTI told them.
+  setenv("DESCRIBED_PROFILER_LENDS", "1", 1);
+  const profile::Profile lent = profile_of_a_span();
+  unsetenv("DESCRIBED_PROFILER_LENDS");
+  ASSERT_EQ(lent.device_spaces.size(), 1u);
+  const profile::XSpace written = profile::read_xspace(profile::to_xspace(lent));
+  ASSERT_EQ(written.planes.size(), 3u);
+  EXPECT_EQ(written.planes[2].name, "/device:GPU:0");
+  EXPECT_EQ(written.errors, std::vector<std::string>{"no privileges"});
+  ASSERT_EQ(lent.refusals.size(), 1u);
+  EXPECT_NE(lent.refusals[0].find("no privileges"), std::string::npos) << lent.refusals[0];
   setenv("DESCRIBED_PROFILER_REFUSES", "1", 1);
   const profile::Profile refused = profile_of_a_span();
   unsetenv("DESCRIBED_PROFILER_REFUSES");
