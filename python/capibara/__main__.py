@@ -1,6 +1,25 @@
 """python -m capibara script.py, or -m module: runs a program that says `import jax` on capibara."""
+import importlib
+import importlib.machinery
 import runpy
 import sys
+
+
+class _JaxWhenImported:
+    """Makes `import jax` mean capibara when a program first says so: the settings that it puts in its environment before count."""
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec("jax", self, is_package=True) if name == "jax" else None
+
+    def create_module(self, spec):
+        sys.meta_path.remove(self)
+        module = importlib.import_module("capibara.jax")
+        module.install()
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = self._spec  # importing sets that of the other name
 
 
 def main():
@@ -9,8 +28,7 @@ def main():
               "Runs a program that says `import jax` on capibara.")
         return 0 if len(sys.argv) > 1 else 2
     import os
-    import capibara.jax
-    capibara.jax.install()
+    sys.meta_path.insert(0, _JaxWhenImported())
     if sys.argv[1] == "-m":
         if len(sys.argv) < 3:
             print("python -m capibara: -m expects the name of a module", file=sys.stderr)

@@ -1,10 +1,13 @@
 """Devices as Python sees them."""
 import gc
+import os
+import re
 import sys
 
 from capibara import _core
 
 _search_begun = False  # of plugins
+_xla_flags = [os.environ.get("XLA_FLAGS", "")]  # as the core has read them; empty once devices were listed
 
 
 class Memory:
@@ -160,8 +163,21 @@ def find_plugins():
         _core.add_package_folders([folder for folder in sys.path if folder.endswith(("site-packages", "dist-packages"))])
 
 
+def _read_xla_flags():
+    """XLA_FLAGS may ask for several CPU devices until devices are first listed: programs set it after their imports."""
+    read, flags = _xla_flags.pop(), os.environ.get("XLA_FLAGS", "")
+    counts = re.findall(r"--xla_force_host_platform_device_count=(\S*)", flags)
+    if flags == read or not counts or os.environ.get("JAX_NUM_CPU_DEVICES") or _core.config_values()["num_cpu_devices"] != 1:
+        return
+    if not counts[-1].isdigit() or int(counts[-1]) < 1:
+        raise ValueError(f"XLA_FLAGS: the number of CPU devices must be a positive number, got {counts[-1]!r}")
+    _core.config_update("num_cpu_devices", int(counts[-1]))
+
+
 def devices(backend=None):
     """The devices of a backend, those of other processes too."""
+    if _xla_flags:
+        _read_xla_flags()
     find_plugins()
     name = backend or _core.platform()
     if name.split(",")[0] not in ("cpu", "reference") and not _core.is_plugin_platform(name.split(",")[0]):
