@@ -93,13 +93,6 @@ CAPIBARA_AMX_INLINE void run_amx_block(const AmxBlock& block) {
   const std::byte *first = a.data, *second = b.data, *right = block.right;
   const std::byte *ahead = block.ahead[0], *next_ahead = block.ahead[1];
   const int64_t panel = block.panel, whole = block.steps - (a.last || b.last ? 1 : 0);
-  if constexpr (R > 1 && C > 1) {  // where sums go: lines of two tiles beside each other
-    for (int64_t r = 0; r < 16 && block.steps > 8; ++r) {
-      for (const int64_t t : {0, 1, 2, 3}) {
-        __builtin_prefetch(static_cast<const std::byte*>(block.out[t]) + r * block.out_step[t], 1, 3);
-      }
-    }
-  }
   for (int64_t s = 0; s < whole; ++s, first += a.step, second += b.step, right += amx_tile_bytes) {
     if constexpr (R > 1 && C > 1) {
       __builtin_prefetch(ahead + s * amx_row_bytes, 0, 2);

@@ -1,9 +1,10 @@
 // The loops around the tiles of AMX: blocks that fit the caches, shared out among threads.
 //
-// A task is a block of the result. It packs as many columns of the right operand as the second cache holds and meets
-// all its rows with them before the next ones. The left operand is read in place where its k are neighbours, else
-// packed by all threads together. The sums of a block stay in tiles for all its k where they are not too many: storing
-// and loading them costs as much as many multiplications.
+// A task is a block of the result. It meets all its rows with as many columns of the right operand as the second cache
+// holds before it goes on to the next ones. These are packed by the task itself on one thread, by all threads together
+// before the tasks begin where there are several. The left operand is read in place where its k are neighbours, else
+// packed too. The sums of a block stay in tiles for all its k where they are not too many: storing and loading them
+// costs as much as many multiplications.
 #pragma once
 
 #include "backends/cpu/kernels/products/amx_blocking.h"
@@ -37,28 +38,32 @@ class AmxRun {
   void pack_whole_left(P* out) const { pack(product_.left, 0, m_, 0, inner_, out); }
 
   void run() {
-    // What is packed of the left operand at once stays below this, however large it is.
+    // What is packed of an operand at once stays below this, however large it is.
     constexpr int64_t max_packed = 16 << 20, max_inner = 32 << 10;
     const bool in_place = !product_.packed_left && product_.left_in_place;
     const bool packs_left = !product_.packed_left && !in_place;
+    const bool packs_right = !product_.packed_right && blocking_.shares && m_ > blocking_.rows;
     const int64_t inner_step = packs_left ? std::min(rounded(inner_, depth), max_inner / size) : rounded(inner_, depth);
-    const int64_t row_step = packs_left ? std::max<int64_t>(512, max_packed / (inner_step * size) / 512 * 512) : m_;
-    const bool packs_right = !product_.packed_right && blocking_.shares && m_ > blocking_.rows &&
-                             right_size() * size <= max_packed;
+    const int64_t max_items = std::max<int64_t>(512, max_packed / (inner_step * size) / 512 * 512);
+    const int64_t row_step = packs_left ? max_items : m_, column_step = packs_right ? max_items : n_;
     Scratch<P> left, right;
-    if (packs_right) right = Scratch<P>(right_size(), "packing of a matrix");
-    if (packs_right) pack_whole_right(right.data());
-    right_ = {packs_right ? right.data() : product_.packed_right, 0, 0, rounded(inner_, depth)};
     if (packs_left) left = Scratch<P>(std::min(rounded(m_, 16), row_step) * inner_step, "packing of a matrix");
+    if (packs_right) right = Scratch<P>(std::min(rounded(n_, 16), column_step) * inner_step, "packing of a matrix");
     if (in_place) edges_.pack();
-    for (int64_t k0 = 0; k0 < inner_; k0 += inner_step) {
-      const int64_t k = std::min(inner_step, inner_ - k0);
-      for (int64_t m0 = 0; m0 < m_; m0 += row_step) {
-        const int64_t m = std::min(row_step, m_ - m0);
-        if (packs_left) pack(product_.left, m0, m, k0, k, left.data());
-        left_ = {left.data(), m0, k0, rounded(k, depth)};
-        if (product_.packed_left) left_ = {product_.packed_left, 0, 0, rounded(inner_, depth)};
-        share_out(m0, m, k0, k);
+    for (int64_t n0 = 0; n0 < n_; n0 += column_step) {
+      const int64_t n = std::min(column_step, n_ - n0);
+      for (int64_t k0 = 0; k0 < inner_; k0 += inner_step) {
+        const int64_t k = std::min(inner_step, inner_ - k0);
+        if (packs_right) pack(product_.right, n0, n, k0, k, right.data());
+        right_ = {right.data(), n0, k0, rounded(k, depth)};
+        if (product_.packed_right) right_ = {product_.packed_right, 0, 0, rounded(inner_, depth)};
+        for (int64_t m0 = 0; m0 < m_; m0 += row_step) {
+          const int64_t m = std::min(row_step, m_ - m0);
+          if (packs_left) pack(product_.left, m0, m, k0, k, left.data());
+          left_ = {left.data(), m0, k0, rounded(k, depth)};
+          if (product_.packed_left) left_ = {product_.packed_left, 0, 0, rounded(inner_, depth)};
+          share_out(m0, m, n0, n, k0, k);
+        }
       }
     }
   }
@@ -79,16 +84,16 @@ class AmxRun {
     });
   }
 
-  void share_out(int64_t m0, int64_t m, int64_t k0, int64_t k) const {
+  void share_out(int64_t m0, int64_t m, int64_t n0, int64_t n, int64_t k0, int64_t k) const {
     const int64_t row_tasks = (m + blocking_.rows - 1) / blocking_.rows;
-    const int64_t max_rows = std::min(m, blocking_.rows), max_columns = std::min(n_, blocking_.columns);
+    const int64_t max_rows = std::min(m, blocking_.rows), max_columns = std::min(n, blocking_.columns);
     const double cost = multiply_cost<K>(static_cast<double>(max_rows * max_columns) * static_cast<double>(k)) +
-                        static_cast<double>(max_columns * k * size) * 0.05;
-    parallel_for_cost(blocking_.tasks(m, n_), cost, [&](int64_t begin, int64_t end) {
+                        (right_.data ? 0 : static_cast<double>(max_columns * k * size) * 0.05);
+    parallel_for_cost(blocking_.tasks(m, n), cost, [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t row = m0 + t % row_tasks * blocking_.rows, rows = std::min(blocking_.rows, m0 + m - row);
-        const int64_t column = t / row_tasks * blocking_.columns;
-        const int64_t columns = std::min(blocking_.columns, n_ - column);
+        const int64_t column = n0 + t / row_tasks * blocking_.columns;
+        const int64_t columns = std::min(blocking_.columns, n0 + n - column);
         run_task(row, rows, column, columns, k0, k);
         if (k0 + k == inner_ && product_.finish) (*product_.finish)(row, rows, column, columns);
       }

@@ -1,8 +1,8 @@
-// Small matmuls straight from memory: where operands are read a few times only, packing costs as much as computing.
+// Small matmuls straight from memory by NEON.
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/products/gemm_unpacked.h"
 
 namespace capibara::cpu {
 
@@ -83,17 +83,6 @@ void run_unpacked(int vectors, int64_t groups, int64_t rest, const double* const
   (vectors == 2 ? unpacked_double_2 : unpacked_double_1)(groups, rest, rows, b, b_step, c, c_step);
 }
 
-// Prefetches the next operand in equal parts, one with each tile.
-struct Coming {
-  const char* start;
-  int64_t bytes, parts;
-
-  void prefetch(int64_t part) const {
-    const int64_t last = bytes * (part + 1) / parts;
-    for (int64_t byte = bytes * part / parts / 64 * 64; byte < last; byte += 64) __builtin_prefetch(start + byte);
-  }
-};
-
 }  // namespace
 
 template <class T>
@@ -101,18 +90,12 @@ bool multiply_unpacked(const SmallProduct<T>& p) {
   constexpr int64_t lanes = 16 / static_cast<int64_t>(sizeof(T)), size = sizeof(T);
   if (p.n % lanes != 0) return false;
   alignas(64) T edge[8 * 2 * lanes];
-  const int64_t tiles = (p.n + 2 * lanes - 1) / (2 * lanes) * ((p.m + 7) / 8);
-  const Coming left{reinterpret_cast<const char*>(p.next_left), p.m * p.left_step * size, tiles};
-  const Coming right{reinterpret_cast<const char*>(p.next_right), p.inner * p.right_step * size, tiles};
-  const bool prefetches = p.next_left && p.next_right && p.left_step == p.inner && p.right_step == p.n;
+  const Coming<T> coming(p, (p.n + 2 * lanes - 1) / (2 * lanes) * ((p.m + 7) / 8));
   int64_t tile = 0;
   for (int64_t j = 0; j < p.n; j += 2 * lanes) {
     const int vectors = p.n - j >= 2 * lanes ? 2 : 1;
     for (int64_t i = 0; i < p.m; i += 8, ++tile) {
-      if (prefetches) {
-        left.prefetch(tile);
-        right.prefetch(tile);
-      }
+      coming.prefetch(tile);
       const int64_t height = std::min<int64_t>(8, p.m - i);
       const T* rows[8];
       for (int64_t r = 0; r < 8; ++r) rows[r] = p.left + (i + std::min(r, height - 1)) * p.left_step;
@@ -125,16 +108,9 @@ bool multiply_unpacked(const SmallProduct<T>& p) {
   return true;
 }
 
-#else
-
-template <class T>
-bool multiply_unpacked(const SmallProduct<T>&) {
-  return false;
-}
-
-#endif
-
 template bool multiply_unpacked<float>(const SmallProduct<float>&);
 template bool multiply_unpacked<double>(const SmallProduct<double>&);
+
+#endif
 
 }  // namespace capibara::cpu

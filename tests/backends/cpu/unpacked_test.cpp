@@ -1,0 +1,55 @@
+// Small matmuls straight from memory: every remainder of rows and columns, against sums in double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "backends/cpu/kernels/products/gemm.h"
+
+namespace capibara::cpu {
+namespace {
+
+template <class T>
+void check(int64_t m, int64_t k, int64_t n) {
+  std::mt19937 random(static_cast<unsigned>(m * 100 + n * 10 + k));
+  std::uniform_real_distribution<T> value(-1, 1);
+  const int64_t left_step = k + 3, right_step = n + 5;
+  std::vector<T> left(static_cast<std::size_t>(m * left_step)), right(static_cast<std::size_t>(k * right_step));
+  for (T& x : left) x = value(random);
+  for (T& x : right) x = value(random);
+  std::vector<T> out(static_cast<std::size_t>(m * n) + 8, T(77));
+  const SmallProduct<T> product{m,          k,          n,          left.data(), left_step, right.data(),
+                                right_step, out.data(), nullptr, nullptr};
+  if (!multiply_unpacked<T>(product)) return;  // left to others
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t p = 0; p < k; ++p) {
+        sum += static_cast<double>(left[static_cast<std::size_t>(i * left_step + p)]) *
+               static_cast<double>(right[static_cast<std::size_t>(p * right_step + j)]);
+      }
+      ASSERT_NEAR(out[static_cast<std::size_t>(i * n + j)], sum, static_cast<double>(k) * std::numeric_limits<T>::epsilon())
+          << m << " x " << k << " x " << n << ", element (" << i << ", " << j << ")";
+    }
+  }
+  for (std::size_t i = static_cast<std::size_t>(m * n); i < out.size(); ++i) ASSERT_EQ(out[i], T(77)) << "past the end";
+}
+
+template <class T>
+void check_all() {
+  for (int64_t m = 1; m <= 14; ++m) {
+    for (int64_t n = 1; n <= 70; ++n) check<T>(m, 1 + (m + n) % 5, n);
+  }
+  check<T>(64, 64, 64);
+  check<T>(33, 100, 130);
+}
+
+TEST(Unpacked, MultipliesEveryRemainder) {
+  check_all<float>();
+  check_all<double>();
+}
+
+}  // namespace
+}  // namespace capibara::cpu
