@@ -76,6 +76,26 @@ struct Panels {
   bool shared() const { return max_width == 3 && vectors % 3 == 1 && vectors > 3; }
 };
 
+// Rows as tasks of about equal numbers of panels, so that no thread waits for another: at most about `limit` rows each,
+// and as many for every thread.
+class RowTasks {
+ public:
+  RowTasks(int64_t rows, int64_t limit, int64_t panel, int threads)
+      : rows_(rows), panel_(panel), panels_((rows + panel - 1) / panel), count_((rows + limit - 1) / limit) {
+    if (count_ >= threads) count_ = std::min(panels_, rounded(count_, threads));
+  }
+  int64_t count() const { return count_; }
+  int64_t most() const { return (panels_ + count_ - 1) / count_ * panel_; }
+  // The first row and how many.
+  std::pair<int64_t, int64_t> rows(int64_t task) const {
+    const int64_t first = panels_ * task / count_ * panel_, last = panels_ * (task + 1) / count_ * panel_;
+    return {first, std::min(last, rows_) - first};
+  }
+
+ private:
+  int64_t rows_, panel_, panels_, count_;
+};
+
 // How a matmul is cut into blocks.
 struct Blocks {
   bool by_columns;  // few rows
@@ -255,7 +275,8 @@ class Run {
   }
 
   void by_rows() {
-    const int64_t row_step = blocks_.rows, row_tasks = (m_ + row_step - 1) / row_step;
+    const RowTasks tasks_of_rows(m_, blocks_.rows, tile_.rows, in_parallel_region() ? 1 : thread_count());
+    const int64_t row_step = tasks_of_rows.most(), row_tasks = tasks_of_rows.count();
     const int64_t max_inner = rounded(std::min(inner_, blocks_.inner), together);
     const int64_t max_columns = rounded(std::min(n_, blocks_.columns), tile_.lanes);
     // With more threads than blocks of rows, columns are shared out as well and all rows are packed before.
@@ -289,7 +310,8 @@ class Run {
           const int64_t group = (all.count() + tasks - 1) / tasks, groups = (all.count() + group - 1) / group;
           parallel_for_cost(row_tasks * groups, cost(row_step, group * tile_.lanes * tile_.vectors, k), [&](int64_t begin, int64_t end) {
             for (int64_t t = begin; t < end; ++t) {
-              const int64_t m0 = t % row_tasks * row_step, m = std::min(row_step, m_ - m0), first = t / row_tasks * group;
+              const auto [m0, m] = tasks_of_rows.rows(t % row_tasks);
+              const int64_t first = t / row_tasks * group;
               const int64_t from = all.start(first) * tile_.lanes;
               const int64_t to = first + group < all.count() ? all.start(first + group) * tile_.lanes : n;
               tiles(left + m0 * padded, m0, m, right + from * padded, n0 + from, to - from, k0, k);
@@ -303,7 +325,7 @@ class Run {
             Scratch<P> block;
             if (!left) block = Scratch<P>(packed_rows(row_step) * max_inner, "packing of a matrix");
             for (int64_t t = begin; t < end; ++t) {
-              const int64_t m0 = t * row_step, m = std::min(row_step, m_ - m0);
+              const auto [m0, m] = tasks_of_rows.rows(t);
               if (!left) pack_left(m0, m, k0, k, block.data(), 0, (m + tile_.rows - 1) / tile_.rows);
               tiles(left ? left + m0 * padded : block.data(), m0, m, right, n0, n, k0, k);
               if (last) finish(m0, m, n0, n);
