@@ -19,7 +19,7 @@ using fft::Form;
 using fft::Group;
 using fft::Kind;
 
-constexpr int64_t max_work_bytes = 2 << 20;  // of a group: larger ones leave the cache
+constexpr int64_t max_work_bytes = 384 << 10;  // of a group: larger ones leave the second cache
 
 template <class R>
 class Transform {
