@@ -67,6 +67,20 @@ TEST_F(Checkpoints, RestoreEveryDtypeAndShape) {
   }
 }
 
+TEST_F(Checkpoints, RestoreLargeArraysBesideManySmallOnes) {
+  std::vector<Array> arrays{counted(DType::float32, {1 << 24}, 1)};  // read by all threads, chunk by chunk
+  for (int i = 0; i < 40; ++i) arrays.push_back(counted(DType::int16, {i * 1000, 3}, i));
+  arrays.push_back(counted(DType::uint8, {(1 << 26) + 5}, 2));
+  Checkpointer saver(folder, {.chunk_bytes = 1 << 22});
+  saver.save(1, {{"all", checkpoint_tree(arrays)}});
+  saver.wait();
+  const std::vector<Array> back = saver.restore("all", arrays, 1);
+  for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(back[i], arrays[i]);
+  const Checkpoint whole = saver.restore({.step = 1});
+  ASSERT_EQ(whole.items.at("all").leaves.size(), arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(whole.items.at("all").leaves[i], arrays[i]);
+}
+
 // A box of an array, element by element.
 Array box_of(const Array& whole, const Shape& start, const Shape& size) {
   ArrayType type = whole.type();
