@@ -3,7 +3,9 @@
 The peers run in processes of their own, each on the same number of float32 arrays of 16 MiB; torch (asynchronous save of its distributed
 checkpoints) from build/bench-venv where it is installed. Rates are those of the fastest of three runs, which take turns, with their share
 of dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on the
-disk, as a share of all.
+disk, as a share of all. `read` is a plain read() of the files that our restore reads, in the same process just before it: into one buffer, which is
+what the disk or the page cache gives, and into memory of its own for every file, which is what a program needs that keeps what it reads. Cold: the
+files are dropped from the page cache before; warm: they are in it.
 """
 
 import json
@@ -34,9 +36,19 @@ for i in range(changed): tree[f"w{i}"] = tree[f"w{i}"] + 1
 before = used(folder)
 begin = time.perf_counter(); saver.save(2, params=tree); saver.wait(); again = time.perf_counter() - begin
 written = (used(folder) - before) / (count * 16 * 2**20)
+step = folder + "/1"
 drop(folder)
-begin = time.perf_counter(); saver.restore(1); restored = time.perf_counter() - begin
-print(json.dumps({"returns": returned, "save": saved, "save of one in ten": again, "restore": restored, "written": written}))
+cold = read_files(step, True)
+drop(folder)
+begin = time.perf_counter(); back = saver.restore(1); restored = time.perf_counter() - begin
+warm = read_files(step, True)
+del back
+begin = time.perf_counter(); back = saver.restore(1); again_restored = time.perf_counter() - begin
+del back
+drop(folder)
+print(json.dumps({"returns": returned, "save": saved, "save of one in ten": again, "written": written, "read, cold": cold, "restore": restored,
+                  "read, warm": warm, "restore, warm": again_restored, "read and kept, cold": read_files(step, False),
+                  "read and kept, warm": read_files(step, False)}))
 """
 
 ORBAX = """
@@ -81,7 +93,7 @@ dist.destroy_process_group()
 """
 
 DROP = """
-import os
+import os, time
 def used(folder):
     seen = {}
     for base, _, names in os.walk(folder):
@@ -89,6 +101,17 @@ def used(folder):
             status = os.stat(os.path.join(base, name))
             seen[status.st_ino] = status.st_size  # links are counted once
     return sum(seen.values())
+def read_files(folder, into_one):
+    names = [os.path.join(base, name) for base, _, all_names in os.walk(folder) for name in sorted(all_names)]
+    kept, one = [], bytearray(max(os.stat(name).st_size for name in names))
+    begin = time.perf_counter()
+    for name in names:
+        with open(name, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            buffer = one if into_one else bytearray(size)
+            assert file.readinto(memoryview(buffer)[:size]) == size
+            if not into_one: kept.append(buffer)
+    return time.perf_counter() - begin
 def drop(folder):
     for base, _, names in os.walk(folder):
         for name in names:
@@ -154,6 +177,9 @@ def main():
                 continue
             rate = "" if what == "returns" else f"  {count / 64 / seconds:6.2f} GiB/s"
             share = f"  {fastest['dd'][what] / seconds:6.0%} of dd" if what in fastest["dd"] else ""
+            read = {"restore": "read, cold", "restore, warm": "read, warm"}.get(what)
+            if read in times:
+                share += f"  {times[read] / seconds:6.0%} of reading"
             print(f"{name:12} {what:20} {seconds * 1000:9.1f} ms{rate}{share}")
 
 
