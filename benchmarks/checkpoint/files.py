@@ -1,9 +1,11 @@
-"""Times of saving and restoring beside dd, Orbax, safetensors and torch: benchmarks/checkpoint/files.py [MIB] [FOLDER], in build/venv.
+"""Times of saving and restoring beside dd, Orbax, safetensors and torch: benchmarks/checkpoint/files.py [MIB] [FOLDER] [PEER...], in build/venv.
 
 The peers run in processes of their own, each on the same number of float32 arrays of 16 MiB; torch (asynchronous save of its distributed
 checkpoints) from build/bench-venv where it is installed. Rates are those of the fastest of three runs, which take turns, with their share
 of dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on the
-disk, as a share of all.
+disk, as a share of all. `read` is a plain read() of the files that our restore reads, in the same process just before it: into one buffer, which is
+what the disk or the page cache gives, and into memory of its own for every file, which is what a program needs that keeps what it reads. Cold: the
+files are dropped from the page cache before; warm: they are in it.
 """
 
 import json
@@ -27,6 +29,7 @@ folder, count = sys.argv[1], int(sys.argv[2])
 draw = np.random.default_rng(0)
 tree = {f"w{i}": jnp.asarray(draw.normal(size=(2048, 2048)).astype(np.float32)) for i in range(count)}
 saver = TPUCheckpointer(folder)
+fresh_memory(count * 32)
 begin = time.perf_counter(); saver.save(1, params=tree); returned = time.perf_counter() - begin
 saver.wait(); saved = time.perf_counter() - begin
 changed = max(1, count // 10)
@@ -34,9 +37,19 @@ for i in range(changed): tree[f"w{i}"] = tree[f"w{i}"] + 1
 before = used(folder)
 begin = time.perf_counter(); saver.save(2, params=tree); saver.wait(); again = time.perf_counter() - begin
 written = (used(folder) - before) / (count * 16 * 2**20)
+step = folder + "/1"
 drop(folder)
-begin = time.perf_counter(); saver.restore(1); restored = time.perf_counter() - begin
-print(json.dumps({"returns": returned, "save": saved, "save of one in ten": again, "restore": restored, "written": written}))
+cold = read_files(step, True)
+drop(folder)
+begin = time.perf_counter(); back = saver.restore(1); restored = time.perf_counter() - begin
+warm = read_files(step, True)
+del back
+begin = time.perf_counter(); back = saver.restore(1); again_restored = time.perf_counter() - begin
+del back
+drop(folder)
+print(json.dumps({"returns": returned, "save": saved, "save of one in ten": again, "written": written, "read, cold": cold, "restore": restored,
+                  "read, warm": warm, "restore, warm": again_restored, "read and kept, cold": read_files(step, False),
+                  "read and kept, warm": read_files(step, False)}))
 """
 
 ORBAX = """
@@ -46,6 +59,7 @@ folder, count = sys.argv[1], int(sys.argv[2])
 draw = np.random.default_rng(0)
 tree = {f"w{i}": jnp.asarray(draw.normal(size=(2048, 2048)).astype(np.float32)) for i in range(count)}
 saver = ocp.StandardCheckpointer()
+fresh_memory(count * 32)
 begin = time.perf_counter(); saver.save(folder + "/1", tree); returned = time.perf_counter() - begin
 saver.wait_until_finished(); saved = time.perf_counter() - begin
 drop(folder)
@@ -60,6 +74,7 @@ from safetensors.numpy import load_file, save_file
 folder, count = sys.argv[1], int(sys.argv[2])
 draw = np.random.default_rng(0)
 tree = {f"w{i}": draw.normal(size=(2048, 2048)).astype(np.float32) for i in range(count)}
+fresh_memory(count * 32)
 begin = time.perf_counter(); save_file(tree, folder + "/1.safetensors"); returned = time.perf_counter() - begin
 drop(folder); saved = time.perf_counter() - begin  # with the sync
 begin = time.perf_counter(); load_file(folder + "/1.safetensors"); restored = time.perf_counter() - begin
@@ -73,6 +88,7 @@ folder, count = sys.argv[1], int(sys.argv[2])
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[3])
 dist.init_process_group("gloo", rank=0, world_size=1)
 tree = {f"w{i}": torch.randn(2048, 2048) for i in range(count)}
+fresh_memory(count * 32)
 begin = time.perf_counter(); future = dcp.async_save(tree, checkpoint_id=folder + "/1"); returned = time.perf_counter() - begin
 future.result(); drop(folder); saved = time.perf_counter() - begin  # with the sync
 begin = time.perf_counter(); dcp.load(tree, checkpoint_id=folder + "/1"); restored = time.perf_counter() - begin
@@ -81,7 +97,10 @@ dist.destroy_process_group()
 """
 
 DROP = """
-import os
+import os, time
+def fresh_memory(mib):  # the first touch of memory that a virtual machine was not lent yet costs more than writing: the same for all
+    block = bytearray(b"1") * (mib << 20)
+    del block
 def used(folder):
     seen = {}
     for base, _, names in os.walk(folder):
@@ -89,6 +108,17 @@ def used(folder):
             status = os.stat(os.path.join(base, name))
             seen[status.st_ino] = status.st_size  # links are counted once
     return sum(seen.values())
+def read_files(folder, into_one):
+    names = [os.path.join(base, name) for base, _, all_names in os.walk(folder) for name in sorted(all_names)]
+    kept, one = [], bytearray(max(os.stat(name).st_size for name in names))
+    begin = time.perf_counter()
+    for name in names:
+        with open(name, "rb", buffering=0) as file:
+            size = os.fstat(file.fileno()).st_size
+            buffer = one if into_one else bytearray(size)
+            assert file.readinto(memoryview(buffer)[:size]) == size
+            if not into_one: kept.append(buffer)
+    return time.perf_counter() - begin
 def drop(folder):
     for base, _, names in os.walk(folder):
         for name in names:
@@ -116,11 +146,12 @@ def run(script, folder, count, path, python=sys.executable):
 def dd(folder, count):
     """Writing with a sync at the end, and reading it back."""
     file = f"{folder}/dd"
+    namespace = {}
+    exec(DROP, namespace)
+    namespace["fresh_memory"](count * 32)
     begin = time.perf_counter()
     subprocess.run(["dd", "if=/dev/zero", f"of={file}", "bs=16M", f"count={count}", "conv=fsync"], capture_output=True, check=True)
     written = time.perf_counter() - begin
-    namespace = {}
-    exec(DROP, namespace)
     namespace["drop"](folder)
     begin = time.perf_counter()
     subprocess.run(["dd", f"if={file}", "of=/dev/null", "bs=16M"], capture_output=True, check=True)
@@ -139,10 +170,13 @@ def main():
         peers["torch"] = lambda folder, count: run(TORCH, folder, count, "", str(torch))
     else:
         print("torch is not in build/bench-venv: left out")
+    chosen = ["dd", *sys.argv[3:]]
+    peers = {name: peers[name] for name in peers if len(sys.argv) <= 3 or name in chosen}
     rows = {name: [] for name in peers}
     for _ in range(REPEAT):
         for name, measure in peers.items():
             folder = tempfile.mkdtemp(dir=sys.argv[2] if len(sys.argv) > 2 else None)
+            os.sync()  # what others have left for the disk is not part of it
             rows[name].append(measure(folder, count))
             shutil.rmtree(folder)
     print(f"{count * 16} MiB in {count} arrays")
@@ -154,6 +188,9 @@ def main():
                 continue
             rate = "" if what == "returns" else f"  {count / 64 / seconds:6.2f} GiB/s"
             share = f"  {fastest['dd'][what] / seconds:6.0%} of dd" if what in fastest["dd"] else ""
+            read = {"restore": "read, cold", "restore, warm": "read, warm"}.get(what)
+            if read in times:
+                share += f"  {times[read] / seconds:6.0%} of reading"
             print(f"{name:12} {what:20} {seconds * 1000:9.1f} ms{rate}{share}")
 
 

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "checkpoint/files.h"
@@ -21,7 +23,8 @@ namespace capibara {
 
 namespace {
 
-// A thread writes when nobody else wants the processor or the disk, until somebody waits for it.
+// A thread writes when nobody else wants the processor or the disk, until somebody waits for it or it has taken long:
+// a training that keeps every processor busy would leave it some thousandths of one, and the step unsaved for minutes.
 void set_idle(pid_t thread, bool idle) {
   const sched_param none{};
   ::sched_setscheduler(thread, idle ? SCHED_IDLE : SCHED_OTHER, &none);
@@ -30,6 +33,8 @@ void set_idle(pid_t thread, bool idle) {
   ::syscall(SYS_ioprio_set, one_thread, thread, idle ? idle_class << class_shift : 0);
 #endif
 }
+
+std::atomic<int64_t> patience_ms{10'000};
 
 bool has_step(const std::string& folder, int64_t step) {
   const Waiting waiting;
@@ -48,6 +53,8 @@ void count_save(const SaveJob& job, std::chrono::nanoseconds took) {
 
 }  // namespace
 
+void set_checkpoint_patience(std::chrono::milliseconds patience) { patience_ms = patience.count(); }
+
 struct Checkpointer::State {
   State(std::string path, CheckpointOptions given) : folder(std::move(path)), options(given) {}
 
@@ -60,8 +67,9 @@ struct Checkpointer::State {
   bool writing = false, ending = false, looked_for_leftovers = false;
   std::exception_ptr error;         // of the last asynchronous save
   std::optional<EarlierStep> last;  // what this process saved last
-  std::thread writer;
+  std::thread writer, watcher;
   pid_t writer_number = 0;
+  int64_t saves = 0;
   mutable int waiting_threads = 0;
 
   void write(const SaveJob& one) {
@@ -106,6 +114,8 @@ struct Checkpointer::State {
       {
         const SaveJob mine = *std::exchange(job, std::nullopt);
         writing = true;
+        ++saves;
+        changed.notify_all();
         set_idle(writer_number, waiting_threads == 0);
         lock.unlock();
         std::exception_ptr failure;
@@ -122,12 +132,30 @@ struct Checkpointer::State {
     }
   }
 
+  // Lets a save that has been written for long compete with the program.
+  void watch() {
+    std::unique_lock lock(mutex);
+    while (!ending) {
+      changed.wait(lock, [&] { return writing || ending; });
+      const int64_t watched = saves;
+      const auto over = [&] { return !writing || saves != watched || ending; };
+      if (changed.wait_for(lock, std::chrono::milliseconds(patience_ms), over)) continue;
+      set_idle(writer_number, false);
+      changed.wait(lock, over);
+    }
+  }
+
   void start_writer() {
     if (writer.joinable()) return;
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
     writer = std::thread([this] { work(); });
+    try {
+      watcher = std::thread([this] { watch(); });
+    } catch (const std::system_error&) {
+      // No thread is left: saves stay idle.
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
@@ -189,6 +217,7 @@ Checkpointer::~Checkpointer() {
   }
   state_->changed.notify_all();
   state_->writer.join();
+  if (state_->watcher.joinable()) state_->watcher.join();
 }
 
 void Checkpointer::save(int64_t step, CheckpointItems items, const std::string& metadata) {

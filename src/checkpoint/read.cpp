@@ -3,6 +3,7 @@
 #include <set>
 
 #include "checkpoint/files.h"
+#include "checkpoint/reading_threads.h"
 #include "checkpoint/step.h"
 #include "checkpoint/zarr.h"
 #include "io/crc32c.h"
@@ -12,7 +13,8 @@ namespace capibara {
 namespace {
 
 constexpr uint64_t max_manifest_bytes = uint64_t{1} << 30;
-constexpr std::size_t max_ahead = 2;  // arrays that the disk reads ahead
+// From this size on an array is read by all threads, chunk by chunk; of smaller ones each thread reads one.
+constexpr std::size_t large_array = std::size_t{1} << 26;
 
 // Which arrays `only` asks for: an item, an array, or all below a node.
 class Selection {
@@ -117,7 +119,8 @@ class StepReader {
       const std::vector<std::string> names = array_names(name, item.structure);
       for (std::size_t i = 0; i < names.size(); ++i) places[name + "." + names[i]] = {&name, i};
     }
-    Arrays arrays;
+    Arrays arrays(parts.size());
+    std::vector<Wanted> wanted;
     for (const CheckpointPart& part : parts) {
       const auto it = places.find(part.array);
       if (it == places.end())
@@ -132,9 +135,10 @@ class StepReader {
       if (!inside)
         throw ValueError(
             concat("checkpoint restore: a part of ", part.array, " is not inside of ", to_string(entry.type)));
-      const ZarrPart box{part.start, part.size};
-      arrays.push_back(read_array(*item, part.array.substr(item->size() + 1), entry, &box));
+      wanted.push_back({*item, part.array.substr(item->size() + 1), entry, &arrays[wanted.size()],
+                        ZarrPart{part.start, part.size}});
     }
+    read_arrays(wanted);
     return arrays;
   }
 
@@ -195,28 +199,45 @@ class StepReader {
                               read_zarr(store, array, full_name, &entry.checksums, part ? &words : nullptr).buffer());
   }
 
-  // The disk reads the array behind this one while its checksums are taken.
-  void prefetch_next(const std::string& item, const std::vector<std::string>& names, const ManifestItem& entries,
-                     std::size_t index) {
-    if (is_object_path(folder_)) return;
-    for (std::size_t i = index + 1; i < names.size() && i <= index + max_ahead; ++i) {
-      if (!only_.array(item + "." + names[i])) continue;
-      const ArrayType& type = entries.arrays[i].type;
-      const std::size_t rank = stored_type(type.dtype, type.shape).shape.size();
-      if (const auto file = Blob::open_if_there(concat(folder_, "/", item, "/", names[i], "/", zarr_data_key(rank))))
-        file->prefetch();
+  // Arrays to read, each to a place of its own.
+  struct Wanted {
+    const std::string& item;
+    std::string name;
+    const ManifestArray& entry;
+    Array* to;
+    std::optional<ZarrPart> part = std::nullopt;
+
+    bool is_large() const {
+      const int64_t count = element_count(part ? part->size : entry.type.shape);
+      return static_cast<uint64_t>(count) >= large_array / static_cast<uint64_t>(storage_size(entry.type.dtype));
     }
+  };
+
+  void read_arrays(const std::vector<Wanted>& all) const {
+    const auto read = [&](const Wanted& one) {
+      *one.to = read_array(one.item, one.name, one.entry, one.part ? &*one.part : nullptr);
+    };
+    std::vector<const Wanted*> small;
+    for (const Wanted& one : all) {
+      if (one.is_large())
+        read(one);
+      else
+        small.push_back(&one);
+    }
+    for_each_read(small.size(), [&](std::size_t i) { read(*small[i]); });
   }
 
   CheckpointTree read_item(const std::string& name, const ManifestItem& item) {
     CheckpointTree result;
     const std::vector<std::string> names = array_names(name, item.structure);
     std::vector<bool> chosen;
+    for (const std::string& array : names) chosen.push_back(only_.array(name + "." + array));
+    result.leaves.resize(static_cast<std::size_t>(std::count(chosen.begin(), chosen.end(), true)));
+    std::vector<Wanted> wanted;
     for (std::size_t i = 0; i < names.size(); ++i) {
-      chosen.push_back(only_.array(name + "." + names[i]));
-      if (chosen.back()) prefetch_next(name, names, item, i);
-      if (chosen.back()) result.leaves.push_back(read_array(name, names[i], item.arrays[i]));
+      if (chosen[i]) wanted.push_back({name, names[i], item.arrays[i], &result.leaves[wanted.size()]});
     }
+    read_arrays(wanted);
     std::size_t leaf = 0;
     result.structure = only_.all() ? item.structure : pruned(item.structure, chosen, leaf);
     return result;
@@ -227,11 +248,12 @@ class StepReader {
     const std::vector<std::string> names = array_names(name, item.structure);
     for (std::size_t i = 0; i < names.size(); ++i) saved[names[i]] = i;
     CheckpointTree result{like.structure, like.leaves};
-    std::set<std::string> wanted;
+    std::set<std::string> known;
+    std::vector<Wanted> wanted;
     const std::vector<KeyPath> paths = like.structure.paths();
     for (std::size_t i = 0; i < paths.size(); ++i) {
       const std::string array = array_name(paths[i]);
-      wanted.insert(array);
+      known.insert(array);
       if (!only_.array(name + "." + array)) continue;  // stays as `like` has it
       const auto it = saved.find(array);
       if (it == saved.end()) {
@@ -245,14 +267,14 @@ class StepReader {
         throw ValueError(concat("checkpoint restore: array ", name, keystr(paths[i]), ": expected ",
                                 to_string(expected), " (argument 'like'), got ", to_string(got)));
       }
-      prefetch_next(name, names, item, it->second);
-      result.leaves[i] = read_array(name, array, item.arrays[it->second]);
+      wanted.push_back({name, array, item.arrays[it->second], &result.leaves[i]});
     }
     for (const auto& [array, index] : saved) {
-      if (wanted.contains(array) || !only_.array(name + "." + array)) continue;
+      if (known.contains(array) || !only_.array(name + "." + array)) continue;
       throw ValueError(concat("checkpoint restore: step ", step_, " holds an array '", name, ".", array,
                               "' that 'like' does not have; name what to read with 'only'"));
     }
+    read_arrays(wanted);
     return result;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -47,6 +48,9 @@ struct EarlierStep {
 // What was written, for the step after it.
 EarlierStep write_step(const std::string& folder, const SaveJob& job, const CheckpointOptions& options,
                        const EarlierStep* before);
+
+// How long a save is written at idle priority before it takes the priority of the program; for tests.
+void set_checkpoint_patience(std::chrono::milliseconds patience);
 
 // The folders of steps by number, and those of saves and removals that never came to their end.
 std::vector<int64_t> committed_steps(const std::string& folder);

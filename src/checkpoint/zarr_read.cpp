@@ -4,10 +4,10 @@
 
 #include <capibara/checkpoint.h>
 
+#include "checkpoint/reading_threads.h"
 #include "checkpoint/zarr.h"
 #include "checkpoint/zstd.h"
 #include "io/crc32c.h"
-#include "runtime/thread_pool.h"
 
 namespace capibara {
 
@@ -177,20 +177,15 @@ class ZarrReader {
     }
     if (checksums_ && checksums_->size() != static_cast<std::size_t>(count))
       of_index.fail(concat("the manifest knows ", checksums_->size(), " chunks"));
-    if (part_.size == array_.type.shape) blob.prefetch();
-    parallel_for(count, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        Shape at = unravel(i, counts);
-        for (std::size_t d = 0; d < at.size(); ++d) at[d] = first[d] + at[d] * array_.inner[d];
-        const ChunkName chunk{name_, blob.name(), i, count};
-        const uint64_t offset = entries[2 * static_cast<std::size_t>(i)],
-                       bytes = entries[2 * static_cast<std::size_t>(i) + 1];
-        if (Box(part_, array_.inner, at).elements == 0) continue;
-        if (offset > blob.size() || bytes > blob.size() - offset)
-          chunk.fail("its place is not inside of the file, or it was never written");
-        read_chunk(blob.part(offset, bytes), chunk, at, array_.inner, i);
-      }
-      return 0;
+    for_each_read(static_cast<std::size_t>(count), [&](std::size_t i) {
+      Shape at = unravel(static_cast<int64_t>(i), counts);
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] = first[d] + at[d] * array_.inner[d];
+      const ChunkName chunk{name_, blob.name(), static_cast<int64_t>(i), count};
+      const uint64_t offset = entries[2 * i], bytes = entries[2 * i + 1];
+      if (Box(part_, array_.inner, at).elements == 0) return;
+      if (offset > blob.size() || bytes > blob.size() - offset)
+        chunk.fail("its place is not inside of the file, or it was never written");
+      read_chunk(blob.part(offset, bytes), chunk, at, array_.inner, static_cast<int64_t>(i));
     });
   }
 

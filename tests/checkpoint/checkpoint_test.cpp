@@ -3,12 +3,20 @@
 
 #include <capibara/checkpoint.h>
 
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <thread>
 
+#include "checkpoint/step.h"
+#include "runtime/background.h"
 #include "runtime/counters.h"
 
 namespace capibara {
@@ -65,6 +73,66 @@ TEST_F(Checkpoints, RestoreEveryDtypeAndShape) {
     ASSERT_EQ(back.size(), arrays.size());
     for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(back[i], arrays[i]);
   }
+}
+
+TEST_F(Checkpoints, RestoreLargeArraysBesideManySmallOnes) {
+  std::vector<Array> arrays{counted(DType::float32, {1 << 24}, 1)};  // read by all threads, chunk by chunk
+  for (int i = 0; i < 40; ++i) arrays.push_back(counted(DType::int16, {i * 1000, 3}, i));
+  arrays.push_back(counted(DType::uint8, {(1 << 26) + 5}, 2));
+  Checkpointer saver(folder, {.chunk_bytes = 1 << 22});
+  saver.save(1, {{"all", checkpoint_tree(arrays)}});
+  saver.wait();
+  const std::vector<Array> back = saver.restore("all", arrays, 1);
+  for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(back[i], arrays[i]);
+  const Checkpoint whole = saver.restore({.step = 1});
+  ASSERT_EQ(whole.items.at("all").leaves.size(), arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(whole.items.at("all").leaves[i], arrays[i]);
+}
+
+// How many threads of this process run only when nobody else wants to.
+int idle_threads() {
+  int found = 0;
+  for (const auto& entry : files::directory_iterator("/proc/self/task"))
+    found += ::sched_getscheduler(static_cast<pid_t>(std::stol(entry.path().filename()))) == SCHED_IDLE;
+  return found;
+}
+
+// Whether it holds at `times` looks in a row, within half a minute.
+bool comes_to_hold(int times, const std::function<bool()>& holds) {
+  for (int i = 0, row = 0; i < 30'000; ++i) {
+    row = holds() ? row + 1 : 0;
+    if (row == times) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+TEST_F(Checkpoints, AreWrittenWithMorePriorityOnceTheyTakeLong) {
+  for (const bool patient : {true, false}) {
+    set_checkpoint_patience(std::chrono::milliseconds(patient ? 600'000 : 10));
+    std::atomic<bool> filled{false};
+    const auto completion = std::make_shared<Completion>("slow");
+    const Buffer buffer = Buffer::pending(64, completion);  // its save takes until this is filled
+    auto* const memory = const_cast<std::byte*>(buffer.address());
+    run_in_background(completion, [&filled, memory](const std::atomic<int32_t>&) {
+      while (!filled) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::memset(memory, 7, 64);
+    });
+    ArrayType type;
+    type.dtype = DType::uint8;
+    type.shape = {64};
+    const std::vector<Array> arrays{Array::from_buffer(type, buffer)};
+    Checkpointer saver(folder + (patient ? "/a" : "/b"), {.async = true});
+    saver.save(1, {{"all", checkpoint_tree(arrays)}});
+    if (patient)
+      EXPECT_TRUE(comes_to_hold(1, [] { return idle_threads() == 1; }));
+    else
+      EXPECT_TRUE(comes_to_hold(300, [] { return idle_threads() == 0; }));
+    filled = true;
+    saver.wait();
+    expect_same(saver.restore("all", arrays, 1)[0], arrays[0]);
+  }
+  set_checkpoint_patience(std::chrono::seconds(10));
 }
 
 // A box of an array, element by element.
