@@ -70,6 +70,12 @@ void hide_by_mask(const Plan& plan, const Head& head, const LogitPanel<C>& panel
 
 template <class C>
 void hide_by_position(const Plan& plan, const LogitPanel<C>& panel) {
+  // Later keys are seen by later queries, but for the first ones, which more queries see: two keys tell of all.
+  const int64_t last_key = panel.key + panel.last - 1;
+  const int64_t first_key =
+      std::clamp(std::max<int64_t>(plan.spec.prefix, plan.spec.sinks), panel.key + panel.first, last_key);
+  if (plan.seen_by(last_key).first <= panel.query && plan.seen_by(first_key).second >= panel.query + panel.count)
+    return;
   for (int64_t r = panel.first; r < panel.last; ++r) {
     // Neighbouring queries see a key: those before the first of them and behind the last do not.
     const auto [begin, end] = plan.seen_by(panel.key + r);
