@@ -203,6 +203,20 @@ def test_labels_of_any_integer_type(dtype):
   close(kernels.cross_entropy(x, labels.astype(dtype)), cross_entropy(x, labels), 1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("columns", [4096, 4100])  # rows of whole cache lines, and others
+def test_softmax_of_arrays_larger_than_caches(columns, dtype):
+  rows = 18_000_000 // columns // (1 if dtype == "bfloat16" else 2) // 2
+  x, slope = (jnp.asarray(draw(seed, rows, columns, scale=3)).astype(dtype) for seed in (0, 1))
+  y, pull = jax.vjp(jax.jit(kernels.softmax), x)
+  wide = np.asarray(x.astype("float32")).astype("float64")
+  powers = np.exp(wide - wide.max(-1, keepdims=True))
+  want = powers / powers.sum(-1, keepdims=True)
+  close(y, want, TOLERANCE[dtype])
+  shares, wide_slope = (np.asarray(a.astype("float32")).astype("float64") for a in (y, slope))
+  close(jax.jit(pull)(slope)[0], shares * (wide_slope - (wide_slope * shares).sum(-1, keepdims=True)), TOLERANCE[dtype])
+
+
 def test_hard_rows():
   inf, nan = np.inf, np.nan
   rows = np.array([[-inf, -inf, -inf], [inf, 0, 0], [1e30, -1e30, 0], [nan, 0, 1], [-inf, 0, 0], [-3e38, 3e38, 0]], "float32")

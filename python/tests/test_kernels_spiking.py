@@ -96,6 +96,26 @@ def test_shapes_and_types(steps, neurons, dtype):
   assert str(grad.dtype) == dtype and np.isfinite(np.asarray(grad, "float32")).all()
 
 
+@pytest.mark.parametrize("neurons", [1 << 19, (1 << 19) + 16, (1 << 19) + 5])
+def test_results_larger_than_caches(neurons):
+  """Of 16 MiB and more, in rows of whole cache lines and others. All values are exact in binary."""
+  x = np.random.RandomState(3).randint(-4, 8, (9, neurons)).astype("float32") / 8
+  slope = np.random.RandomState(4).randint(-4, 5, (9, neurons)).astype("float32")
+  options = dict(threshold=0.5, leak_rate=0.5, reset="soft", surrogate="straight_through")
+  spikes, pull = jax.vjp(jax.jit(lambda x: fused(x, **options)), jnp.asarray(x))
+  v, later, want, pulled = np.zeros(neurons), np.zeros(neurons), [], []
+  for row in x.astype("float64"):
+    u = v - 0.5 * v + row
+    want.append((u >= 0.5).astype("float64"))
+    v = u - 0.5 * want[-1]
+  for row in slope.astype("float64")[::-1]:
+    later = later + row - 0.5 * later
+    pulled.append(later)
+    later = 0.5 * later
+  assert (np.asarray(spikes) == np.array(want)).all()
+  np.testing.assert_allclose(np.asarray(jax.jit(pull)(slope)[0]), np.array(pulled)[::-1], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("surrogate", SLOPES)
 @pytest.mark.parametrize("reset", RESETS)
 @pytest.mark.parametrize("detach_reset", [False, True])

@@ -14,11 +14,13 @@ __global__ void __launch_bounds__(group_threads) bias_sums_kernel(const __grid_c
   float sums[4][8] = {};
   for (int batch = 0; batch < p.batch; ++batch) {
     if (seen_in(p, {query, query + 64, key, key + 64}, batch, head) == none) continue;
-    const int64_t first = static_cast<int64_t>(slope_number(p, batch, head)) * p.queries;
+    // The first entry's are where the sums will be: this thread reads them before it writes there.
+    const T* slopes = static_cast<const T*>(batch == 0 ? p.dbias : p.slopes);
+    const int64_t first = static_cast<int64_t>(batch == 0 ? head : slope_number(p, batch, head)) * p.queries;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (row + 16 * i >= p.queries || column >= p.keys) continue;
-      const T* from = static_cast<const T*>(p.slopes) + (first + row + 16 * i) * p.keys + column;
+      const T* from = slopes + (first + row + 16 * i) * p.keys + column;
       const uint4 piece = __ldcs(reinterpret_cast<const uint4*>(from));
       const uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll

@@ -43,7 +43,8 @@ inline bool set_sources(BoxSources& to, const Problem& p, bool brain) {
     return set_source(source, from, count, p.queries, p.keys, brain);
   };
   if (has_bias_boxes(p) && !of_bias(to.bias, p.bias, biases)) return false;
-  if (p.slopes && !(of_bias(to.slopes, p.slopes, p.batch * p.part_groups * p.per_group()) &&
+  const int entries = p.slopes == p.dbias ? p.batch : p.batch - 1;  // those whose slopes are not in place of the bias's
+  if (p.slopes && !(of_bias(to.slopes, p.slopes, entries * p.part_groups * p.per_group()) &&
                     of_bias(to.bias_slopes, p.dbias, biases)))
     return false;
   if (has_odd_rows(p)) return true;

@@ -84,9 +84,10 @@ inline void add_mask_bits(KernelCall& call, const ClaimArgs& args, const Attenti
 }
 
 // A bias that the entries of a batch share, [1, heads, queries, keys]: its gradient stores the slopes of logits of a
-// part of the heads at a time, by kernels of warpgroups. How many groups of keys a part has, 0 where there are none.
+// part of the heads at a time, by kernels of warpgroups, those of the first entry in its own result. How many groups of
+// keys a part has, 0 where there are none.
 inline int64_t slope_groups(const ClaimArgs& args, const AttentionSpec& spec, const AttentionSizes& sizes) {
-  constexpr int64_t hopper = 227 << 10, most_bytes = int64_t{1} << 30, most_tiles = 2048;
+  constexpr int64_t hopper = 227 << 10, most_bytes = int64_t{1} << 29, most_tiles = 2048;
   const DType dtype = args.inputs[1].dtype;
   if (!spec.has_bias || dtype == DType::float32 || args.shared_memory < hopper) return 0;
   const ArrayType& bias = args.inputs[kernels::backward_operands + static_cast<std::size_t>(spec.bias)];
@@ -96,7 +97,7 @@ inline int64_t slope_groups(const ClaimArgs& args, const AttentionSpec& spec, co
   if (sizes.keys % 8 != 0 || sizes.size % 8 != 0 || sizes.value_size % 8 != 0) return 0;
   const int64_t tiles = std::max((sizes.keys + 63) / 64, (sizes.queries + 63) / 64 * sizes.per_group());
   if (std::max(sizes.size, sizes.value_size) > 128 || tiles > most_tiles) return 0;
-  const int64_t of_group = 2 * sizes.batch * sizes.per_group() * sizes.queries * sizes.keys;
+  const int64_t of_group = 2 * (sizes.batch - 1) * sizes.per_group() * sizes.queries * sizes.keys;
   int64_t parts = 1;
   while (parts <= sizes.groups && (sizes.groups % parts != 0 || sizes.groups / parts * of_group > most_bytes)) ++parts;
   return parts > sizes.groups ? 0 : sizes.groups / parts;
@@ -107,7 +108,7 @@ inline void add_slopes(KernelCall& call, const ClaimArgs& args, const AttentionS
   call.settings += ", " + integer_setting("slope_groups", groups);
   if (groups == 0) return;
   ArrayType slopes = args.inputs[1].strong();
-  slopes.shape = {sizes.batch, groups * sizes.per_group(), sizes.queries, sizes.keys};
+  slopes.shape = {sizes.batch - 1, groups * sizes.per_group(), sizes.queries, sizes.keys};
   call.scratch.push_back(slopes);
 }
 

@@ -20,9 +20,10 @@ __device__ uint32_t slopes_in(uint32_t stage, int entry, int worker) {
   return stage + Entries * GroupTile<T, D>::bytes + (entry * workers + worker) * bias_tile_bytes;
 }
 
-// Whether a tile of the bias has the sum of two entries, which see the same tiles.
+// Whether a tile of the bias has the sum of two entries, which see the same tiles. It replaces the first one's slopes,
+// which nothing else reads.
 inline __host__ __device__ bool adds_two_entries(const Problem& p) {
-  return p.slopes != p.dbias && p.batch == 2 && !p.query_segments && !(p.blocks && p.block_step[0]);
+  return shares_slopes(p) && p.batch == 2 && !p.query_segments && !(p.blocks && p.block_step[0]);
 }
 
 template <class T, int D, int Entries, int Count>
@@ -35,11 +36,12 @@ __device__ void copy_slopes(const Problem& p, const BoxSources& sources, const R
     expect_bytes(barrier, sum_stage_bytes<T, D, Entries>);
 #pragma unroll
     for (int entry = 0; entry < Entries; ++entry) {
-      const int batch = rows.batch + entry, number = slope_number(p, batch, rows.head);
+      const int batch = rows.batch + entry;
+      const SlopeBoxes slopes(p, sources, batch, rows.head);
       start_boxes<D, 64>(to + entry * GroupTile<T, D>::bytes, sources.key, key, batch * p.groups + rows.group, barrier);
       for (int w = 0; w < workers; ++w) {
         const uint32_t tile = slopes_in<T, D, Entries>(to, entry, w);
-        start_box(tile, sources.slopes, key, rows.first + 64 * w, number, barrier);
+        start_box(tile, slopes.boxes, key, rows.first + 64 * w, slopes.number, barrier);
       }
     }
   };

@@ -107,8 +107,8 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
     if (!stores || !may_send_tile(worker)) return;
     const auto place = keys.at(stages.tile(i));
     const uint32_t tile = from + 2 * bytes + worker * bias_tile_bytes;
-    const int number = slope_number(p, keys.batch, place.head);
-    store_box(sources.slopes, tile, keys.first + 64 * worker, place.query, number);
+    const SlopeBoxes to(p, sources, keys.batch, place.head);
+    store_box(to.boxes, tile, keys.first + 64 * worker, place.query, to.number);
   };
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
     prepare(i);

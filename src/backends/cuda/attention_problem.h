@@ -23,7 +23,9 @@ struct Problem {
   float* out_lse;
   float *part_out, *part_lse;  // of each part of the keys, where they are split
   void *dquery, *dkey, *dvalue, *dbias;
-  void* slopes;  // of the logits of a part of the heads, [batch, heads, queries, keys], where a bias needs them stored
+  // Of the logits of a part of the heads, [batch, heads, queries, keys], where a bias needs them stored; of a bias that
+  // the entries of a batch share, those of all entries but the first, which are in dbias.
+  void* slopes;
   int batch, heads, groups, queries, keys, size, value_size;
   int64_t mask_step[4], bias_step[4], block_step[4];  // in elements, 0 along broadcast dimensions
   int64_t mask_row[3], mask_rows;                     // the same of its rows of keys, and their number

@@ -76,6 +76,9 @@ TEST_F(AttentionSlow, IsThatOfTheReferenceBackend) {
   };
   for (const Case& one : {Case{{2, 4, 2, 72, 80, 64}, DType::bfloat16, flash({.causal = true}, false, false)},
                           {{1, 4, 2, 70, 96, 40}, DType::bfloat16, flash({.dropout_rate = 0.25}, true, true)},
+                          // A bias that two entries of a batch share, and one that three do.
+                          {{2, 4, 2, 200, 200, 64}, DType::bfloat16, flash({.causal = true}, false, true)},
+                          {{3, 2, 2, 70, 136, 40}, DType::bfloat16, flash({}, true, true)},
                           {{1, 2, 1, 90, 100, 36}, DType::float32, flash(windowed, false, true)},
                           {{2, 4, 1, 1, 600, 16}, DType::float16, flash({.query_offset = 500}, false, false)},
                           {{1, 2, 2, 256, 256, 16}, DType::bfloat16, sparse}}) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/loops/epilogue.h"
 #include "backends/cpu/loops/hoist.h"
 #include "backends/cpu/regions/registers.h"
@@ -274,8 +275,15 @@ Lowering::HostCall Lowering::host_call(Frame& frame, const Equation& equation, c
 void Lowering::lower_host(Frame& frame, const Equation& equation) {
   Types inputs;
   for (Atom input : equation.inputs) inputs.push_back(frame.program.type(input));
-  const Results results = make_results(frame, equation, equation.primitive->type(inputs, equation.attrs).types);
+  Types types = equation.primitive->type(inputs, equation.attrs).types;
+  if (skips_unread(frame.program, equation)) {
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      if (equation.outputs[i].dropped()) types[i] = types[i].with_shape({0});
+    }
+  }
+  const Results results = make_results(frame, equation, types);
   HostCall call = host_call(frame, equation, results);
+  call.outputs = std::move(types);
   lowered_.kernels.push_back(host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants));
   driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(call.arguments));
   release(results);

@@ -42,4 +42,9 @@ bool has_own_kernel(const Program& program, const Equation& equation) {
   return static_cast<bool>(found->second.make({inputs, outputs, equation.attrs, {}}));
 }
 
+bool skips_unread(const Program& program, const Equation& equation) {
+  const auto found = table().find(&equation.primitive.record());
+  return found != table().end() && found->second.skips_unread && has_own_kernel(program, equation);
+}
+
 }  // namespace capibara::cpu

@@ -24,11 +24,14 @@ struct KernelMakerEntry {
   const char* primitive;
   KernelMaker make;
   bool in_programs = true;  // false: generated code is faster, the kernel serves outside of jit alone
+  bool skips_unread = false;  // leaves out results that nothing reads: their types come without elements
 };
 using KernelMakers = std::vector<KernelMakerEntry>;
 
 KernelMaker find_kernel_maker(const Primitive& primitive);  // null where absent
 // Whether a compiled program calls a kernel for an equation, by its types.
 bool has_own_kernel(const Program& program, const Equation& equation);
+// Whether that kernel leaves out results that nothing reads.
+bool skips_unread(const Program& program, const Equation& equation);
 
 }  // namespace capibara::cpu

@@ -10,6 +10,7 @@
 #endif
 
 #include "array/element.h"
+#include "backends/cpu/kernels/streaming.h"
 
 namespace capibara::cpu {
 
@@ -36,24 +37,28 @@ struct Brains<16> {
   }
 };
 #else
-#define CAPIBARA_BRAINS(BYTES)                                                                 \
-  template <>                                                                                  \
-  struct Brains<BYTES> {                                                                       \
-    typedef float V __attribute__((vector_size(BYTES)));                                       \
-    typedef std::uint32_t Words __attribute__((vector_size(BYTES)));                           \
-    typedef std::uint16_t Codes __attribute__((vector_size((BYTES) / 2)));                     \
-    static CAPIBARA_INLINE V load(const BFloat16* from) {                                      \
-      Codes codes;                                                                             \
-      std::memcpy(&codes, &from->bits, sizeof codes);                                          \
-      return reinterpret_cast<V>(__builtin_convertvector(codes, Words) << 16);                 \
-    }                                                                                          \
-    static CAPIBARA_INLINE void store(BFloat16* to, V value) {                                 \
-      const Words word = reinterpret_cast<Words>(value), nan = (word >> 16 & 0x8000) | 0x7fc0; \
-      const Words rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;                          \
-      const Words chosen = (word & 0x7fffffff) > 0x7f800000 ? nan : rounded;                   \
-      const Codes codes = __builtin_convertvector(chosen, Codes);                              \
-      std::memcpy(&to->bits, &codes, sizeof codes);                                            \
-    }                                                                                          \
+#define CAPIBARA_BRAINS(BYTES)                                                                   \
+  template <>                                                                                    \
+  struct Brains<BYTES> {                                                                         \
+    typedef float V __attribute__((vector_size(BYTES)));                                         \
+    typedef std::uint32_t Words __attribute__((vector_size(BYTES)));                             \
+    typedef std::uint16_t Codes __attribute__((vector_size((BYTES) / 2)));                       \
+    static CAPIBARA_INLINE V load(const BFloat16* from) {                                        \
+      Codes codes;                                                                               \
+      std::memcpy(&codes, &from->bits, sizeof codes);                                            \
+      return reinterpret_cast<V>(__builtin_convertvector(codes, Words) << 16);                   \
+    }                                                                                            \
+    static CAPIBARA_INLINE Codes codes(V value) {                                                \
+      const Words word = reinterpret_cast<Words>(value), nan = (word >> 16 & 0x8000) | 0x7fc0;   \
+      const Words rounded = (word + 0x7fff + (word >> 16 & 1)) >> 16;                            \
+      const Words chosen = (word & 0x7fffffff) > 0x7f800000 ? nan : rounded;                     \
+      return __builtin_convertvector(chosen, Codes);                                             \
+    }                                                                                            \
+    static CAPIBARA_INLINE void store(BFloat16* to, V value) {                                   \
+      const Codes bits = codes(value);                                                           \
+      std::memcpy(&to->bits, &bits, sizeof bits);                                                \
+    }                                                                                            \
+    static CAPIBARA_INLINE void stream(BFloat16* to, V value) { cpu::stream(to, codes(value)); } \
   };
 CAPIBARA_BRAINS(16)
 CAPIBARA_BRAINS(32)
@@ -89,6 +94,19 @@ struct Lanes {
     } else {
       std::memcpy(to, &value, sizeof value);
     }
+  }
+  // Past the caches, or as others are stored.
+  static CAPIBARA_INLINE void store(T* to, V value, [[maybe_unused]] bool streamed) {
+#if defined(__x86_64__)
+    if (streamed) {
+      if constexpr (std::is_same_v<T, BFloat16>)
+        Brains<Bytes>::stream(to, value);
+      else
+        stream(to, value);
+      return;
+    }
+#endif
+    store(to, value);
   }
   // Of which a NaN may be lost.
   static CAPIBARA_INLINE V greater(V a, V b) {

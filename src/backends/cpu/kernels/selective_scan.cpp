@@ -142,7 +142,7 @@ class Pieces {
 
 template <class T>
 struct Outputs {
-  T* y;
+  T* y;  // this one and the others: null where nothing reads them
   SumOf<T>*last, *starts;
 };
 
@@ -165,7 +165,8 @@ void run_forward_task(const Extents& e, const ScanCode<SumOf<T>>& code, const In
   block.gather_vector(in.bias, bias);
   for (int64_t chunk = 0; chunk < e.chunks(); ++chunk) {
     const int64_t t0 = chunk * e.chunk, steps = std::min(e.chunk, e.length - t0), row = b * e.length + t0;
-    block.scatter_rows(h, e.dim, out.starts + (b * e.chunks() + chunk) * e.states * e.dim + block.first);
+    if (out.starts)
+      block.scatter_rows(h, e.dim, out.starts + (b * e.chunks() + chunk) * e.states * e.dim + block.first);
     widen(in.B + row * e.states, steps * e.states, B);
     widen(in.out + row * e.states, steps * e.states, columns);
     for (int64_t v = 0; v < block.vectors; ++v) {
@@ -179,10 +180,10 @@ void run_forward_task(const Extents& e, const ScanCode<SumOf<T>>& code, const In
       code.forward({steps, e.states, step, driven, B, columns, A + own, in.reset ? in.reset + row : nullptr, h + own, y,
                     nullptr, nullptr});
       code.finish(y, u, D + v * width, in.z ? z : nullptr, steps);
-      unstage(y, e.dim, steps, count, width, out.y + at);
+      if (out.y) unstage(y, e.dim, steps, count, width, out.y + at);
     }
   }
-  block.scatter(h, out.last + (b * e.dim + block.first) * e.states);
+  if (out.last) block.scatter(h, out.last + (b * e.dim + block.first) * e.states);
 }
 
 template <class T>
@@ -273,13 +274,15 @@ double task_cost(const Extents& e, double per_state) {
 }
 
 template <class T>
-HostKernel forward_kernel(const Extents& e) {
-  return [e, code = scan_code<SumOf<T>>()](std::byte* const* buffers) {
+HostKernel forward_kernel(const Extents& e, const Types& results) {
+  const bool reads_y = results[0].size() > 0, reads_last = results[1].size() > 0, reads_starts = results[2].size() > 0;
+  return [e, reads_y, reads_last, reads_starts, code = scan_code<SumOf<T>>()](std::byte* const* buffers) {
     const math::FlushDenormals flush;
     const int first = 8 + e.gated + e.resets;
     const Inputs<T> in(buffers, e);
-    const Outputs<T> out{reinterpret_cast<T*>(buffers[first]), reinterpret_cast<SumOf<T>*>(buffers[first + 1]),
-                         reinterpret_cast<SumOf<T>*>(buffers[first + 2])};
+    const Outputs<T> out{reads_y ? reinterpret_cast<T*>(buffers[first]) : nullptr,
+                         reads_last ? reinterpret_cast<SumOf<T>*>(buffers[first + 1]) : nullptr,
+                         reads_starts ? reinterpret_cast<SumOf<T>*>(buffers[first + 2]) : nullptr};
     parallel_for_cost(e.batch * e.blocks(), task_cost(e, 0.7), [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) run_forward_task(e, code, in, out, task);
       return 0;
@@ -345,8 +348,9 @@ HostKernel make(const KernelRequest& request, std::size_t first) {
                   attrs.boolean("gated"),
                   attrs.boolean("resets")};
   if (e.batch * e.length * e.dim * e.states == 0) return {};
-  return make_for_float(request.inputs[first].dtype,
-                        [&]<class T>(Type<T>) { return first == 0 ? forward_kernel<T>(e) : backward_kernel<T>(e); });
+  return make_for_float(request.inputs[first].dtype, [&]<class T>(Type<T>) {
+    return first == 0 ? forward_kernel<T>(e, request.outputs) : backward_kernel<T>(e);
+  });
 }
 
 HostKernel make_forward(const KernelRequest& request) { return make(request, 0); }
@@ -355,7 +359,7 @@ HostKernel make_backward(const KernelRequest& request) { return make(request, 3)
 }  // namespace
 
 KernelMakers selective_scan_makers() {
-  return {{"selective_scan", make_forward}, {"selective_scan_grad", make_backward}};
+  return {{"selective_scan", make_forward, true, true}, {"selective_scan_grad", make_backward}};
 }
 
 }  // namespace capibara::cpu

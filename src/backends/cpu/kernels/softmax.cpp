@@ -23,6 +23,7 @@ struct Forward {
   const T* x;
   T* y;
   int64_t columns;
+  bool streamed;
 };
 
 template <class T>
@@ -30,7 +31,15 @@ struct Backward {
   const T *dy, *y;
   T* dx;
   int64_t columns;
+  bool streamed;
 };
+
+template <int Count, class T>
+CAPIBARA_INLINE void prefetch_lines(const T* from) {
+  constexpr int line = 64 / static_cast<int>(sizeof(T));
+#pragma GCC unroll 8
+  for (int i = 0; i < Count; i += line) __builtin_prefetch(from + i);
+}
 
 // The last elements of a row, fewer than a vector has.
 template <class T, int Bytes>
@@ -82,7 +91,7 @@ CAPIBARA_INLINE float raise_row(const T* x, float greatest, int64_t columns, flo
   const int64_t whole = columns - columns % L::count, strided = columns - columns % (chains * L::count);
   V sums[chains] = {};
   for (int64_t i = 0; i < strided; i += chains * L::count) {
-    __builtin_prefetch(x + columns + i);
+    prefetch_lines<chains * L::count>(x + columns + i);
 #pragma GCC unroll 4
     for (int k = 0; k < chains; ++k) {
       const V power = VectorExp<Bytes>::of_negative(L::load(x + i + k * L::count) - greatest);
@@ -109,7 +118,7 @@ CAPIBARA_INLINE void forward_rows(const Forward<T>& call, int64_t begin, int64_t
     const T* x = call.x + row * columns;
     T* y = call.y + row * columns;
     const float factor = 1 / raise_row<T, Bytes>(x, row_greatest<T, Bytes>(x, columns), columns, powers);
-    for (int64_t i = 0; i < whole; i += L::count) L::store(y + i, F::load(powers + i) * factor);
+    for (int64_t i = 0; i < whole; i += L::count) L::store(y + i, F::load(powers + i) * factor, call.streamed);
     if (whole < columns) Rest<T, Bytes>::store(y + whole, columns - whole, F::load(powers + whole) * factor);
   }
 }
@@ -141,11 +150,11 @@ CAPIBARA_INLINE void backward_rows(const Backward<T>& call, int64_t begin, int64
     T* dx = call.dx + row * columns;
     const float sum = row_product<T, Bytes>(dy, y, columns);
     const auto step = [&](int64_t i) __attribute__((always_inline)) {
-      L::store(dx + i, L::load(y + i) * (L::load(dy + i) - sum));
+      L::store(dx + i, L::load(y + i) * (L::load(dy + i) - sum), call.streamed);
     };
     for (int64_t i = 0; i < strided; i += chains * L::count) {
-      __builtin_prefetch(dy + columns + i);
-      __builtin_prefetch(y + columns + i);
+      prefetch_lines<chains * L::count>(dy + columns + i);
+      prefetch_lines<chains * L::count>(y + columns + i);
 #pragma GCC unroll 4
       for (int k = 0; k < chains; ++k) step(i + k * L::count);
     }
@@ -191,12 +200,15 @@ RowFunctions<T> row_functions() {
 
 template <class T>
 HostKernel forward_kernel(int64_t rows, int64_t columns) {
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
   return [=, functions = row_functions<T>()](std::byte* const* buffers) {
     const math::FlushDenormals flush;
-    const Forward<T> call{reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]), columns};
+    const Forward<T> call{reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<T*>(buffers[1]), columns,
+                          streams(buffers[1], rows * columns * size, columns * size)};
     parallel_for_cost(rows, 20 + static_cast<double>(columns), [&](int64_t begin, int64_t end) {
       Scratch<float> powers(columns + 16, "softmax");
       functions.forward(call, begin, end, powers.data());
+      if (call.streamed) finish_streaming();
       return 0;
     });
   };
@@ -204,13 +216,16 @@ HostKernel forward_kernel(int64_t rows, int64_t columns) {
 
 template <class T>
 HostKernel backward_kernel(int64_t rows, int64_t columns) {
+  constexpr auto size = static_cast<int64_t>(sizeof(T));
   return [=, functions = row_functions<T>()](std::byte* const* buffers) {
     const math::FlushDenormals flush;
     const Backward<T> call{reinterpret_cast<const T*>(buffers[0]), reinterpret_cast<const T*>(buffers[1]),
-                           reinterpret_cast<T*>(buffers[2]), columns};
+                           reinterpret_cast<T*>(buffers[2]), columns,
+                           streams(buffers[2], rows * columns * size, columns * size)};
     const double cost = 20 + 0.2 * static_cast<double>(columns) * static_cast<double>(sizeof(T));
     parallel_for_cost(rows, cost, [&](int64_t begin, int64_t end) {
       functions.backward(call, begin, end);
+      if (call.streamed) finish_streaming();
       return 0;
     });
   };

@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/spiking_neuron_loops.h"
+#include "backends/cpu/kernels/streaming.h"
 #include "lax/math/denormals.h"
 #include "runtime/thread_pool.h"
 
@@ -58,6 +59,11 @@ struct Row {
 struct Extent {
   int64_t steps, neurons, strip;
   int64_t strips() const { return (neurons + strip - 1) / strip; }
+  template <class C>
+  bool streams(const std::byte* result) const {
+    const int64_t row = neurons * static_cast<int64_t>(sizeof(C));
+    return cpu::streams(result, steps * row, row);
+  }
   double cost(double element) const { return element * static_cast<double>(steps) * static_cast<double>(strip); }
 };
 
@@ -65,6 +71,7 @@ template <class C>
 HostKernel forward_kernel(DType dtype, Extent extent, const Neuron& neuron) {
   return [=, step = forward_function<C>(neuron.reset, Written::spikes)](std::byte* const* buffers) {
     const math::FlushDenormals flush;
+    const bool streamed = extent.streams<C>(buffers[2]);
     parallel_for_cost(extent.strips(), extent.cost(1.0), [&](int64_t begin, int64_t end) {
       Scratch<C> hold(3 * max_strip, "spiking_neuron");
       std::fill_n(hold.data(), 3 * max_strip, C(0));
@@ -78,11 +85,12 @@ HostKernel forward_kernel(DType dtype, Extent extent, const Neuron& neuron) {
           const int64_t at = t * extent.neurons + first;
           C* to = row.target(buffers[2], at, spikes);
           const C* next = row.address(buffers[0], at + (t + 1 < extent.steps ? extent.neurons : 0));
-          step(neuron, {row.read(buffers[0], at, input), next, potential, to, row.width});
+          step(neuron, {row.read(buffers[0], at, input), next, potential, to, row.width, row.in_place() && streamed});
           row.write(buffers[2], at, spikes);
         }
         std::memcpy(reinterpret_cast<C*>(buffers[3]) + first, potential, static_cast<std::size_t>(count) * sizeof(C));
       }
+      if (streamed) finish_streaming();
       return 0;
     });
   };
@@ -94,6 +102,7 @@ HostKernel backward_kernel(DType dtype, Extent extent, const Neuron& neuron) {
           backward = backward_function<C>(neuron)](std::byte* const* buffers) {
     const math::FlushDenormals flush;
     const int64_t strip = rounded_up(extent.strip, widest);
+    const bool streamed = extent.streams<C>(buffers[4]);
     parallel_for_cost(extent.strips(), extent.cost(3.0), [&](int64_t begin, int64_t end) {
       Scratch<C> hold(3 * strip, "spiking_neuron_grad"), charges(extent.steps * strip, "charges of neurons");
       std::fill_n(hold.data(), 3 * strip, C(0));
@@ -107,18 +116,20 @@ HostKernel backward_kernel(DType dtype, Extent extent, const Neuron& neuron) {
           const int64_t at = t * extent.neurons + first;
           const C* next =
               t + 1 < extent.steps ? row.address(buffers[2], at + extent.neurons) : row.address(buffers[0], at);
-          forward(neuron, {row.read(buffers[2], at, input), next, state, charges.data() + t * strip, row.width});
+          forward(neuron, {row.read(buffers[2], at, input), next, state, charges.data() + t * strip, row.width, false});
         }
         std::memcpy(state, reinterpret_cast<const C*>(buffers[1]) + first, bytes);
         for (int64_t t = extent.steps; t-- > 0;) {
           const int64_t at = t * extent.neurons + first;
           C* to = row.target(buffers[4], at, output);
           const C* next = row.address(buffers[0], at - (t > 0 ? extent.neurons : 0));
-          backward(neuron, {row.read(buffers[0], at, input), next, charges.data() + t * strip, state, to, row.width});
+          backward(neuron, {row.read(buffers[0], at, input), next, charges.data() + t * strip, state, to, row.width,
+                            row.in_place() && streamed});
           row.write(buffers[4], at, output);
         }
         std::memcpy(reinterpret_cast<C*>(buffers[5]) + first, state, bytes);
       }
+      if (streamed) finish_streaming();
       return 0;
     });
   };

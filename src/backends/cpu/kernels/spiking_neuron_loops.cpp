@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "backends/cpu/kernels/recurrence_lanes.h"
+#include "backends/cpu/kernels/streaming.h"
 #include "backends/cpu/kernels/vector_exp.h"
 #include "runtime/processor.h"
 
@@ -87,11 +88,11 @@ struct Two {
   typename SumLanes<C, Bytes>::V first, second;
 };
 
-// Stores what compute(i) returns for each vector of a strip in `first` and `second`, a few vectors at a time so that
-// their operations overlap. Rows of successive steps are far apart, which no processor foresees: those of the next
-// step, at `next`, are prefetched.
+// Stores what compute(i) returns for each vector of a strip: its first in `kept`, its second in `out`, past the caches
+// where that is `streamed`; a few vectors at a time so that their operations overlap. Rows of successive steps are far
+// apart, which no processor foresees: those of the next step, at `next`, are prefetched.
 template <class C, int Bytes, class Compute>
-CAPIBARA_INLINE void store_vectors(const C* next, C* first, C* second, int64_t width, Compute&& compute) {
+CAPIBARA_INLINE void store_vectors(const C* next, C* kept, C* out, int64_t width, bool streamed, Compute&& compute) {
   using L = SumLanes<C, Bytes>;
   constexpr int count = static_cast<int>(widest) / L::count;
   for (int64_t i = 0; i < width; i += widest) {
@@ -102,8 +103,11 @@ CAPIBARA_INLINE void store_vectors(const C* next, C* first, C* second, int64_t w
     for (int k = 0; k < count; ++k) results[k] = compute(i + k * L::count);
 #pragma GCC unroll 8
     for (int k = 0; k < count; ++k) {
-      L::store(first + i + k * L::count, results[k].first);
-      L::store(second + i + k * L::count, results[k].second);
+      L::store(kept + i + k * L::count, results[k].first);
+      if (has_streaming && streamed)
+        stream(out + i + k * L::count, results[k].second);
+      else
+        L::store(out + i + k * L::count, results[k].second);
     }
   }
 }
@@ -119,7 +123,7 @@ CAPIBARA_INLINE void forward_step(const Neuron& neuron, const ForwardRow<C> row)
     const V potential = steps.template after_reset<reset>(charge, spike);
     return Two<C, Bytes>{potential, written == Written::spikes ? spike : charge};
   };
-  store_vectors<C, Bytes>(row.next, row.potential, row.out, row.width, compute);
+  store_vectors<C, Bytes>(row.next, row.potential, row.out, row.width, row.streamed, compute);
 }
 
 template <class C, int Bytes, Reset reset, Surrogate surrogate, bool Jumps>
@@ -136,9 +140,9 @@ CAPIBARA_INLINE void backward_step(const Neuron& neuron, const BackwardRow<C> ro
     if constexpr (Jumps && reset == Reset::to_zero) of_spike -= later * charge;
     if constexpr (Jumps && reset == Reset::soft) of_spike += later * -steps.threshold;
     const V total = through + of_spike * steps.template slope_at<surrogate>(charge - steps.threshold);
-    return Two<C, Bytes>{total, total * kept};
+    return Two<C, Bytes>{total * kept, total};
   };
-  store_vectors<C, Bytes>(row.next, row.to, row.cotangent, row.width, compute);
+  store_vectors<C, Bytes>(row.next, row.cotangent, row.to, row.width, row.streamed, compute);
 }
 
 // ---- the widest vectors of this processor ------------------------------------------------------------------------

@@ -49,6 +49,7 @@ struct ForwardRow {
   const C *input, *next;
   C *potential, *out;
   int64_t width;
+  bool streamed;  // out, past the caches
 };
 
 template <class C>
@@ -56,6 +57,7 @@ struct BackwardRow {
   const C *from_spike, *next, *charges;
   C *cotangent, *to;
   int64_t width;
+  bool streamed;  // to, past the caches
 };
 
 template <class C>

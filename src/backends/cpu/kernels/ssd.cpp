@@ -141,7 +141,7 @@ class DualHead {
         piece_ = run_.pieces_[static_cast<std::size_t>(i)];
         if (i == 0) load_state();
         run_piece(run_.shared_piece(batch_ * e_.groups + head_ / (e_.heads / e_.groups), i - first));
-        if (i + 1 == pieces) store_state();
+        if (i + 1 == pieces && run_.in_.last) store_state();
       }
     }
   }
@@ -152,7 +152,7 @@ class DualHead {
     weigh(shared);
     drive();
     multiply(shared);
-    finish();
+    if (run_.in_.y) finish();
   }
   C* state() const { return run_.states_.data() + (batch_ * e_.heads + head_) * run_.layout_.state(); }
   C* state(const DualColumns& c) const { return state() + c.start * run_.layout_.state_rows; }
@@ -284,7 +284,7 @@ void DualHead<K, T>::prefetch(const DualColumns& c) const {
   const int64_t next = head_ + 1 < e_.heads ? e_.dim : 0;
   for (int64_t q = at * steps / width_; q < (at + c.width) * steps / width_; ++q) {
     for (int64_t i = 0; i < own_; i += line) {
-      __builtin_prefetch(run_.in_.y + row(q) + i, 1, 2);
+      if (run_.in_.y) __builtin_prefetch(run_.in_.y + row(q) + i, 1, 2);
       __builtin_prefetch(run_.in_.x + row(q) + next + i, 0, 2);
     }
   }
@@ -300,9 +300,10 @@ void DualHead<K, T>::multiply(const SharedPiece<C>& shared) const {
     prefetch(c);
   }
   run_.code_.scale(y_, from_start_, steps, width_);
-  const bool begins = piece_.chunk >= 0;
-  C* kept = run_.in_.starts + ((batch_ * e_.chunks() + piece_.chunk) * e_.heads + head_) * n * e_.dim;
-  run_.code_.pass_on({state(), n, run_.layout_.state_rows, begins ? kept : nullptr, e_.dim, whole_}, panels_);
+  C* kept = nullptr;
+  if (run_.in_.starts && piece_.chunk >= 0)
+    kept = run_.in_.starts + ((batch_ * e_.chunks() + piece_.chunk) * e_.heads + head_) * n * e_.dim;
+  run_.code_.pass_on({state(), n, run_.layout_.state_rows, kept, e_.dim, whole_}, panels_);
   for (const DualColumns& c : panels_) {
     const int64_t at = (c.start - first_column_) * run_.layout_.steps;
     for (int64_t r = 0; r < steps; r += rows)
@@ -368,7 +369,8 @@ HostKernel make_ssd(const KernelRequest& request) {
                       attrs.integer("chunk_size"),
                       attrs.boolean("dt_softplus"),
                       attrs.boolean("gated"),
-                      attrs.boolean("resets")};
+                      attrs.boolean("resets"),
+                      {request.outputs[0].size() > 0, request.outputs[1].size() > 0, request.outputs[2].size() > 0}};
   if (e.batch * e.length * e.heads * e.dim * e.states == 0) return {};
   if (e.states > max_states) return {};
   return make_for_float(request.inputs[0].dtype, [&]<class T>(Type<T>) -> HostKernel {
@@ -382,6 +384,6 @@ HostKernel make_ssd(const KernelRequest& request) {
 
 }  // namespace
 
-KernelMakers ssd_makers() { return {{"ssd", make_ssd}}; }
+KernelMakers ssd_makers() { return {{"ssd", make_ssd, true, true}}; }
 
 }  // namespace capibara::cpu

@@ -30,6 +30,7 @@ struct Piece {
 struct DualExtents {
   int64_t batch, length, heads, dim, groups, states, chunk;
   bool has_softplus, gated, resets;
+  bool is_read[3];  // whether anything reads y, the last state, the states at the starts of chunks
 
   int64_t chunks() const { return (length + chunk - 1) / chunk; }
   int64_t piece() const { return std::min({chunk, length, max_piece}); }
@@ -64,7 +65,7 @@ struct DualBuffers {
   const T *x, *dt, *B, *out, *z;
   const C *A, *D, *bias, *initial;
   const std::uint8_t* reset;
-  T* y;
+  T* y;  // this one and the others: null where nothing reads them
   C *last, *starts;
 
   DualBuffers(std::byte* const* buffers, const DualExtents& e) {
@@ -75,7 +76,9 @@ struct DualBuffers {
     z = e.gated ? narrow_at(8) : nullptr;
     A = wide_at(2), D = wide_at(5), bias = wide_at(6), initial = wide_at(7);
     reset = e.resets ? reinterpret_cast<const std::uint8_t*>(buffers[e.gated ? 9 : 8]) : nullptr;
-    y = narrow_at(results), last = wide_at(results + 1), starts = wide_at(results + 2);
+    y = e.is_read[0] ? narrow_at(results) : nullptr;
+    last = e.is_read[1] ? wide_at(results + 1) : nullptr;
+    starts = e.is_read[2] ? wide_at(results + 2) : nullptr;
   }
 };
 

@@ -85,13 +85,14 @@ struct Plan {
     begin = std::clamp<int64_t>(begin, 0, sizes.keys);
     return {begin, std::max(end, begin)};
   }
-  // Whether order and windows let query i see keys from j on: [begin, end) around it, and the first ones.
-  bool sees(int64_t query, int64_t key) const {
-    const int64_t at = query + spec.query_offset;
-    if (key < spec.prefix) return true;
-    if (spec.causal && key > at) return false;
-    if (spec.right >= 0 && key > at + spec.right) return false;
-    return spec.left < 0 || key >= at - spec.left || key < spec.sinks;
+  // Queries [begin, end) that see a key by order and windows; begin may be below 0, end behind the last.
+  std::pair<int64_t, int64_t> seen_by(int64_t key) const {
+    int64_t begin = 0, end = sizes.queries;
+    if (key < spec.prefix) return {begin, end};
+    if (spec.causal) begin = key - spec.query_offset;
+    if (spec.right >= 0) begin = std::max(begin, key - spec.query_offset - spec.right);
+    if (spec.left >= 0 && key >= spec.sinks) end = std::min(end, key - spec.query_offset + spec.left + 1);
+    return {begin, end};
   }
 };
 

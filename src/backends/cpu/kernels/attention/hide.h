@@ -70,14 +70,20 @@ void hide_by_mask(const Plan& plan, const Head& head, const LogitPanel<C>& panel
 
 template <class C>
 void hide_by_position(const Plan& plan, const LogitPanel<C>& panel) {
-  const int64_t last_query = panel.query + panel.count - 1;
+  // Later keys are seen by later queries, but for the first ones, which more queries see: two keys tell of all.
+  const int64_t last_key = panel.key + panel.last - 1;
+  const int64_t first_key =
+      std::clamp(std::max<int64_t>(plan.spec.prefix, plan.spec.sinks), panel.key + panel.first, last_key);
+  if (plan.seen_by(last_key).first <= panel.query && plan.seen_by(first_key).second >= panel.query + panel.count)
+    return;
   for (int64_t r = panel.first; r < panel.last; ++r) {
-    const int64_t key = panel.key + r;
-    // What the first and the last of neighbouring queries see, those between them see too.
-    if (plan.sees(panel.query, key) && plan.sees(last_query, key)) continue;
-    for (int64_t i = 0; i < panel.count; ++i) {
-      if (!plan.sees(panel.query + i, key)) panel.logits[r * panel.width + i] = minus_infinity<C>;
-    }
+    // Neighbouring queries see a key: those before the first of them and behind the last do not.
+    const auto [begin, end] = plan.seen_by(panel.key + r);
+    const int64_t first = std::clamp<int64_t>(begin - panel.query, 0, panel.count);
+    const int64_t last = std::clamp<int64_t>(end - panel.query, first, panel.count);
+    C* row = panel.logits + r * panel.width;
+    std::fill_n(row, first, minus_infinity<C>);
+    std::fill(row + last, row + panel.count, minus_infinity<C>);
   }
 }
 

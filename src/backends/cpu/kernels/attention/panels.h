@@ -32,7 +32,7 @@ struct Tiles {
   int64_t lanes() const { return tile.lanes; }
   int64_t full_width() const { return tile.lanes * tile.vectors; }
   ColumnPanels panels(int64_t columns) const { return {(columns + tile.lanes - 1) / tile.lanes, tile.vectors}; }
-  int64_t panel_height(int64_t left) const { return left <= tile.few_rows ? tile.few_rows : tile.rows; }
+  int64_t panel_height(int64_t left) const { return tile.height(left); }
   int64_t packed_rows(int64_t rows) const {
     const int64_t whole = rows / tile.rows * tile.rows;
     return whole == rows ? rows : whole + panel_height(rows - whole);
@@ -73,9 +73,9 @@ struct Tiles {
     if (steps <= 0) return;
     for (int64_t r = first; r < last; r += tile.rows) {
       const int64_t height = panel_height(rows - r);
-      tile.run[height == tile.rows ? 0 : 1][vectors - 1](
-          steps, left + r * padded(k) + k0 * height, right, right_step * together * static_cast<int64_t>(sizeof(P)),
-          c + r * c_stride, c_stride * static_cast<int64_t>(sizeof(C)), accumulate);
+      tile.function(height, vectors)(steps, left + r * padded(k) + k0 * height, right,
+                                     right_step * together * static_cast<int64_t>(sizeof(P)), c + r * c_stride,
+                                     c_stride * static_cast<int64_t>(sizeof(C)), accumulate);
     }
   }
 };

@@ -104,6 +104,7 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
         case 6: return copy.template operator()<6>();
         case 8: return copy.template operator()<8>();
         case 12: return copy.template operator()<12>();
+        case 14: return copy.template operator()<14>();
         case 16: return copy.template operator()<16>();
         case 32: return copy.template operator()<32>();
         default: break;
@@ -202,8 +203,25 @@ inline void pack_transposed(const S* const* from, int64_t k, int64_t width, type
         for (int64_t t = 0; t < lanes; ++t, to += width) std::memcpy(to, &v[t], 16);
       }
     }
-    for (int64_t p = whole == width ? last : 0; p < k; ++p) {
-      for (int64_t i = p < last ? whole : 0; i < width; ++i) out[p * width + i] = from[i][p];
+    int64_t packed = whole;  // rows, of the k up to `last`
+    if constexpr (lanes == 4) {
+      if (width - whole >= 2) {  // two more, as the 14 rows of AVX-512 tiles have
+        const P *one = from[whole], *other = from[whole + 1];
+        P* to = out + whole;
+        for (int64_t p = 0; p < last; p += lanes) {
+          typename Z::V x, y;
+          std::memcpy(&x, one + p, 16);
+          std::memcpy(&y, other + p, 16);
+          const typename Z::V pairs[2] = {Z::low(x, y), Z::high(x, y)};
+#pragma GCC unroll 4
+          for (int64_t t = 0; t < lanes; ++t, to += width)
+            std::memcpy(to, reinterpret_cast<const char*>(pairs) + t * 2 * sizeof(P), 2 * sizeof(P));
+        }
+        packed += 2;
+      }
+    }
+    for (int64_t p = packed == width ? last : 0; p < k; ++p) {
+      for (int64_t i = p < last ? packed : 0; i < width; ++i) out[p * width + i] = from[i][p];
     }
   } else {
     const int64_t last = k / together * together;
