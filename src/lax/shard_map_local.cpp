@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "lax/collective.h"
+#include "lax/early_exchanges.h"
 #include "lax/elementwise.h"
 #include "lax/process_exchange.h"
+#include "program/copy.h"
 #include "program/handles.h"
 #include "program/manual_axes.h"
 #include "program/memo.h"
@@ -53,15 +55,18 @@ class LocalFormTrace final : public Trace {
   static Program local_form(const Program& program, const LaneAxes& axes) {
     Types types = program.input_types();
     for (ArrayType& type : types) type.sharding = {};
-    return stage(
-               [&](std::span<const Array> inputs) {
-                 auto trace = std::make_shared<LocalFormTrace>(current_trace(), axes);
-                 TraceEnd end(trace);
-                 TraceScope scope(trace);
-                 return evaluate_program(program, inputs);
-               },
-               types, program.name())
-        .program;
+    const bool crosses = axes.any_crosses(axes.manual);
+    const Program whole = crosses ? inline_jit_calls(program) : program;  // exchanges move within one program
+    const Program local = stage(
+                              [&](std::span<const Array> inputs) {
+                                auto trace = std::make_shared<LocalFormTrace>(current_trace(), axes);
+                                TraceEnd end(trace);
+                                TraceScope scope(trace);
+                                return evaluate_program(whole, inputs);
+                              },
+                              types, program.name())
+                              .program;
+    return crosses ? with_early_exchanges(local) : local;
   }
 
  private:
