@@ -76,6 +76,16 @@ PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes) {
   return record;
 }
 
+// Whole values travel, whatever their dimensions mean.
+PrimitiveRecord permute_record() {
+  PrimitiveRecord record = record_of("process_permute", "The value of another process along a mesh axis, or zeros.", true);
+  record.type = [](std::span<const ArrayType> types, const Attrs&) { return TypeResult(Types{types[0]}, in_order()); };
+  record.batch = [](const BatchArgs& args) {
+    return BatchResult{capibara::bind(args.primitive, std::span(args.inputs.data(), 1), args.attrs), {args.dims[0]}};
+  };
+  return record;
+}
+
 Attrs attrs_of(const std::string& operation, const ProcessAxis& axis) {
   const SourceInfo source = source_info(current_source());
   return {{"group", Ints(axis.group.begin(), axis.group.end())},
@@ -87,18 +97,24 @@ Attrs attrs_of(const std::string& operation, const ProcessAxis& axis) {
 
 Family process_records() {
   return {record_of("process_all_gather", "The lanes of all processes along a mesh axis.", true),
+          permute_record(),
           record_of("process_reduce", "A sum, maximum or minimum over the lanes of all processes along a mesh axis.", false)};
 }
 
 bool is_process_exchange(const Primitive& own) {
-  static const Primitive gather = primitive("process_all_gather"), reduce = primitive("process_reduce");
-  return own == gather || own == reduce;
+  static const Primitive gather = primitive("process_all_gather"), permute = primitive("process_permute"),
+                         reduce = primitive("process_reduce");
+  return own == gather || own == permute || own == reduce;
 }
 
 processes::Pending start_process_exchange(const Primitive& own, const ArrayType& operand, const Attrs& attrs,
                                           const std::byte* from, std::byte* to, std::shared_ptr<const void> owner) {
   const processes::Call call = call_of(attrs, operand, std::move(owner));
   if (own.is("process_all_gather")) return processes::exchange().all_gather(call, from, to, bytes_of(operand));
+  if (own.is("process_permute")) {
+    return processes::exchange().permute(call, from, to, bytes_of(operand), static_cast<int>(attrs.integer("source")),
+                                         static_cast<int>(attrs.integer("target")));
+  }
   const processes::Reduce what{reduction_of(attrs.text("reduction")), operand.dtype, without_lanes(operand).size(),
                                static_cast<int>(operand.shape[0])};
   return processes::exchange().reduce(call, what, from, to);
@@ -114,6 +130,11 @@ Array process_all_gather(const Array& lanes, const std::string& operation, const
 Array process_reduce(const Array& lanes, const std::string& reduction, const ProcessAxis& axis) {
   static const Primitive reduce = primitive("process_reduce");
   return bind1(reduce, {lanes}, attrs_of(reduction, axis).with("reduction", reduction));
+}
+
+Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source, int64_t target) {
+  static const Primitive permute = primitive("process_permute");
+  return bind1(permute, {x}, attrs_of(operation, axis).with("source", source).with("target", target));
 }
 
 }  // namespace capibara

@@ -7,7 +7,7 @@
 
 namespace capibara {
 
-Family process_records();  // process_all_gather, process_reduce
+Family process_records();  // process_all_gather, process_permute, process_reduce
 
 bool is_process_exchange(const Primitive& primitive);
 // One of these on raw memory, which belongs to the exchange until it is over; `owner` keeps it alive.
@@ -20,5 +20,8 @@ bool lets_go_of_memory(const Attrs& attrs);
 Array process_all_gather(const Array& lanes, const std::string& operation, const ProcessAxis& axis);
 // [lanes of this process, ...] -> [...]; `reduction`: psum, pmax, pmin. Sums add in a fixed tree over all lanes.
 Array process_reduce(const Array& lanes, const std::string& reduction, const ProcessAxis& axis);
+
+// The value of the process at position `source` of the axis, for which this one sends its own to `target`; -1: nobody.
+Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source, int64_t target);
 
 }  // namespace capibara
