@@ -24,9 +24,18 @@ def keys_from_pickle(data, impl):
 
 
 def as_abstract_arrays(tree):
-    """Leaves that only have a shape and a dtype become zeros, which tracing never reads."""
+    """Leaves that only have a shape and a dtype, or whose memory is gone, become zeros, which tracing never reads."""
     leaves, structure = _core.tree_flatten(tree)
-    return structure.unflatten([zeros_of(leaf) if isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) else leaf for leaf in leaves])
+    return structure.unflatten([_stand_in(leaf) for leaf in leaves])
+
+
+def _stand_in(leaf):
+    if not isinstance(leaf, (ShapeDtypeStruct, _core.ShapedArray)) and not (isinstance(leaf, _core.ArrayImpl) and leaf.is_deleted()):
+        return leaf
+    zeros, sharding = zeros_of(leaf), getattr(leaf, "sharding", None)
+    # Explicit axes are part of the type.
+    explicit = hasattr(sharding, "_placement") and getattr(getattr(sharding, "mesh", None), "explicit_axes", ())
+    return _core.device_put(zeros, sharding._placement) if explicit and sharding.is_fully_addressable else zeros
 
 
 class Zero:

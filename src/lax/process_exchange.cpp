@@ -35,20 +35,9 @@ struct Ends {
   Buffer to;
 };
 
-processes::Call call_of(const Attrs& attrs, const Array& x, std::shared_ptr<const void> owner) {
-  return {concat(attrs.text("operation"), " of ", to_string(x.type())), attrs.text("line"), group_of(attrs), true,
+processes::Call call_of(const Attrs& attrs, const ArrayType& operand, std::shared_ptr<const void> owner) {
+  return {concat(attrs.text("operation"), " of ", to_string(operand)), attrs.text("line"), group_of(attrs), true,
           std::move(owner)};
-}
-
-Arrays all_gather(std::span<const Array> inputs, const Attrs& attrs) {
-  const Array& x = inputs[0];
-  ArrayType type = x.type();
-  type.shape[0] *= static_cast<int64_t>(attrs.ints("group").size());
-  auto ends = std::make_shared<Ends>(Ends{x, Buffer::allocate(bytes_of(type))});
-  processes::exchange()
-      .all_gather(call_of(attrs, x, ends), x.raw_data(), ends->to.mutable_data(), bytes_of(x.type()))
-      .wait();
-  return {Array::from_buffer(type, ends->to)};
 }
 
 processes::Reduction reduction_of(const std::string& name) {
@@ -56,17 +45,17 @@ processes::Reduction reduction_of(const std::string& name) {
   return name == "pmax" ? processes::Reduction::max : processes::Reduction::min;
 }
 
-Arrays reduce(std::span<const Array> inputs, const Attrs& attrs) {
-  const Array& x = inputs[0];
-  const ArrayType type = without_lanes(x.type());
-  auto ends = std::make_shared<Ends>(Ends{x, Buffer::allocate(bytes_of(type))});
-  const processes::Reduce what{reduction_of(attrs.text("reduction")), x.dtype(), type.size(),
-                               static_cast<int>(x.shape(0))};
-  processes::exchange().reduce(call_of(attrs, x, ends), what, x.raw_data(), ends->to.mutable_data()).wait();
-  return {Array::from_buffer(type, ends->to)};
+EvaluateRule run_and_wait(const char* name) {
+  return [name](std::span<const Array> inputs, const Attrs& attrs) {
+    const Primitive own = primitive(name);
+    const ArrayType operand = inputs[0].type(), result = own->type(std::span(&operand, 1), attrs).types[0];
+    auto ends = std::make_shared<Ends>(Ends{inputs[0], Buffer::allocate(bytes_of(result))});
+    start_process_exchange(own, operand, attrs, inputs[0].raw_data(), ends->to.mutable_data(), ends).wait();
+    return Arrays{Array::from_buffer(result, ends->to)};
+  };
 }
 
-PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes, EvaluateRule evaluate) {
+PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes) {
   PrimitiveRecord record;
   record.name = name;
   record.doc = doc;
@@ -83,7 +72,17 @@ PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes, E
     const Array x = move_axis(args.inputs[0], args.dims[0], 1);
     return BatchResult{capibara::bind(args.primitive, std::span(&x, 1), args.attrs), {keeps_lanes ? 1 : 0}};
   };
-  record.evaluate = std::move(evaluate);
+  record.evaluate = run_and_wait(name);
+  return record;
+}
+
+// Whole values travel, whatever their dimensions mean.
+PrimitiveRecord permute_record() {
+  PrimitiveRecord record = record_of("process_permute", "The value of another process along a mesh axis, or zeros.", true);
+  record.type = [](std::span<const ArrayType> types, const Attrs&) { return TypeResult(Types{types[0]}, in_order()); };
+  record.batch = [](const BatchArgs& args) {
+    return BatchResult{capibara::bind(args.primitive, std::span(args.inputs.data(), 1), args.attrs), {args.dims[0]}};
+  };
   return record;
 }
 
@@ -97,10 +96,31 @@ Attrs attrs_of(const std::string& operation, const ProcessAxis& axis) {
 }  // namespace
 
 Family process_records() {
-  return {record_of("process_all_gather", "The lanes of all processes along a mesh axis.", true, all_gather),
-          record_of("process_reduce", "A sum, maximum or minimum over the lanes of all processes along a mesh axis.",
-                    false, reduce)};
+  return {record_of("process_all_gather", "The lanes of all processes along a mesh axis.", true),
+          permute_record(),
+          record_of("process_reduce", "A sum, maximum or minimum over the lanes of all processes along a mesh axis.", false)};
 }
+
+bool is_process_exchange(const Primitive& own) {
+  static const Primitive gather = primitive("process_all_gather"), permute = primitive("process_permute"),
+                         reduce = primitive("process_reduce");
+  return own == gather || own == permute || own == reduce;
+}
+
+processes::Pending start_process_exchange(const Primitive& own, const ArrayType& operand, const Attrs& attrs,
+                                          const std::byte* from, std::byte* to, std::shared_ptr<const void> owner) {
+  const processes::Call call = call_of(attrs, operand, std::move(owner));
+  if (own.is("process_all_gather")) return processes::exchange().all_gather(call, from, to, bytes_of(operand));
+  if (own.is("process_permute")) {
+    return processes::exchange().permute(call, from, to, bytes_of(operand), static_cast<int>(attrs.integer("source")),
+                                         static_cast<int>(attrs.integer("target")));
+  }
+  const processes::Reduce what{reduction_of(attrs.text("reduction")), operand.dtype, without_lanes(operand).size(),
+                               static_cast<int>(operand.shape[0])};
+  return processes::exchange().reduce(call, what, from, to);
+}
+
+bool lets_go_of_memory(const Attrs& attrs) { return processes::exchange().lets_go_of_memory(group_of(attrs)); }
 
 Array process_all_gather(const Array& lanes, const std::string& operation, const ProcessAxis& axis) {
   static const Primitive gather = primitive("process_all_gather");
@@ -110,6 +130,11 @@ Array process_all_gather(const Array& lanes, const std::string& operation, const
 Array process_reduce(const Array& lanes, const std::string& reduction, const ProcessAxis& axis) {
   static const Primitive reduce = primitive("process_reduce");
   return bind1(reduce, {lanes}, attrs_of(reduction, axis).with("reduction", reduction));
+}
+
+Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source, int64_t target) {
+  static const Primitive permute = primitive("process_permute");
+  return bind1(permute, {x}, attrs_of(operation, axis).with("source", source).with("target", target));
 }
 
 }  // namespace capibara

@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "lax/collective.h"
+#include "lax/early_exchanges.h"
 #include "lax/elementwise.h"
 #include "lax/process_exchange.h"
+#include "program/copy.h"
 #include "program/handles.h"
 #include "program/manual_axes.h"
 #include "program/memo.h"
@@ -53,15 +55,18 @@ class LocalFormTrace final : public Trace {
   static Program local_form(const Program& program, const LaneAxes& axes) {
     Types types = program.input_types();
     for (ArrayType& type : types) type.sharding = {};
-    return stage(
-               [&](std::span<const Array> inputs) {
-                 auto trace = std::make_shared<LocalFormTrace>(current_trace(), axes);
-                 TraceEnd end(trace);
-                 TraceScope scope(trace);
-                 return evaluate_program(program, inputs);
-               },
-               types, program.name())
-        .program;
+    const bool crosses = axes.any_crosses(axes.manual);
+    const Program whole = crosses ? inline_jit_calls(program) : program;  // exchanges move within one program
+    const Program local = stage(
+                              [&](std::span<const Array> inputs) {
+                                auto trace = std::make_shared<LocalFormTrace>(current_trace(), axes);
+                                TraceEnd end(trace);
+                                TraceScope scope(trace);
+                                return evaluate_program(whole, inputs);
+                              },
+                              types, program.name())
+                              .program;
+    return crosses ? with_early_exchanges(local) : local;
   }
 
  private:
@@ -178,6 +183,13 @@ class LocalFormTrace final : public Trace {
     const lax::AxisNames names = axis_names(attrs, "axis_name");
     if (names.size() == 1 && !axes_.crosses(names[0]))
       return parent->bind(primitive, inputs, primitive == prim::reduce_scatter() ? attrs.with("tree", true) : attrs);
+    const bool grouped = attrs.has("axis_index_groups") && !attrs["axis_index_groups"].is_none();
+    if (primitive == prim::ppermute() && names.size() == 1 && axes_.lanes(names[0]) == 1)
+      return {permuted_whole(inputs[0], names[0], attrs)};
+    if (primitive == prim::reduce_scatter() && !grouped) {
+      const Array sum = reduced_by_axis(prim::psum(), inputs[0], names, Attrs{{"axis_index_groups", Attr()}, {"tree", true}});
+      return {own_part(sum, {sum, lane(names), axes_.size(names)}, attrs.integer("scatter_dimension"), attrs.boolean("tiled"))};
+    }
     const Group group = group_of(primitive, inputs[0], names, attrs);
     if (primitive == prim::ppermute()) return {permuted(group, attrs)};
     if (primitive == prim::pbroadcast()) return {lax::index_in_dim(group.values, attrs.integer("source"), 0, false)};
@@ -211,6 +223,18 @@ class LocalFormTrace final : public Trace {
     for (const Attr& entry : attrs.list("perm"))
       source[static_cast<std::size_t>((*entry.get_if<Ints>())[1])] = (*entry.get_if<Ints>())[0];
     return lax::dynamic_index_in_dim(picked_lanes(group.values, source), group.place, 0, false);
+  }
+
+  // Between processes of one lane each: only those that are concerned send and receive.
+  Array permuted_whole(const Array& x, const std::string& axis, const Attrs& attrs) const {
+    const ProcessAxis& own = axes_.grid.axis(axis);
+    int64_t source = -1, target = -1;
+    for (const Attr& entry : attrs.list("perm")) {
+      const Ints& pair = *entry.get_if<Ints>();
+      if (pair[1] == own.first) source = pair[0];
+      if (pair[0] == own.first) target = pair[1];
+    }
+    return process_permute(x, prim::ppermute().name(), own, source, target);
   }
 
   LaneAxes axes_;

@@ -36,6 +36,9 @@ class Pending {
   explicit Pending(std::shared_ptr<State> state) : state_(std::move(state)) {}
   // Raises DistributedError where a process died, does not come, or calls something else.
   void wait() const;
+  // Returns, and raises, only when the exchange does not touch the buffers any more: for groups that let go of memory.
+  // An interruption counts once the others have had a second to come; then the whole job has failed.
+  void wait_out() const;
   bool is_ready() const;
 
  private:
@@ -59,6 +62,9 @@ class Exchange {
   virtual int process_count() const = 0;
   // In words: "Open MPI v4.1.4, shared windows".
   virtual std::string description() const = 0;
+  // Whether calls over this group end soon after any failure, so that their buffers may go then: not over a network,
+  // nor before the group's first call has ended.
+  virtual bool lets_go_of_memory(const std::vector<int>& group) const = 0;
 
   // `to` gets `bytes` of every process, in the order of the group.
   virtual Pending all_gather(const Call& call, const std::byte* from, std::byte* to, std::size_t bytes) = 0;

@@ -86,6 +86,11 @@ std::string MpiExchange::description() const {
   return concat(describe_mpi(), ", ", windows_ ? "shared windows" : "messages", ", ", process_count_, " processes");
 }
 
+bool MpiExchange::lets_go_of_memory(const std::vector<int>& group) const {
+  const std::lock_guard lock(mutex_);
+  return in_windows_.contains(group);
+}
+
 std::unique_ptr<Channel> MpiExchange::make_channel(const std::vector<int>& members) {
   mpi::Group* group = nullptr;
   const auto size = static_cast<int>(members.size());
@@ -102,6 +107,8 @@ std::unique_ptr<Channel> MpiExchange::make_channel(const std::vector<int>& membe
   messages->all_gather(&own, all.data(), 1);
   if (std::count(all.begin(), all.end(), std::byte{0}) != 0) return messages;
   windows_ = true;
+  const std::lock_guard lock(mutex_);
+  in_windows_.insert(members);
   return window;
 }
 

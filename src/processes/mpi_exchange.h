@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "processes/channel.h"
@@ -24,6 +25,7 @@ class MpiExchange final : public Exchange {
   int process_id() const override { return process_id_; }
   int process_count() const override { return process_count_; }
   std::string description() const override;
+  bool lets_go_of_memory(const std::vector<int>& group) const override;
 
   Pending all_gather(const Call& call, const std::byte* from, std::byte* to, std::size_t bytes) override;
   Pending all_to_all(const Call& call, const std::byte* from, std::byte* to, std::size_t bytes) override;
@@ -61,7 +63,8 @@ class MpiExchange final : public Exchange {
   std::shared_ptr<Watch> watch_;
   std::map<std::vector<int>, std::unique_ptr<Channel>> channels_;  // of the comm thread
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::set<std::vector<int>> in_windows_;  // groups whose channel is shared memory
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;
   bool ending_ = false;

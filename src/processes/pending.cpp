@@ -11,6 +11,7 @@ namespace capibara::processes {
 
 namespace {
 constexpr std::chrono::milliseconds look_at_watch(50);
+constexpr std::chrono::seconds time_to_come(1);
 }
 
 void Pending::State::finish(std::exception_ptr wrong) {
@@ -39,6 +40,25 @@ void Pending::wait() const {
     lock.lock();
   }
   if (state.error) std::rethrow_exception(state.error);
+}
+
+void Pending::wait_out() const {
+  State& state = *state_;
+  try {
+    return wait();
+  } catch (...) {
+    if (state.done) throw;
+    const std::exception_ptr first = std::current_exception();
+    std::unique_lock lock(state.mutex);
+    auto is_over = [&] { return state.done.load(); };
+    if (!state.changed.wait_for(lock, time_to_come, is_over)) {
+      lock.unlock();
+      if (state.watch) state.watch->fail(concat("interrupted in ", state.call.operation));
+      lock.lock();
+      state.changed.wait(lock, is_over);
+    }
+    std::rethrow_exception(first);
+  }
 }
 
 }  // namespace capibara::processes

@@ -57,6 +57,7 @@ const std::map<std::string, std::string> own = {
     {"multiply_add", "the product and sum that jax's compiler fuses in random.uniform"},
     {"random_gamma_grad", "lax.random_gamma_grad, which jax composes of other operations"},
     {"process_all_gather", "what a collective of shard_map becomes where its axis crosses processes"},
+    {"process_permute", "as process_all_gather"},
     {"process_reduce", "as process_all_gather"},
 };
 

@@ -444,6 +444,7 @@ pow_p: CatalogPrimitive
 ppermute_p: CatalogPrimitive
 preduced_p: CatalogPrimitive
 process_all_gather_p: CatalogPrimitive
+process_permute_p: CatalogPrimitive
 process_reduce_p: CatalogPrimitive
 psum_invariant_p: CatalogPrimitive
 psum_p: CatalogPrimitive

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 
+<<<<<<< HEAD
 #include "backends/cpu/kernels/kernels.h"
+=======
+#include "backends/cpu/kernels/exchange.h"
+>>>>>>> h_mesh
 #include "backends/cpu/loops/epilogue.h"
 #include "backends/cpu/loops/hoist.h"
 #include "backends/cpu/regions/registers.h"
@@ -57,6 +61,8 @@ void Lowering::lower(Frame& frame) {
     const Group& group = known.fusion.groups[g];
     switch (group.work) {
       case Work::alias:
+        if (sites_ && frame.program.equations()[at(group.results[0])].primitive == exchange_wait())
+          mark_group(frame, known, static_cast<int>(g));
         lower_alias(frame, group);
         break;
       case Work::loops:
@@ -192,6 +198,10 @@ void Lowering::lower_registers(Frame& frame, const Analysis& known, int first, i
 void Lowering::lower_alias(Frame& frame, const Group& group) {
   const Equation& equation = frame.program.equations()[at(group.results[0])];
   frame.place[at(equation.outputs[0].id)] = Place{address_of(frame, equation.inputs[0])};
+  if (!(equation.primitive == exchange_wait())) return;
+  HostCall call = host_call(frame, equation, {});
+  lowered_.kernels.push_back(host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants));
+  driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(call.arguments));
 }
 
 std::vector<Lowering::RegionCall> Lowering::calls_of(Frame& frame, const Analysis& known, int g) {
@@ -301,6 +311,7 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   int next = g + 1;
   for (; next < static_cast<int>(known.fusion.groups.size()) && known.fusion.groups[at(next)].work == Work::alias; ++next) {
     const int e = known.fusion.groups[at(next)].results[0];
+    if (frame.program.equations()[at(e)].primitive == exchange_wait()) return -1;  // it would wait before the product
     if (reads(e)) names.push_back(frame.program.equations()[at(e)].outputs[0]);
   }
   if (next == static_cast<int>(known.fusion.groups.size())) return -1;

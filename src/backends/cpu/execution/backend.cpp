@@ -20,7 +20,9 @@
 #include "backends/cpu/execution/options.h"
 #include "backends/cpu/execution/profiled.h"
 #include "backends/cpu/groups/fuse.h"
+#include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/rewrites/compose_regions.h"
+#include "backends/cpu/rewrites/overlap.h"
 #include "backends/cpu/rewrites/unroll.h"
 #include "backends/discharged.h"
 #include "backends/reference/backend.h"
@@ -47,7 +49,7 @@ Program optimised(const Program& program) {
     return rule ? rule : region_rule(own, equation);
   };
   options.fuse = [](const Program& own) { return kernels::fuse_attention(own, runs_whole); };
-  return optimise(program, options);
+  return overlapped(optimise(program, options));
 }
 
 namespace {
@@ -270,6 +272,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
 
   void drive(std::byte* const* addresses, const std::atomic<int32_t>* stop, const volatile int32_t* ask, int64_t step) {
     Call call{this, stop, std::this_thread::get_id(), nullptr};
+    const ExchangesUnderWay exchanges;
     int32_t status;
     if (profile::active()) {
       status = drive_marked(call, addresses, ask, step);

@@ -1,5 +1,6 @@
 // List scheduling of groups: the first one in order, unless one that is ready gives memory back.
 #include "backends/cpu/groups/schedule.h"
+#include "backends/cpu/kernels/exchange.h"
 #include "program/handles.h"
 
 #include <algorithm>
@@ -124,6 +125,8 @@ class Schedule {
   }
 
   int64_t gain(int group) const {
+    const Equation& first = program_.equations()[at(fusion_.groups[at(group)].results[0])];
+    if (first.primitive == exchange_wait()) return 0;  // the later the better
     int64_t total = 0;
     for (int32_t value : nodes_[at(group)].reads) {
       const ValueUse& use = values_[at(value)];

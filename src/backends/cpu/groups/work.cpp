@@ -8,6 +8,7 @@
 
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/groups/fuse.h"
+#include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/kernels.h"
 #include "program/handles.h"
@@ -36,6 +37,7 @@ std::vector<bool> kept_dimensions(const Program& program, const Equation& equati
 
 Work work_of(const Program& program, const Equation& equation) {
   if (is_control(equation.primitive)) return Work::control;
+  if (equation.primitive == exchange_wait()) return Work::alias;
   if (!equation.effects.empty() || !known_to_code(program, equation)) return Work::host;
   if (equation.primitive->traits.moves == Moves::pieces) return Work::pieces;
   const Var output = equation.outputs[0];

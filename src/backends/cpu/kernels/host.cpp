@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "array/byte_count.h"
+#include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
@@ -80,6 +81,7 @@ const Primitive* reference_primitive(const HostKernel& kernel) {
 }
 
 HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
+  if (is_exchange(primitive)) return make_exchange(primitive, {inputs, outputs, attrs, constants});
   if (KernelMaker make = find_kernel_maker(primitive)) {
     if (HostKernel kernel = make({inputs, outputs, attrs, constants})) return kernel;
   }

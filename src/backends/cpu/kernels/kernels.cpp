@@ -1,4 +1,5 @@
 // Looks the CPU backend's own kernels up by primitive.
+#include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/small_families.h"
 
@@ -21,6 +22,8 @@ const Table& table() {
           reduction_makers(), scatter_makers(), top_k_makers(), transpose_makers(), fused_makers(), further_makers()}) {
       add(list);
     }
+    all.emplace(&exchange_start().record(), KernelMakerEntry{"exchange_start", make_exchange_start});
+    all.emplace(&exchange_wait().record(), KernelMakerEntry{"exchange_wait", make_exchange_wait});
     return all;
   }();
   return makers;

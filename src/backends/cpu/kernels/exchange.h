@@ -1,0 +1,39 @@
+// Exchanges between processes as compiled programs make them: started, and waited for where their result is read.
+#pragma once
+
+#include <memory>
+
+#include "backends/cpu/kernels/kernels.h"
+
+namespace capibara::cpu {
+
+// process_reduce and the like.
+bool is_exchange(const Primitive& primitive);
+
+// (operand) -> (result, number): starts the exchange that its attribute `exchange` names, in the order of the program.
+const Primitive& exchange_start();
+// (result, number, operand) -> (result), in the same memory: waits for it. The exchange reads the operand until then.
+const Primitive& exchange_wait();
+Attrs start_attrs(const Equation& exchange);
+
+HostKernel make_exchange(const Primitive& primitive, const KernelRequest& request);
+HostKernel make_exchange_start(const KernelRequest& request);
+HostKernel make_exchange_wait(const KernelRequest& request);
+
+// The exchanges that one run of a program has started and not waited for yet: where the run ends early, by an error or an
+// interruption, they are waited for before its memory goes.
+class ExchangesUnderWay {
+ public:
+  ExchangesUnderWay();
+  ~ExchangesUnderWay();
+  ExchangesUnderWay(const ExchangesUnderWay&) = delete;
+
+ private:
+  friend HostKernel make_exchange_start(const KernelRequest& request);
+  friend HostKernel make_exchange_wait(const KernelRequest& request);
+  struct Started;
+  std::unique_ptr<std::vector<Started>> started_;  // of most runs: none
+  ExchangesUnderWay* const outer_;
+};
+
+}  // namespace capibara::cpu
