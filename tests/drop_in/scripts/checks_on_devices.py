@@ -22,7 +22,8 @@ def require_small(x):
 for check_vma in (True, False):
     mapped = jax.shard_map(divide, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"), check_vma=check_vma)
     checked = checkify.checkify(jax.jit(mapped), errors=checkify.float_checks)
-    for error, out in (checkify.checkify(mapped, errors=checkify.float_checks)(jnp.arange(8.)), checked(jnp.arange(8.)), checked(jnp.arange(8.) + 10)):
+    eagerly = checkify.checkify(mapped, errors=checkify.float_checks)
+    for error, out in (eagerly(jnp.arange(8.)), checked(jnp.arange(8.)), checked(jnp.arange(8.) + 10)):
         print(error.get(), out)
     mapped = jax.shard_map(require_small, mesh=mesh, in_specs=jax.P("x"), out_specs=jax.P("x"), check_vma=check_vma)
     error, _ = checkify.checkify(mapped)(jnp.arange(8.))
