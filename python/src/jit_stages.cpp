@@ -277,6 +277,8 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
   compiled.def("__call__", &call_compiled)
       .def("_inserted_collectives", [](const Compiled& self) { return collective_list(partitioned(self)); })
       .def("as_text", [](const Compiled& self) { return detail::compiled_text(*self.entry); })
+      .def_prop_ro("_stablehlo",
+                   [](const Compiled& self) { return detail::lowered_text(*self.entry, self.placements, false); })
       .def("cost_analysis", [](const Compiled& self) { return cost_analysis(self); })
       .def("memory_analysis", &memory_analysis)
       .def_prop_ro("_input_placements",

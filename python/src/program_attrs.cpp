@@ -60,8 +60,12 @@ std::string PythonOpaque::print() const {
 
 namespace {
 
-// Specifications and placements as jax shows them; the object keeps the view, which to_attr takes back.
+// Meshes, specifications and placements as jax shows them; the object keeps the view, which to_attr takes back.
 nb::object shown(const std::shared_ptr<const Opaque>& opaque, nb::object view) {
+  if (const auto* mesh = dynamic_cast<const MeshAttr*>(opaque.get())) {
+    if (mesh->abstract) return view;
+    return nb::module_::import_("capibara.jax._sharding").attr("mesh_parameter")(mesh->devices, view);
+  }
   if (const auto* placed = dynamic_cast<const PlacementAttr*>(opaque.get())) {
     return nb::module_::import_("capibara.jax._sharding").attr("placement_parameter")(*placed->placement, view);
   }

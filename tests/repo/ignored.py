@@ -91,6 +91,8 @@ HINTS = {
         ("jax._src.array._ArrayImplMeta.__call__", "committed"): "an array of parts on devices is committed",
         ("jax._install._Finder.find_spec", "*"): "importlib's protocol",
         ("jax._install._Finder.exec_module", "*"): "importlib's protocol",
+        ("__main__._JaxWhenImported.find_spec", "*"): "importlib's protocol",
+        ("__main__._JaxWhenImported.create_module", "spec"): "importlib's protocol",
         ("jax._src.traceback_util.api_boundary", "*"): "names for jax's own reports",
         ("jax.debug._FieldCheck.format_field", "*"): "string.Formatter's protocol",
         ("jax.interpreters.partial_eval.trace_to_jaxpr_dynamic", "__"): "arguments of jax's tracer that have no counterpart",

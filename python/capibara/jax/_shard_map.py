@@ -97,14 +97,14 @@ class _Call:
             with use_abstract_mesh(self._mesh_inside()):
                 result = self.function(*tree.unflatten(given))
             out_leaves, structure = _core.tree_flatten(result)
-            out_tree.append((result, structure))
+            out_tree.append(structure)
             return out_leaves
 
         mapped = [(array, _spec_of(spec)) for array, spec in zip(arrays, specs) if spec is not None]
         results = _core.shard_map(on_leaves, self.function, [array for array, _ in mapped], _placement(self.mesh), self.is_abstract,
                                   [axes for _, axes in mapped], self.manual, self.check_vma,
-                                  lambda rows: self._specs_of_results(out_tree[-1][0], rows))
-        return out_tree[-1][1].unflatten(results)
+                                  lambda rows: self._specs_of_results(out_tree[-1].unflatten(range(len(rows))), rows))
+        return out_tree[-1].unflatten(results)
 
     def _check_devices(self, arrays):
         """Outside of a program, a mesh without devices takes those of the arguments."""

@@ -233,19 +233,36 @@ def sharding_from(placement):
 
 
 def _sharding_from(placement):
-    import numpy as np
-    known = {device.id: device for device in devices(_called(placement.platform))}
-    chosen = [known[number] for number in placement.devices]
     kind = placement.memory_kind or None
-    names, sizes = placement.axes
-    if not names:
-        return SingleDeviceSharding(chosen[0], memory_kind=kind)
-    grid = np.empty(len(chosen), dtype=object)
-    grid[:] = chosen
+    if not placement.axes[0]:
+        return SingleDeviceSharding(_devices_from(placement)[0], memory_kind=kind)
     spec = PartitionSpec(*(axes[0] if len(axes) == 1 else tuple(axes) if axes else None for axes in placement.spec))
-    mesh = Mesh(grid.reshape(sizes), names, tuple(AxisType(value) for value in placement.axis_types))
+    mesh = _mesh_from(placement)
     spec = spec.update(unreduced=frozenset(placement.unreduced), reduced=frozenset(placement.reduced))
     return NamedSharding(mesh, spec, memory_kind=kind)
+
+
+def _devices_from(placement):
+    known = {device.id: device for device in devices(_called(placement.platform))}
+    return [known[number] for number in placement.devices]
+
+
+def _mesh_from(placement):
+    import numpy as np
+    names, sizes = placement.axes
+    grid = np.empty(len(placement.devices), dtype=object)
+    grid[:] = _devices_from(placement)
+    return Mesh(grid.reshape(sizes), names, tuple(AxisType(value) for value in placement.axis_types))
+
+
+def mesh_parameter(placement, view):
+    """The mesh of a shard_map's equation; the core's view where its devices are not here. Equal meshes have equal views."""
+    try:
+        mesh = _mesh_from(placement)
+    except (KeyError, RuntimeError, ValueError):
+        return view
+    mesh._opaque_view = view
+    return mesh
 
 
 class _Specs(tuple):

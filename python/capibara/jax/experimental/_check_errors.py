@@ -143,10 +143,19 @@ class Error:
         select = _core.library_function("lax", "select")
         before = self._slots.get(kind)
         if before is not None:
+            while np.shape(before.failed) != np.shape(failed):  # of each device of a map before
+                before = _last(before)
             code = select(before.failed, before.code, code)
             details = tuple(select(_spread(before.failed, old), old, new) for old, new in zip(before.details, details))
             failed = before.failed | failed
         return Error({**self._slots, kind: Slot(failed, code, tuple(details))}, self._sources | sources)
+
+    def single(self):
+        """The same without the dimensions of maps: what the last element that failed reports."""
+        slots = self._slots
+        while any(np.shape(slot.failed) for slot in slots.values()):
+            slots = {kind: _last(slot) if np.shape(slot.failed) else slot for kind, slot in slots.items()}
+        return Error(slots, self._sources)
 
     def with_kinds(self, kinds):
         """The same with a slot for each of these kinds."""
@@ -173,6 +182,12 @@ class Error:
 def _spread(flag, like):
     """A condition with the shape of a value."""
     return _core.library_function("numpy", "broadcast_to")(flag, np.shape(like)) if np.shape(like) else flag
+
+
+def _last(slot):
+    """The slot of the last element that failed."""
+    index = _core.library_function("numpy", "argsort")(slot.failed)[-1]
+    return Slot(slot.failed[index], slot.code[index], tuple(x[index] for x in slot.details))
 
 
 def _array(value, dtype):

@@ -47,6 +47,7 @@ from capibara.jax.lax import _control  # noqa: E402
 from capibara.jax.lax._control import *  # noqa: E402,F401,F403
 from capibara.jax.lax._exchange import *  # noqa: E402,F401,F403
 from capibara.jax.lax._reduce import *  # noqa: E402,F401,F403
+from capibara.jax.lax._scaled_dot import *  # noqa: E402,F401,F403
 
 
 def _primitives():
