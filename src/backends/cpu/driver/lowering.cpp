@@ -3,11 +3,8 @@
 
 #include <algorithm>
 
-<<<<<<< HEAD
 #include "backends/cpu/kernels/kernels.h"
-=======
 #include "backends/cpu/kernels/exchange.h"
->>>>>>> h_mesh
 #include "backends/cpu/loops/epilogue.h"
 #include "backends/cpu/loops/hoist.h"
 #include "backends/cpu/regions/registers.h"
