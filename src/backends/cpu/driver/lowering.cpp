@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/exchange.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/loops/epilogue.h"
 #include "backends/cpu/loops/hoist.h"
 #include "backends/cpu/regions/registers.h"
