@@ -6,6 +6,7 @@
 #include <capibara/distributed.h>
 
 #include "runtime/interrupt.h"
+#include "runtime/pause.h"
 
 namespace capibara::processes {
 
@@ -26,8 +27,7 @@ bool Pending::is_ready() const { return state_->done; }
 
 void Pending::wait() const {
   State& state = *state_;
-  for (int i = 0; i < state.spins && !state.done; ++i) {
-  }
+  for (int i = 0; i < state.spins && !state.done; ++i) pause_briefly();
   std::unique_lock lock(state.mutex);
   while (!state.changed.wait_for(lock, look_at_watch, [&] { return state.done.load(); })) {
     lock.unlock();

@@ -15,7 +15,7 @@ namespace capibara::processes {
 
 namespace {
 
-constexpr std::size_t slot_bytes = 512 << 10;
+constexpr std::size_t slot_bytes = 2 << 20;
 constexpr std::size_t one_round_bytes = 16 << 10;  // below it everybody reduces everything: one round instead of two
 
 struct Header {

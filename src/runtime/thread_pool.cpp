@@ -29,6 +29,7 @@
 
 #include "runtime/background.h"
 #include "runtime/interrupt.h"
+#include "runtime/pause.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -40,14 +41,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto spin_time = std::chrono::microseconds(50);
-
-void pause_briefly() {
-#if defined(__aarch64__)
-  asm volatile("isb");
-#elif defined(__x86_64__)
-  _mm_pause();
-#endif
-}
 
 #if defined(__aarch64__)
 std::uint64_t float_mode() {

@@ -1,13 +1,14 @@
 // Elements moved as they are: broadcasts, slices, joins, pads and reversals of arrays outside of generated code.
 //
 // Each is one or more copies between strided views. Generated code reads through such operations instead; these kernels serve
-// operations outside of jit, whose elements are few.
+// operations outside of jit.
 #include <algorithm>
 #include <cstring>
 
 #include "backends/cpu/kernels/small_families.h"
 #include "backends/cpu/kernels/index_windows.h"
 #include "backends/reference/kernels.h"
+#include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
 
@@ -31,11 +32,21 @@ class BoxCopy {
       }
     }
     if (steps_.empty()) steps_.push_back({1, 1, 1});
+    for (std::size_t d = 1; d < steps_.size(); ++d) inner_ *= steps_[d].count;
   }
 
   void run(const std::byte* from, std::byte* to) const {
     if (is_empty_) return;
-    visit_bytes(size_, [&]<class T>(Type<T>) { run_from(0, reinterpret_cast<const T*>(from) + from_offset_, reinterpret_cast<T*>(to) + to_offset_); });
+    constexpr double byte_nanoseconds = 0.05;
+    visit_bytes(size_, [&]<class T>(Type<T>) {
+      const T* source = reinterpret_cast<const T*>(from) + from_offset_;
+      T* target = reinterpret_cast<T*>(to) + to_offset_;
+      const Step& outer = steps_[0];
+      parallel_for_cost(outer.count, byte_nanoseconds * static_cast<double>(inner_ * size_), [&](int64_t begin, int64_t end) {
+        run_from(0, source + begin * outer.from, target + begin * outer.to, end - begin);
+        return 0;
+      });
+    });
   }
 
  private:
@@ -43,15 +54,18 @@ class BoxCopy {
     int64_t count, to, from;
   };
 
+  // The first `count` of step d.
   template <class T>
-  void run_from(std::size_t d, const T* from, T* to) const {
+  void run_from(std::size_t d, const T* from, T* to, int64_t count) const {
     const Step& step = steps_[d];
-    if (d + 1 == steps_.size()) return copy_run(to, step.to, from, step.from, step.count);
-    for (int64_t i = 0; i < step.count; ++i) run_from(d + 1, from + i * step.from, to + i * step.to);
+    if (d + 1 == steps_.size()) return copy_run(to, step.to, from, step.from, count);
+    const int64_t next = steps_[d + 1].count;
+    for (int64_t i = 0; i < count; ++i) run_from(d + 1, from + i * step.from, to + i * step.to, next);
   }
 
   std::vector<Step> steps_;
   int64_t size_, to_offset_, from_offset_;
+  int64_t inner_ = 1;  // elements of one step of the outermost dimension
   bool is_empty_;
 };
 
