@@ -40,11 +40,10 @@ std::string compiled_json(const tpu::CompiledProgram& program) {
   for (const double gib : program.memory.timeline) timeline += concat(timeline.empty() ? "" : ", ", six(gib));
   return concat("{\"origin\": \"compiled\", \"memory_gib\": ", six(program.memory.total_gib),
                 ", \"argument_gib\": ", six(program.memory.argument_gib),
-                ", \"host_gib\": ", six(program.memory.host_gib),
-                ", \"fits\": ", program.fits ? "true" : "false", ", \"compile_seconds\": ", six(program.seconds),
-                ", \"peak_at\": ", quoted(program.memory.moment), ", \"buffers\": [", buffers, "], \"collectives\": [",
-                collectives, "], \"timeline_gib\": [", timeline, "], \"cycles\": ", six(program.cycles.total),
-                ", \"cycles_by_part\": {", parts, "}}");
+                ", \"host_gib\": ", six(program.memory.host_gib), ", \"fits\": ", program.fits ? "true" : "false",
+                ", \"compile_seconds\": ", six(program.seconds), ", \"peak_at\": ", quoted(program.memory.moment),
+                ", \"buffers\": [", buffers, "], \"collectives\": [", collectives, "], \"timeline_gib\": [", timeline,
+                "], \"cycles\": ", six(program.cycles.total), ", \"cycles_by_part\": {", parts, "}}");
 }
 
 std::string candidate_json(const tpu::Candidate& one) {
