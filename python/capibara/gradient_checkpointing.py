@@ -1,7 +1,8 @@
 """Models that compute activations again in the backward pass instead of keeping them."""
 from capibara import jax as _jax
 
-_POLICIES = {"everything": "everything_saveable", "nothing_saveable": "nothing_saveable", "minimal": "dots_with_no_batch_dims_saveable"}
+_POLICIES = {"everything": "everything_saveable", "nothing_saveable": "nothing_saveable", "minimal": "dots_with_no_batch_dims_saveable",
+             "offload": "offload_dot_with_no_batch_dims"}
 
 
 def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int = 1,
@@ -9,7 +10,8 @@ def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int 
     """The model with groups of layers whose values are computed again in the backward pass.
 
     A model is a LanguageModel, a list of layers applied one after another, a function, or an object with `apply`.
-    Policies: 'everything' keeps all values, 'nothing_saveable' none, 'minimal' those of matmuls without batch dimensions.
+    Policies: 'everything' keeps all values, 'nothing_saveable' none, 'minimal' those of matmuls without batch dimensions;
+    'offload' keeps these in the host's memory, which on CPU devices is the same.
     """
     name = "enable_gradient_checkpointing"
     if checkpoint_policy not in _POLICIES:
@@ -19,6 +21,8 @@ def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int 
     if hasattr(model, "with_checkpointing"):
         return model.with_checkpointing(checkpoint_every_n_layers, checkpoint_policy)
     policy = getattr(_jax.checkpoint_policies, _POLICIES[checkpoint_policy])
+    if checkpoint_policy == "offload":
+        policy = policy("device", "pinned_host")
     if isinstance(model, (list, tuple)):
         groups = [model[i:i + checkpoint_every_n_layers] for i in range(0, len(model), checkpoint_every_n_layers)]
         return _chain([_jax.checkpoint(_chain(group), policy=policy) for group in groups])

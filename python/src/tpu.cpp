@@ -144,6 +144,7 @@ nb::dict step_dict(const tpu::StepPlan& step) {
                                                     {"recompute", step.recompute},
                                                     {"ici", step.ici},
                                                     {"dcn", step.dcn},
+                                                    {"host", step.host},
                                                     {"ici_hidden", step.ici_hidden},
                                                     {"weight_collectives", step.weight_collectives},
                                                     {"activation_collectives", step.activation_collectives},

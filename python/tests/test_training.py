@@ -87,7 +87,7 @@ def test_fifty_steps_are_those_of_plain_jax():
 
 
 @pytest.mark.wide
-@pytest.mark.parametrize("policy", ["everything", "nothing_saveable", "minimal"])
+@pytest.mark.parametrize("policy", ["everything", "nothing_saveable", "minimal", "offload"])
 def test_gradient_checkpointing_changes_memory_not_values(policy):
     model = small_model()
     params, tokens = model.init(jax.random.key(1)), jnp.asarray(tokens_of((2, 17)))

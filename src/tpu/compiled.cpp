@@ -48,9 +48,11 @@ std::vector<std::string> files_of(const std::string& folder) {
   return names;
 }
 
+// Modules that libtpu extracts of the program are dumped beside it.
 std::string file_with(const std::string& folder, const char* ending) {
   for (const std::string& name : files_of(folder)) {
-    if (name.size() > std::string(ending).size() && name.ends_with(ending)) return folder + "/" + name;
+    const bool extracted = name.find(".extracted.") != std::string::npos;
+    if (!extracted && name.size() > std::string(ending).size() && name.ends_with(ending)) return folder + "/" + name;
   }
   return "";
 }

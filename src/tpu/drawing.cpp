@@ -83,7 +83,7 @@ std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const 
   page += concat("<tr><th>fits in ", number(memory.limit_gib), " GiB</th><td>", memory.fits ? "yes" : "no", "</td><td>",
                  program.fits ? "yes" : "no", "</td><td></td></tr>");
   if (program.cycles.total > 0) {
-    row("compute, s (collectives and kernels have no cycles)", step.seconds - step.ici - step.dcn,
+    row("compute, s (collectives and kernels have no cycles)", step.seconds - step.ici - step.dcn - step.host,
         program.cycles.total / slice.chip->clock_ghz / 1e9, 3);
   }
   page += "</table></div>";

@@ -118,8 +118,10 @@ CompiledMemory read_buffers(const std::string& assignment, const std::string& li
   for_lines(assignment, [&](std::string_view line) {
     if (line.starts_with("allocation ")) {
       const std::size_t color = line.find("color ");
-      counted = line.find("thread-local") == std::string_view::npos &&
-                (color == std::string_view::npos || line.substr(color, 8) == "color 0,");
+      const bool shared = line.find("thread-local") == std::string_view::npos;
+      counted = shared && (color == std::string_view::npos || line.substr(color, 8) == "color 0,");
+      if (shared && color != std::string_view::npos && line.substr(color, 8) == "color 5,")
+        report.host_gib += number_at(line, "size ") / kDumpGiB;
       heap = counted && line.find("preallocated-temp") != std::string_view::npos;
       if (!counted) return;
       const double size = number_at(line, "size ");

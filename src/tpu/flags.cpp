@@ -91,6 +91,39 @@ const char* expected(FlagKind kind) {
   return "";
 }
 
+std::vector<std::string_view> words_of(std::string_view name) {
+  std::vector<std::string_view> words;
+  for (std::size_t begin = 0; begin <= name.size();) {
+    const std::size_t end = std::min(name.find('_', begin), name.size());
+    words.push_back(name.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+// The flag that is spelled alike or, as names are long, the one that shares most words: parallel is parallelism.
+std::string nearest_flag(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Flag& known : flags()) names.emplace_back(known.name);
+  const std::string spelled = nearest(name, names);
+  const auto alike = [](std::string_view a, std::string_view b) {
+    return a == b || (std::min(a.size(), b.size()) >= 4 && (a.starts_with(b) || b.starts_with(a)));
+  };
+  const std::vector<std::string_view> own = words_of(name);
+  const auto shared = [&](std::string_view other) {
+    const std::vector<std::string_view> theirs = words_of(other);
+    std::ptrdiff_t count = 0;
+    for (const std::string_view word : own)
+      count += std::any_of(theirs.begin(), theirs.end(), [&](std::string_view one) { return alike(word, one); });
+    return 8 * count - std::ssize(theirs);  // of those that share as many the shortest
+  };
+  std::string best = spelled;
+  for (const std::string& candidate : names) {
+    if (shared(candidate) > (best.empty() ? 8 * 3 : shared(best))) best = candidate;
+  }
+  return best;
+}
+
 }  // namespace
 
 FlagKind Flag::kind() const {
@@ -142,9 +175,8 @@ FlagVerdict check_flag(std::string_view name, std::string_view value, FlagPlace 
     for (const Story& story : kStories) {
       if (name == story.name) verdict.message = concat(name, ": ", story.text);
     }
-    std::vector<std::string> names;
-    for (const Flag& known : flags()) names.emplace_back(known.name);
-    verdict.message += hint_of(name, names);
+    if (const std::string near = nearest_flag(name); !near.empty())
+      verdict.message += concat("; did you mean '", near, "'?");
     return verdict;
   }
   if (!value.empty() && !value_fits(kind, value)) {

@@ -56,6 +56,13 @@ void check_training(const Training& training) {
   }
 }
 
+double host_bytes(const Training& training) {
+  if (training.remat != "offload") return 0;
+  const Architecture& m = training.model;
+  const double tokens = training.batch_per_device * as_number(training.sequence), width = as_number(m.width);
+  return 2 * tokens * as_number(m.layers) * (m.kind == "mamba" ? width : 2 * width + m.qkv());
+}
+
 MemoryPlan plan_memory(const Training& training) {
   check_training(training);
   const MemoryConstants& c = memory_constants();
@@ -84,13 +91,21 @@ MemoryPlan plan_memory(const Training& training) {
   const double stacked = layer_gradients / 2;  // bf16 of what the gradients are f32 of
   const double slots = 2 * tokens * tensor * copies * as_number(training.sequence) / kGiB;  // [tokens, experts, slots]
   const double projections = m.kind == "mamba" ? 2 * as_number(m.state) : heads;
-  double saved = layers * input, host = 0;
+  double saved = layers * input;
   // The last matmul of a mixer is only added, which the backward pass need not see.
   const double inputs = m.kind == "mamba" ? width : 2 * width;
   if (training.remat == "minimal")
     saved = 2 * tokens * layers * (inputs + projections + products * hidden * copies) / kGiB;
   if (training.remat == "qkv" && m.kind != "mamba") saved = 2 * tokens * layers * (width + projections) / kGiB;
-  if (training.remat == "offload") host = 2 * tokens * layers * (2 * width + projections) / kGiB;
+  // What the host keeps comes back layer by layer, but for one stack of attention's, which the compiler brings back
+  // whole and lays out anew before the backward pass, twice there at that moment: one as wide as the model where a chip
+  // is one core, that of the keys or values where it is two (seen in dumps of v6e and v5p).
+  const bool offloads = training.remat == "offload";
+  const double key_width = as_number(m.kv_heads * m.head_size);
+  const double whole_stack = offloads && m.kind != "mamba"
+                                 ? 2 * tokens * layers * (training.slice.chip->cores == 1 ? width : key_width) / kGiB
+                                 : 0;
+  if (offloads) saved = 0;
   if (training.remat == "none") {
     const double per_hidden = m.kind == "mamba"       ? c.none_mamba
                               : m.kind == "moe_dense" ? c.none_experts * as_number(m.experts)
@@ -105,16 +120,17 @@ MemoryPlan plan_memory(const Training& training) {
   }
 
   using Buffers = std::vector<PlanBuffer>;
-  const Buffers through = {{"saved activations", saved}, {"weights of all layers in bf16", stacked}};
   auto beside = [&](Buffers own) {
-    own.insert(own.end(), through.begin(), through.end());
+    own.push_back({"saved activations", saved});
+    own.push_back({"weights of all layers in bf16", stacked});
     return own;
   };
   const Buffers logits_twice = beside({{"logits and their gradient", 2 * logits},
                                        {"output matrix, gathered", c.loss_output * output},
                                        {"layer inputs", c.loss_input * input}});
-  const Buffers output_gradient = beside(
-      {{"gradient of the logits", logits}, {"output matrix, gathered, and its gradient", c.output_twice * output}});
+  const Buffers output_gradient = beside({{"gradient of the logits", logits},
+                                          {"output matrix, gathered, and its gradient", c.output_twice * output},
+                                          {"activations back from the host", 2 * whole_stack}});
   Buffers backward = beside({{"gradients", layer_gradients + table_gradients}});
   const MomentConstants& layer_of = m.kind == "dense"   ? c.dense
                                     : m.kind == "moe"   ? c.experts
@@ -138,7 +154,7 @@ MemoryPlan plan_memory(const Training& training) {
   const double at_loss = sum(loss), at_backward = sum(backward);
   MemoryPlan plan;
   plan.state_gib = state;
-  plan.host_gib = host;
+  plan.host_gib = host_bytes(training) / kGiB;
   plan.limit_gib = training.hbm_gib > 0 ? training.hbm_gib : training.slice.hbm_gib();
   plan.moment = at_loss >= at_backward ? "loss" : "backward of a layer";
   plan.total_gib = state + std::max(at_loss, at_backward);

@@ -2,6 +2,7 @@
 #include <capibara/error.h>
 #include <capibara/tpu/plan.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "tpu/words.h"
@@ -31,7 +32,7 @@ std::string PlanMesh::text() const {
 
 PlanMesh read_mesh(std::string_view text) {
   PlanMesh mesh;
-  std::vector<std::string> names = {"model"};
+  std::vector<std::string> names = {"model"}, given;
   for (const Axis& axis : kAxes) names.emplace_back(axis.name);
   while (!text.empty()) {
     const std::size_t end = text.find(','), equals = text.find('=');
@@ -42,6 +43,9 @@ PlanMesh read_mesh(std::string_view text) {
     bool known = false;
     for (const Axis& axis : kAxes) {
       if (name != axis.name) continue;
+      if (std::find(given.begin(), given.end(), name) != given.end())
+        throw ValueError(concat("plan: the mesh names the axis ", name, " twice"));
+      given.push_back(name);
       mesh.*axis.size = size[0];
       known = true;
     }

@@ -171,7 +171,8 @@ std::string plan_html(const Training& training, const std::vector<Candidate>& ot
                                                 {"elementwise", step.elementwise},
                                                 {"optimizer", step.optimizer},
                                                 {"collectives, exposed", step.ici},
-                                                {"between slices", step.dcn}},
+                                                {"between slices", step.dcn},
+                                                {"to the host and back, exposed", step.host}},
                                                "s"));
   page += concat("<h2>Roofline</h2>", roofline(training), "<h2>Scaling over chips</h2>", scaling(training));
   if (whole) page += compiled_html(memory, step, training.slice, *whole);

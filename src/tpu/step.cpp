@@ -56,6 +56,7 @@ double recomputed_share(const Training& training) {
   const Architecture& m = training.model;
   if (training.remat == "full") return 1;
   if (training.remat == "none") return 0;
+  if (m.kind == "mamba" && training.remat != "minimal") return 1;  // only the layers' inputs are kept
   // Shares of the forward FLOPs of a layer whose results are kept.
   const double width = as_number(m.width), qkv = 2 * width * m.qkv(),
                out = 2 * width * as_number(m.heads * m.head_size);
@@ -167,7 +168,11 @@ StepPlan plan_step(const Training& training) {
         1.5 * dcn_all_reduce_seconds(chip, 2 * m.parameters() / shards * mesh.dcn_fsdp * chip.devices, mesh.dcn_fsdp);
     plan.dcn = std::max(plan.dcn / 2, crossing - kGatherHidden * compute);
   }
-  plan.seconds = compute + plan.ici + plan.dcn;
+  // Activations leave during the forward pass and come back during the other, hidden as far as these are long enough.
+  const double copies = host_bytes(training) / (chip.pcie_gbps * 1e9 / chip.devices);
+  const double forward = slow * layers * layer.forward / faster + plan.attention / 3.5;
+  plan.host = std::max(0.0, copies - forward) + std::max(0.0, copies - (compute - forward));
+  plan.seconds = compute + plan.ici + plan.dcn + plan.host;
 
   const double job_tokens = tokens * training.slice.devices();
   plan.tokens_per_second = job_tokens / plan.seconds;
@@ -177,7 +182,7 @@ StepPlan plan_step(const Training& training) {
   plan.mfu = plan.model_tflops_per_chip / (peak * chip.devices / 1e12);
   plan.compute_share = (plan.matmul + plan.attention + plan.recompute) / plan.seconds;
   plan.memory_share = (plan.elementwise + plan.optimizer) / plan.seconds;
-  plan.communication_share = (plan.ici + plan.dcn) / plan.seconds;
+  plan.communication_share = (plan.ici + plan.dcn + plan.host) / plan.seconds;
   plan.bound = plan.communication_share > std::max(plan.compute_share, plan.memory_share) ? "communication"
                : plan.memory_share > plan.compute_share                                   ? "memory"
                                                                                           : "compute";

@@ -60,7 +60,7 @@ Array attention(const Architecture& model, const StepMesh& mesh, const Array& x,
   }
   StepLine line("attention/output");
   mixed = jnp::moveaxis(mixed, 1, 2).reshape({batch, length, model.heads * model.head_size});
-  return jax::checkpoint_name(jnp::matmul(mixed, narrow(weights.at("attention_out"))), "products");
+  return jax::checkpoint_name(jnp::matmul(mixed, narrow(weights.at("attention_out"))), "projection");
 }
 
 Array activated(const Architecture& model, const Array& up, const Array& gate) {

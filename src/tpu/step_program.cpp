@@ -101,7 +101,8 @@ namespace {
 
 jax::CheckpointPolicy policy_of(const std::string& remat) {
   using namespace jax::checkpoint_policies;
-  if (remat == "minimal") return save_only_these_names({"qkv", "products"});
+  if (remat == "minimal") return save_only_these_names({"qkv", "projection", "products"});
+  if (remat == "offload") return save_only_these_names({"qkv", "projection"});
   if (remat == "qkv") return save_only_these_names({"qkv"});
   return nothing_saveable;
 }
@@ -149,9 +150,6 @@ Array mean_loss(const Training& training, const StepMesh& mesh, const std::vecto
 std::string step_stablehlo(const Training& training) {
   check_training(training);
   const Architecture& model = training.model;
-  if (training.remat == "offload")
-    throw ValueError(
-        "plan: the step with remat offload is modelled alone: its program does not move arrays to the host");
   if (training.mesh.context > 1)
     throw ValueError("plan: the step with context > 1 is modelled alone: its attention does not split the sequence");
   const StepMesh mesh(training);
@@ -209,7 +207,8 @@ std::string step_stablehlo(const Training& training) {
       options.result_attributes.push_back(
           concat("sdy.sharding = #sdy.sharding<@mesh, ", shardy_text(specs[i], types[i].shape.size()), ">"));
   }
-  return stablehlo::write_program(detail::stage_program(train, types, "training_step"), options);
+  const Program program = detail::stage_program(train, types, "training_step");
+  return stablehlo::write_program(training.remat == "offload" ? offload_residuals(program) : program, options);
 }
 
 }  // namespace capibara::tpu

@@ -57,4 +57,7 @@ std::vector<StepParameter> layer_weights(const Architecture& model, const StepMe
 Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights);
 Array rms_norm(const Array& x, const Array& scale);
 
+// The step with what its layers keep for the backward pass on the host. Raises ValueError where they keep nothing.
+Program offload_residuals(const Program& program);
+
 }  // namespace capibara::tpu

@@ -38,19 +38,20 @@ std::vector<int> read_shape(std::string_view text) {
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string>& names) {
+  // A character too many or too few counts 2, another character 3: llama3-8b is llama3.1-8b rather than llama2-7b.
   std::string best;
-  std::size_t best_distance = name.size() / 3 + 2;
+  std::size_t best_distance = 2 * (name.size() / 3 + 2);
   std::vector<std::size_t> row, last;
   for (const std::string& candidate : names) {
     const std::size_t longer = std::max(candidate.size(), name.size()),
                       shorter = std::min(candidate.size(), name.size());
-    if (longer - shorter >= best_distance) continue;
+    if (2 * (longer - shorter) >= best_distance) continue;
     last.assign(candidate.size() + 1, 0);
-    for (std::size_t j = 0; j <= candidate.size(); ++j) last[j] = j;
+    for (std::size_t j = 0; j <= candidate.size(); ++j) last[j] = 2 * j;
     for (std::size_t i = 1; i <= name.size(); ++i) {
-      row.assign(candidate.size() + 1, i);
+      row.assign(candidate.size() + 1, 2 * i);
       for (std::size_t j = 1; j <= candidate.size(); ++j) {
-        row[j] = std::min({row[j - 1] + 1, last[j] + 1, last[j - 1] + (name[i - 1] != candidate[j - 1])});
+        row[j] = std::min({row[j - 1] + 2, last[j] + 2, last[j - 1] + (name[i - 1] != candidate[j - 1] ? 3 : 0)});
       }
       std::swap(row, last);
     }

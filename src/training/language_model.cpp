@@ -32,11 +32,13 @@ jax::CheckpointPolicy policy_of(const std::string& name) {
     const char* name;
     const jax::CheckpointPolicy& policy;
   };
+  static const jax::CheckpointPolicy offloaded = policies::offload_dot_with_no_batch_dims("device", "pinned_host");
   const Entry entries[] = {
       {"everything", policies::everything_saveable},
       {"everything_saveable", policies::everything_saveable},
       {"nothing_saveable", policies::nothing_saveable},
       {"minimal", policies::dots_with_no_batch_dims_saveable},
+      {"offload", offloaded},
       {"dots_saveable", policies::dots_saveable},
       {"dots_with_no_batch_dims_saveable", policies::dots_with_no_batch_dims_saveable},
   };

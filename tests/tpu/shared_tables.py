@@ -1,12 +1,13 @@
 """The collected tables of TPU facts, read from beside the repository; tests that need one are skipped where it is not."""
 import csv
+import os
 import re
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = ROOT.parent / "shared" / "tpu"
+FOLDER = Path(os.environ.get("CAPIBARA_TPU_TABLES") or ROOT.parent / "shared" / "tpu")
 
 
 def table(name):

@@ -1,4 +1,5 @@
 """What libtpu compiles ahead of time, read by `capibara plan`; `./run test tpu` installs it. Nothing runs on a TPU."""
+import json
 import os
 import platform
 import re
@@ -47,6 +48,18 @@ def test_memory_is_read_before_code_is_made(tmp_path):
 def test_what_does_not_fit_is_said(tmp_path):
     code, text = plan(tmp_path, program(65536, 65536, 65536), "--tpu", "v5e-4", "--compile")
     assert code == 0 and "does not fit" in text
+
+
+def test_an_offloaded_step_needs_what_that_of_jax_needs():
+    """compiled_steps.tsv has the same step as jax writes it: device and host memory agree."""
+    recorded = next(row for row in table("compiled_steps.tsv") if row["name"] == "llama3_8b_v6e-64_fsdp64_b2_s8192_offload")
+    done = subprocess.run([COMMAND, "plan", "--model", "llama3.1-8b", "--tpu", "v6e-64", "--mesh", "fsdp=64", "--batch", "128",
+                           "--seq", "8192", "--remat", "offload", "--compile", "--json"], capture_output=True, text=True, timeout=600,
+                          env={**os.environ, "TPU_LIBRARY_PATH": str(FOUND[0])})
+    answer = json.loads(done.stdout)
+    assert answer["compiled"]["memory_gib"] == pytest.approx(float(recorded["total_gib"]), rel=0.02)
+    assert answer["compiled"]["host_gib"] == pytest.approx(float(recorded["host_gib"]), rel=1e-3)
+    assert answer["host_gib"] == pytest.approx(float(recorded["host_gib"]), rel=1e-3)
 
 
 def test_a_library_that_is_none_is_one_line(tmp_path):

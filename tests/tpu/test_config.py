@@ -6,7 +6,8 @@ pytest.importorskip("capibara._core", reason="the Python extension is not built"
 from capibara.config.tpu_config import TPUConfig as ConfigOfConfigurations  # noqa: E402
 from capibara.core.tpu import (  # noqa: E402
     MemoryOptimizer, PartitionSpec as P, TPUConfig, TPUError, analyze_bottlenecks, diagnose_performance, enable_gradient_checkpointing,
-    estimate_step, find_optimal_batch_size)
+    enable_xla_optimizations, estimate_step, find_optimal_batch_size, set_xla_flags)
+from capibara.jax.tpu_v4.tpu_optimization import setup_tpu_v4  # noqa: E402
 
 
 def test_both_paths_are_one_class():
@@ -100,10 +101,10 @@ def test_checkpointed_layers_compute_the_same_gradient():
     layers = [lambda x, k=k: jnp.tanh(x * k) for k in range(1, 6)]
     plain = jax.grad(lambda x: jnp.sum(layers[4](layers[3](layers[2](layers[1](layers[0](x)))))))
     x = jnp.linspace(0.1, 0.5, 4)
-    for policy in ("everything", "nothing_saveable", "minimal"):
+    for policy in ("everything", "nothing_saveable", "minimal", "offload"):
         wrapped = enable_gradient_checkpointing(layers, 2, policy)
         np.testing.assert_allclose(jax.grad(lambda x: jnp.sum(wrapped(x)))(x), plain(x), rtol=1e-6)
-    with pytest.raises(ValueError, match="everything, nothing_saveable, minimal"):
+    with pytest.raises(ValueError, match="everything, nothing_saveable, minimal, offload"):
         enable_gradient_checkpointing(layers, 2, "all")
     assert MemoryOptimizer("none").optimize(layers) is layers
 
@@ -130,3 +131,22 @@ def test_a_models_sizes_are_read_off_its_parameters():
     assert (found["layers"], found["width"], found["hidden"], found["vocab"], found["inferred"]) == (3, 64, 256, 1000, True)
     with pytest.raises(TypeError, match="preset's name"):
         describe(3)
+
+
+@pytest.mark.parametrize("flags", [None, 3, "xla_tpu_scoped_vmem_limit_kib=3", ["--xla_tpu_scoped_vmem_limit_kib=3"], {3: "x"}])
+def test_flags_that_are_no_dict_are_one_line(flags):
+    with pytest.raises(TPUError, match="flags are a dict such as"):
+        set_xla_flags(flags)
+
+
+def test_numbers_that_no_slice_has_are_one_line():
+    with pytest.raises(TPUError, match="num_chips is below"):
+        TPUConfig(num_chips=10**30)
+    for memory in (-1, 0, 0.001, float("nan")):
+        with pytest.raises(TPUError, match="available_memory_gb is that of whole chips"):
+            find_optimal_batch_size("1.3b", 2048, available_memory_gb=memory)
+    with pytest.raises(ValueError, match="level must be from 0 to 3, got 'high'"):
+        enable_xla_optimizations(level="high")
+    for shape in ("x", (), (-2, -4), (2, 2, 2, 2)):
+        with pytest.raises(TPUError, match="mesh_shape is one to three positive integers"):
+            setup_tpu_v4(mesh_shape=shape, enable_xla_flags=False)

@@ -151,7 +151,7 @@ def test_memory_checks():
 
 
 def test_steps_compiled_after_the_model_was_made():
-    """more_steps.tsv: steps taken again agree with compiled_steps.tsv to 2 %; new ones, never fitted, are within 10 %."""
+    """more_steps.tsv: steps taken again agree with compiled_steps.tsv to 2 %; new ones are modelled within 10 %."""
     with open(Path(__file__).with_name("more_steps.tsv")) as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     first = {"retaken_llama2_7b_full": 5.510, "retaken_llama3_8b_minimal": 8.132, "retaken_llama3_70b_tensor": 9.279}
@@ -166,8 +166,8 @@ def test_steps_compiled_after_the_model_was_made():
         assert plan["total_gib"] == pytest.approx(float(row["total_gib"]), rel=0.10), row["name"]
 
 
-def test_steps_of_the_own_program_that_were_never_fitted():
-    """own_steps.tsv (tools/tpu/record_plans.py), v4 to v6e: memory and verdict as asked of the model; none of them was fitted."""
+def test_steps_of_the_own_program():
+    """own_steps.tsv (tools/tpu/record_plans.py), v4 to v6e, all five policies: memory and verdict as asked of the model."""
     with open(Path(__file__).with_name("own_steps.tsv")) as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     errors, verdicts = [], []

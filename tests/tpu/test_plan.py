@@ -47,11 +47,19 @@ def test_json_is_json():
     (("--model", "lama3.1-8b", "--tpu", "v4-32"), "did you mean 'llama3.1-8b'"),
     (("--model", "gpt2", "--tpu", "v4-32", "--mesh", "fsdp=3"), "is for 3 devices, but v4-32 has 16"),
     (("--model", "gpt2", "--tpu", "v4-32", "--mesh", "fdsp=16"), "did you mean 'fsdp'"),
+    (("--model", "llama3-8b", "--tpu", "v4-32"), "did you mean 'llama3.1-8b'"),
+    (("--model", "gpt2", "--tpu", "v4-32", "--mesh", "data=4,data=4"), "names the axis data twice"),
+    (("--model", "gpt2", "--tpu", "v4-32", "--flags", "xla_tpu_enable_data_parallelism=true"),
+     "did you mean 'xla_tpu_enable_data_parallel_all_reduce_opt'"),
     (("--model", "gpt2", "--tpu", "v4-32", "--remat", "ful"), "did you mean 'full'"),
     (("--model", "gpt2", "--tpu", "v4-32", "--flags", "--xla_tpu_enable_data_parallelism=true"), "no compiler has it")])
 def test_wrong_requests_are_refused_in_one_line(words, says):
     text = plan(*words, code=1)
     assert says in text and len(text.strip().splitlines()) == 1
+
+
+def test_parts_of_a_token_are_refused():
+    assert "--seq needs a whole number, got '2.5'" in plan("--model", "gpt2", "--tpu", "v4-32", "--seq", "2.5", code=2)
 
 
 class Page(html.parser.HTMLParser):

@@ -25,8 +25,20 @@ double number_of(const Arguments& arguments, const char* name, double otherwise)
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
   if (*end != 0 || !(value > 0) || value > 1e9)
-    throw UsageError{concat("--", name, " needs a positive number, got '", text, "'")};
+    throw UsageError{concat("--", name, " needs a number above 0, at most 1e9, got '", text, "'")};
   return value;
+}
+
+int64_t count_of(const Arguments& arguments, const char* name, double otherwise) {
+  const double value = number_of(arguments, name, otherwise);
+  if (value != std::floor(value))
+    throw UsageError{concat("--", name, " needs a whole number, got '", arguments.text(name, ""), "'")};
+  return static_cast<int64_t>(value);
+}
+
+// Found out before a compilation of minutes.
+void require_writable(const std::string& path) {
+  if (!path.empty() && !std::ofstream(path, std::ios::app)) throw RuntimeError(concat(path, " cannot be written"));
 }
 
 void check_flags(const std::string& text) {
@@ -133,7 +145,7 @@ int plan(const Arguments& arguments) {
   if (arguments.has("program")) return plan_file(arguments, training.slice);
   if (!arguments.has("model")) throw UsageError{"--model NAME or --program FILE is needed; --models lists the presets"};
   training.model = tpu::read_model(arguments.text("model", ""));
-  training.sequence = static_cast<int64_t>(number_of(arguments, "seq", 2048));
+  training.sequence = count_of(arguments, "seq", 2048);
   training.remat = arguments.text("remat", "full");
   training.mesh.fsdp = training.slice.devices() / training.slice.slices;
   training.mesh.dcn_data = training.slice.slices;
@@ -142,7 +154,10 @@ int plan(const Arguments& arguments) {
     if (name == "xla_tpu_scoped_vmem_limit_kib")
       training.large_vmem = std::atoll(value.c_str()) >= tpu::large_vmem_kib(*training.slice.chip);
   }
-  const double batch = number_of(arguments, "batch", 0);
+  const double batch = static_cast<double>(count_of(arguments, "batch", 0));
+  const tpu::CompileChoices choices = choices_of(arguments);
+  const std::string html = arguments.text("html", "");
+  require_writable(html);
   training.batch_per_device = batch > 0 ? batch / training.slice.devices() : 1;
   std::vector<tpu::Candidate> found;
   if (arguments.has("search")) {
@@ -163,7 +178,6 @@ int plan(const Arguments& arguments) {
   if (!json) print_plan(training);
   std::vector<tpu::CompiledProgram> confirmed;
   std::optional<tpu::CompiledProgram> whole;
-  const tpu::CompileChoices choices = choices_of(arguments);
   if (compiles && !found.empty() && tpu::libtpu_problem().empty()) {
     confirmed = confirm(found, choices);
     if (!choices.cycles && confirmed[0].done) whole = confirmed[0];
@@ -177,13 +191,13 @@ int plan(const Arguments& arguments) {
     if (!found.empty() && !compiles) std::printf("not confirmed by the compiler: give --compile\n");
     const tpu::StepPlan step = plan_step(training);
     if (whole)
-      print_compiled(*whole, training.slice, plan_memory(training).total_gib, step.seconds - step.ici - step.dcn);
+      print_compiled(*whole, training.slice, plan_memory(training).total_gib,
+                     step.seconds - step.ici - step.dcn - step.host);
   }
   const bool interrupted = stopped || (whole && whole->interrupted);
   if (interrupted) return 130;
   std::vector<tpu::CompiledFigure> matmuls;
   if (arguments.has("cycles") && whole && whole->done && !json) matmuls = compile_matmuls(training);
-  const std::string html = arguments.text("html", "");
   if (!html.empty()) {
     std::ofstream file(html);
     if (!(file << plan_html(training, found, matmuls, whole ? &*whole : nullptr)))

@@ -40,10 +40,10 @@ std::string compiled_json(const tpu::CompiledProgram& program) {
   for (const double gib : program.memory.timeline) timeline += concat(timeline.empty() ? "" : ", ", six(gib));
   return concat("{\"origin\": \"compiled\", \"memory_gib\": ", six(program.memory.total_gib),
                 ", \"argument_gib\": ", six(program.memory.argument_gib),
-                ", \"fits\": ", program.fits ? "true" : "false", ", \"compile_seconds\": ", six(program.seconds),
-                ", \"peak_at\": ", quoted(program.memory.moment), ", \"buffers\": [", buffers, "], \"collectives\": [",
-                collectives, "], \"timeline_gib\": [", timeline, "], \"cycles\": ", six(program.cycles.total),
-                ", \"cycles_by_part\": {", parts, "}}");
+                ", \"host_gib\": ", six(program.memory.host_gib), ", \"fits\": ", program.fits ? "true" : "false",
+                ", \"compile_seconds\": ", six(program.seconds), ", \"peak_at\": ", quoted(program.memory.moment),
+                ", \"buffers\": [", buffers, "], \"collectives\": [", collectives, "], \"timeline_gib\": [", timeline,
+                "], \"cycles\": ", six(program.cycles.total), ", \"cycles_by_part\": {", parts, "}}");
 }
 
 std::string candidate_json(const tpu::Candidate& one) {
@@ -62,8 +62,9 @@ void print_plan(const tpu::Training& training) {
   std::printf("%s, %.2f billion parameters, on %s (%d chips, %d devices, %s)\n", training.model.name.c_str(),
               training.model.parameters() / 1e9, training.slice.name().c_str(), training.slice.chips(),
               training.slice.devices(), training.slice.topology().c_str());
-  std::printf("mesh %s, %g sequences of %lld on each device, remat %s\n", training.mesh.text().c_str(),
-              training.batch_per_device, static_cast<long long>(training.sequence), training.remat.c_str());
+  std::printf("mesh %s, %g %s of %lld tokens on each device, remat %s\n", training.mesh.text().c_str(),
+              training.batch_per_device, training.batch_per_device == 1 ? "sequence" : "sequences",
+              static_cast<long long>(training.sequence), training.remat.c_str());
   if (const std::string flags = step_flags(training); !flags.empty()) std::printf("flags %s\n", flags.c_str());
   std::printf("every figure below is modelled by capibara; nothing was run on a TPU\n\n");
   std::printf("step          %10.3f s      %.0f tokens/s\n", step.seconds, step.tokens_per_second);
@@ -76,6 +77,7 @@ void print_plan(const tpu::Training& training) {
                                                   {"optimizer", step.optimizer}, {"collectives, exposed", step.ici},
                                                   {"between slices", step.dcn}};
   for (const auto& [name, seconds] : kinds) std::printf("  %-22s %10.3f s\n", name, seconds);
+  if (training.remat == "offload") std::printf("  %-22s %10.3f s\n", "host copies, exposed", step.host);
   std::printf("\nmemory        %10.2f GiB of %.2f on each device, at the %s: %s (room %.2f GiB)\n", memory.total_gib,
               memory.limit_gib, memory.moment.c_str(), memory.fits ? "fits" : "does not fit", memory.room_gib());
   for (const tpu::PlanBuffer& buffer : memory.buffers)
@@ -96,7 +98,8 @@ void print_json(const tpu::Training& training, const tpu::CompiledProgram* compi
              ", \"step_seconds\": ", six(step.seconds), ", \"tokens_per_second\": ", six(step.tokens_per_second),
              ", \"tflops_per_chip\": ", six(step.model_tflops_per_chip), ", \"mfu\": ", six(step.mfu),
              ", \"bound\": ", quoted(step.bound), ", \"memory_gib\": ", six(memory.total_gib),
-             ", \"limit_gib\": ", six(memory.limit_gib), ", \"fits\": ", memory.fits ? "true" : "false");
+             ", \"host_gib\": ", six(memory.host_gib), ", \"limit_gib\": ", six(memory.limit_gib),
+             ", \"fits\": ", memory.fits ? "true" : "false");
   if (compiled) text += concat(", \"compiled\": ", compiled_json(*compiled));
   if (!found.empty()) {
     text += ", \"plans\": [";
@@ -147,6 +150,7 @@ void print_compiled(const tpu::CompiledProgram& program, const tpu::Slice& slice
   std::printf("  arguments %.4f GiB, temporaries %.4f GiB%s%s\n", program.memory.argument_gib,
               program.memory.temporary_gib, program.memory.moment.empty() ? "" : ", most at ",
               program.memory.moment.c_str());
+  if (program.memory.host_gib > 0) std::printf("  in the host's memory %.4f GiB\n", program.memory.host_gib);
   for (const tpu::CompiledBuffer& one : program.memory.largest)
     std::printf("  %8.3f GiB  %-28s %-32s %s\n", one.gib, one.shape.c_str(), one.operation.c_str(), one.source.c_str());
   for (const tpu::CompiledCollective& one : program.collectives)

@@ -65,7 +65,18 @@ STEPS = [
     ("gpt3-6.7b", "v6e-16", "fsdp=16", 32, 2048, "qkv"),
     (MAMBA_1B, "v6e-16", "fsdp=16", 32, 4096, "minimal"),
     ("llama3.1-70b", "v6e-256", "fsdp=256", 256, 8192, "full"),
+    (LLAMA_3B, "v6e-16", "fsdp=16", 32, 4096, "offload"),
+    ("llama3.1-8b", "v6e-64", "fsdp=64", 128, 8192, "offload"),
+    (GPT_1B3, "v5e-16", "fsdp=16", 32, 2048, "offload"),
+    ("llama2-13b", "v5p-64", "fsdp=32", 32, 8192, "offload"),
+    ("llama3.1-8b", "v4-64", "fsdp=8,tensor=4", 32, 4096, "offload"),
+    (MOE_4B, "v6e-16", "fsdp=16", 16, 4096, "offload"),
+    (MAMBA_1B, "v6e-16", "fsdp=16", 32, 4096, "offload"),
+    ("llama3.1-70b", "v5p-128", "fsdp=64", 128, 4096, "offload"),
     (LLAMA_3B, "tpu7x-8", "fsdp=8", 16, 4096, "full"),
+    (MOE_4B, "tpu7x-8", "fsdp=8", 16, 4096, "full"),
+    (MAMBA_1B, "tpu7x-8", "fsdp=8", 16, 4096, "full"),
+    (GPT_1B3, "tpu7x-8", "fsdp=2,tensor=4", 16, 2048, "minimal"),
 ]
 NAMES = ("model", "tpu", "mesh", "batch", "seq", "remat")
 
@@ -126,7 +137,7 @@ def main():
     for step in STEPS:
         if "\t".join(map(str, step)) in known:
             continue
-        answer = plan(step, "--compile")
+        answer = plan(step, "--compile", "--limit", "3600")  # TPU7x takes minutes
         compiled = answer["compiled"]
         if "memory_gib" not in compiled:
             print(f"{step}: {compiled['problem']}", file=sys.stderr, flush=True)

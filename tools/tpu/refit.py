@@ -3,14 +3,16 @@
     PYTHONPATH=build/release/python:tests/tpu build/venv/bin/python tools/tpu/refit.py
 
 Slowdowns go to src/tpu/constants.cpp, exposed shares to src/tpu/step.cpp. The present constants are divided out of the planner's own
-figures, so a second run changes nothing. Memory: `--memory` prints the errors of every row of compiled_steps.tsv, for fitting by hand.
+figures, so a second run changes nothing. Memory: `--memory` prints the errors of every row of compiled_steps.tsv and own_steps.tsv,
+for fitting by hand.
 Matmuls have a program of their own, tools/tpu/refit.cpp.
 """
+import csv
 import sys
 
 import numpy as np
 from scipy.optimize import differential_evolution
-from shared_tables import published_request, split, step_request, table
+from shared_tables import ROOT, own_request, published_request, split, step_request, table
 
 from capibara import _core
 
@@ -55,6 +57,11 @@ def show_memory():
     for row in table("compiled_steps.tsv"):
         plan = _core.tpu.plan_memory(step_request(row))
         print(f"{row['name']:60s} {float(row['total_gib']):8.2f} {plan['total_gib'] / float(row['total_gib']) - 1:+.1%}")
+    with open(ROOT / "tests" / "tpu" / "own_steps.tsv") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            plan, compiled = _core.tpu.plan_memory(own_request(row)), float(row["compiled_gib"])
+            name = f"{row['model'][:28]} {row['tpu']} {row['mesh']} {row['remat']}"
+            print(f"{name:60s} {compiled:8.2f} {plan['total_gib'] / compiled - 1:+.1%}")
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ struct CompiledCollective {
 
 struct CompiledMemory {
   double total_gib = 0, argument_gib = 0, temporary_gib = 0;  // of one device, without thread-local buffers
+  double host_gib = 0;                                        // of the host's memory, for one device
   std::vector<CompiledBuffer> largest;                        // at the moment of most memory
   std::vector<double> timeline;                               // GiB over the schedule, at most 200 moments
   std::string moment;                                         // the line at the peak

@@ -59,6 +59,7 @@ struct StepPlan {
   double seconds = 0;
   double matmul = 0, attention = 0, elementwise = 0, optimizer = 0, recompute = 0;  // seconds of compute, by kind
   double ici = 0, dcn = 0;                                                          // exposed
+  double host = 0;  // exposed, of activations that go to the host and come back
   double ici_hidden = 0;
   double weight_collectives = 0, activation_collectives = 0;  // whole, exposed or not
   double tokens_per_second = 0;                               // of the whole job

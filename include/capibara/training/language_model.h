@@ -30,7 +30,7 @@ struct LanguageModelConfig {
   double load_weight = 0.01;  // of the loss of the experts' load
   // Gradient checkpointing: groups of this many layers are computed again in the backward pass; 0: none.
   int64_t checkpoint_every_n_layers = 0;
-  std::string checkpoint_policy = "nothing_saveable";  // everything, nothing_saveable, minimal or a name of jax
+  std::string checkpoint_policy = "nothing_saveable";  // or everything, minimal, offload, a name of jax
 
   friend bool operator==(const LanguageModelConfig&, const LanguageModelConfig&) = default;
 };

@@ -11,6 +11,8 @@ def _text(value):
 
 def check_xla_flags(flags):
     """{name: {"accepted", "is_default", "default", "message"}}: what libtpu 0.0.51 says of each flag."""
+    if not isinstance(flags, dict) or not all(isinstance(name, str) for name in flags):
+        raise TPUError(f"set_xla_flags: flags are a dict such as {{'xla_tpu_scoped_vmem_limit_kib': 65536}}, got {flags!r:.80}")
     return {name: _core.tpu.check_flag(name, _text(value)) for name, value in flags.items()}
 
 
@@ -30,7 +32,9 @@ def set_xla_flags(flags, *, skip_unknown=False):
 
 def enable_xla_optimizations(level=3, enable_fusion=True, enable_async_collective=True, enable_megacore=True, enable_latency_hiding=True):
     """Sets the compiler's flags for a level from 0 to 3; the answer says which of them are its defaults anyway."""
-    return set_xla_flags(_core.tpu.chosen_flags(level, enable_fusion, enable_async_collective, enable_megacore, enable_latency_hiding))
+    if isinstance(level, bool) or level not in range(4):
+        raise ValueError(f"enable_xla_optimizations: level must be from 0 to 3, got {level!r}")
+    return set_xla_flags(_core.tpu.chosen_flags(int(level), enable_fusion, enable_async_collective, enable_megacore, enable_latency_hiding))
 
 
 _tracebacks.guard(__name__)

@@ -78,7 +78,11 @@ def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, avai
         raise TPUError(f"find_optimal_batch_size: target_utilization is above 0 and at most 1, got {target_utilization}")
     if tpu is None:
         chip = _core.tpu.chip(tpu_version)
-        count = round((available_memory_gb or 4 * chip["hbm_gb"]) / chip["hbm_gb"])
+        memory = 4 * chip["hbm_gb"] if available_memory_gb is None else available_memory_gb
+        if not chip["hbm_gb"] / 2 < memory < 1e9:
+            raise TPUError(f"find_optimal_batch_size: available_memory_gb is that of whole chips, {chip['hbm_gb']:g} for each "
+                           f"{chip['name']}, got {available_memory_gb}")
+        count = round(memory / chip["hbm_gb"])
         tpu = _core.tpu.slice_of(chip["name"], count, "")["topology"]
     best = []
     for remat in ("none", "minimal", "full"):

@@ -283,6 +283,8 @@ def _checked(name, value):
             raise TPUError(str(error)) from None
     if name in ("num_chips", "batch_size_per_chip") and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
         raise TPUError(f"TPUConfig: {name} is a positive integer, got {value!r}")
+    if name in ("num_chips", "batch_size_per_chip") and value >= 2**31:
+        raise TPUError(f"TPUConfig: {name} is below 2^31, got {value!r}")
     if name == "xla_optimization_level" and value not in (0, 1, 2, 3):
         raise TPUError(f"TPUConfig: xla_optimization_level is from 0 to 3, got {value!r}")
     if name == "topology" and value is not None and not all(part.isdigit() and int(part) > 0 for part in str(value).split("x")):

@@ -1,5 +1,6 @@
 """Settings of the TPU compiler for a slice: each is checked against libtpu's own flags before it is set."""
 from collections.abc import Sequence
+import math
 import os
 
 import capibara.jax as jax
@@ -39,9 +40,10 @@ def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None =
         except ValueError:
             pass  # a name of the user's own, such as capibara-tpu-v6e
     if mesh_shape is not None:
-        count = 1
-        for size in mesh_shape:
-            count *= int(size)
+        sizes = mesh_shape if isinstance(mesh_shape, (tuple, list)) else ()
+        if not 0 < len(sizes) <= 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
+            raise TPUError(f"setup_tpu_v4: mesh_shape is one to three positive integers such as (4, 4), got {mesh_shape!r}")
+        count = math.prod(sizes)
         if result["slice"] and result["slice"]["chips"] != count:
             raise TPUError(f"setup_tpu_v4: mesh_shape={tuple(mesh_shape)} is for {count} chips, but {tpu_name} has "
                            f"{result['slice']['chips']}")
