@@ -87,8 +87,8 @@ Tile<K> x86_tile() {
   return plain_tile<K>();
 }
 
-// Whether it has products of bfloat16 that are worth it. Intel's are slower than those of float32 (86 G/s beside 190 where
-// both were measured): there elements are widened, but for matmuls on the tiles of AMX.
+// Whether it has products of bfloat16 that are worth it. Intel's are slower than those of float32 (86 G/s beside 190
+// where both were measured): there elements are widened, but for matmuls on the tiles of AMX.
 bool has_fast_brains() { return has_avx512() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"); }
 
 // Pairs of bfloat16: a pair of a by sixteen pairs of b.
