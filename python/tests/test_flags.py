@@ -4,6 +4,7 @@ import subprocess
 import sys
 import warnings
 
+import numpy as np
 import pytest
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
@@ -109,3 +110,16 @@ def test_the_disk_cache_is_where_the_settings_say(tmp_path):
     jax.config.update("jax_enable_compilation_cache", True)
     jax.config.update("jax_compilation_cache_dir", None)
   assert _core.disk_cache_folder() == before
+
+
+@pytest.mark.parametrize("make", [lambda jnp: jnp.array([1.0, np.nan]), lambda jnp: jnp.asarray(np.nan), lambda jnp: jnp.float32(np.nan),
+                                  lambda jnp: jnp.array(np.array([np.nan], np.float32))])
+def test_debug_nans_looks_at_numbers_that_become_arrays(make):
+  for module in (jax, peer):
+    with module.debug_nans(True), pytest.raises(FloatingPointError, match="invalid value \\(nan\\)"):
+      make(module.numpy)
+  with jax.debug_nans(True):
+    assert jax.numpy.array([1.0, np.inf]).shape == (2,)
+  with jax.debug_infs(True), pytest.raises(FloatingPointError, match="invalid value \\(inf\\)"):
+    jax.numpy.array([1.0, np.inf])
+  assert np.isnan(make(jax.numpy)).any()

@@ -1,6 +1,9 @@
 // The search for NaN and infinity in values.
 #include "array/bad_value.h"
 
+#include <capibara/config.h>
+#include <capibara/error.h>
+
 #include "array/element.h"
 
 namespace capibara {
@@ -16,6 +19,14 @@ BadValue find_bad_value(const Array& array, bool nans, bool infs) {
     if (infs && value - value != 0 && value == value) return BadValue::inf;
   }
   return BadValue::none;
+}
+
+void require_good_values(const Array& array, const std::string& where) {
+  const Config& settings = config();
+  if (!(settings.debug_nans || settings.debug_infs)) return;
+  const BadValue bad = find_bad_value(array, settings.debug_nans, settings.debug_infs);
+  if (bad == BadValue::none) return;
+  throw FloatingPointError(concat("invalid value (", bad == BadValue::nan ? "nan" : "inf", ") encountered in ", where));
 }
 
 }  // namespace capibara

@@ -347,7 +347,11 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
   Types outputs = staged[0].program.output_types();
   for (std::size_t b = 0; b < staged.size(); ++b) {
     Types own = staged[b].program.output_types();
-    for (std::size_t i = 0; i < std::min(own.size(), outputs.size()); ++i) {
+    if (own.size() != outputs.size()) {
+      throw TypeError(concat("cond branches must have identical types: branch 0 returns ", outputs.size(),
+                             " values and branch ", b, " returns ", own.size()));
+    }
+    for (std::size_t i = 0; i < own.size(); ++i) {
       if (same_type_and_axes(own[i], outputs[i])) continue;
       throw TypeError(concat("cond branches must have identical types, got branch 0 output ", i, " ",
                              to_string(outputs[i]), " and branch ", b, " output ", i, " ", to_string(own[i]),
@@ -371,9 +375,18 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
     programs.push_back(Program(std::move(body)));
   }
   static const Primitive cond = primitive("cond");
-  Arrays all = {index};
-  all = joined(all, joined(captured, operands));
-  return capibara::bind(cond, all, {{"branches", Attr::programs(programs)}});
+  const Arrays inputs = joined(captured, operands);
+  const std::vector<int> forwarded = forwarded_inputs(programs);
+  std::vector<int> computed;
+  for (std::size_t i = 0; i < forwarded.size(); ++i) {
+    if (forwarded[i] < 0) computed.push_back(static_cast<int>(i));
+  }
+  for (Program& program : programs) program = reorder_outputs(program, computed);
+  const Arrays results = capibara::bind(cond, joined(Arrays{index}, inputs), {{"branches", Attr::programs(programs)}});
+  Arrays all;
+  std::size_t next = 0;
+  for (int input : forwarded) all.push_back(input < 0 ? results[next++] : inputs[static_cast<std::size_t>(input)]);
+  return all;
 }
 
 }  // namespace capibara::jax::lax::detail

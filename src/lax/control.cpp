@@ -152,6 +152,21 @@ void check_carry_types(const char* name, std::span<const ArrayType> in, std::spa
   }
 }
 
+std::vector<int> forwarded_inputs(std::span<const Program> branches) {
+  std::vector<int> common;
+  for (std::size_t b = 0; b < branches.size(); ++b) {
+    const std::vector<Var>& inputs = branches[b].invars();
+    for (std::size_t i = 0; i < branches[b].outputs().size(); ++i) {
+      const Atom& output = branches[b].outputs()[i];
+      auto it = !output.is_literal() ? std::find(inputs.begin(), inputs.end(), output.var()) : inputs.end();
+      const int own = it == inputs.end() ? -1 : static_cast<int>(it - inputs.begin());
+      if (b == 0) common.push_back(own);
+      if (common[i] != own) common[i] = -1;
+    }
+  }
+  return common;
+}
+
 bool same_type_and_axes(const ArrayType& a, const ArrayType& b) {
   if (a.sharding.is_explicit() && b.sharding.is_explicit() && !(a.sharding.spec() == b.sharding.spec())) return false;
   const ManualAxes own = manual_axes_of(a), other = manual_axes_of(b);

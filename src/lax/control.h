@@ -44,6 +44,9 @@ bool all_concrete(std::initializer_list<const Arrays*> lists);
 bool strengthen(Arrays& init, std::span<const ArrayType> outputs);
 // Raises TypeError where a loop's carry leaves its body as another type.
 void check_carry_types(const char* name, std::span<const ArrayType> in, std::span<const ArrayType> out);
+// For each output the input that every branch returns there, or -1. Such a value does not depend on the index: it is no
+// output of the equation, so that a mapped index leaves it unmapped.
+std::vector<int> forwarded_inputs(std::span<const Program> branches);
 // Whether shape, dtype and the mesh axes over which they vary are the same.
 bool same_type_and_axes(const ArrayType& a, const ArrayType& b);
 // "; this might be fixed by ..." where a type varies over fewer mesh axes than wanted; else empty.

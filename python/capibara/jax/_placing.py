@@ -83,14 +83,14 @@ def resolve(target, operation):
     raise ValueError(f"{operation}: Received invalid value {target!r}; expected a Device, a Sharding or a PartitionSpec")
 
 
-def _check_layout(target, leaf, operation):
+def _check_layout(layout, leaf, operation):
     """Raises where a layout is for arrays of another rank."""
-    if isinstance(target, Format) and isinstance(target.layout, Layout):
+    if isinstance(layout, Layout):
         try:
-            target.layout.check_compatible_aval(_core.as_array(leaf).shape)
+            layout.check_compatible_aval(_core.as_array(leaf).shape)
         except ValueError as error:
             border = {"pjit in_shardings": "jit arguments", "device_put": "jit outputs with pytree key path result"}
-            raise ValueError(f"One of {border.get(operation, 'jit outputs')} is incompatible with its layout annotation {target.layout}: "
+            raise ValueError(f"One of {border.get(operation, 'jit outputs')} is incompatible with its layout annotation {layout}: "
                              f"{error}") from None
 
 
@@ -99,7 +99,7 @@ def with_layout_constraint(x, layouts):
     leaves, structure = _core.tree_flatten(x)
     kept = tree_util.tree_leaves(layouts, is_leaf=lambda leaf: isinstance(leaf, Layout))
     for leaf, layout in zip(leaves, kept * len(leaves) if len(kept) == 1 else kept):
-        _check_layout(Format(layout), leaf, "with_layout_constraint")
+        _check_layout(layout, leaf, "with_layout_constraint")
         _require_row_major(layout, "with_layout_constraint")
     return structure.unflatten([_core.as_array(leaf) for leaf in leaves])
 
@@ -128,7 +128,7 @@ def constrain(tree, targets, operation, border):
     leaves, structure = _core.tree_flatten(tree)
     constrained = []
     for leaf, target in zip(leaves, spread(targets, tree, operation)):
-        _check_layout(target, leaf, operation)
+        _check_layout(getattr(target, "layout", None), leaf, operation)
         sharding = resolve(target, operation)
         if sharding is not None:
             array = _core.as_array(leaf)
@@ -263,7 +263,7 @@ def device_put(x, device, may_alias=None, donate=False):
             target = _in_space(leaf, target)
         if isinstance(target, Format) and target.layout is Layout.AUTO:
             raise ValueError(f"sharding and layout in `Layout` instance should be concrete. Got layout: {target}")
-        _check_layout(target, leaf, "device_put")
+        _check_layout(getattr(target, "layout", None), leaf, "device_put")
         sharding = resolve(target, "device_put")
         if may_share is not False and not given and _is_placed(leaf, sharding):
             results.append(leaf)

@@ -1,8 +1,8 @@
 """How arrays are placed on devices: shardings, the shards of an array, layouts."""
 import collections
+import dataclasses
 import functools
 import weakref
-from typing import NamedTuple
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError
@@ -10,6 +10,7 @@ from capibara._shape_struct import PlacementRules, set_placement_rules
 from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
 from capibara.jax._hlo_sharding import hlo_of
+from capibara.jax._layouts import AutoLayout, Layout
 from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained, current_mesh
 from capibara.jax._sdy_sharding import sdy_of_named
 from capibara.jax._spec_checks import DuplicateSpecError, IndivisibleError, check_once, check_rank, check_sums  # noqa: F401
@@ -329,36 +330,24 @@ def _nothing_like(part):
     return zeros if placement is None else _core.device_put(zeros, placement)
 
 
-class AutoLayout:
-    """Stands for a layout that the compiler chooses."""
-
-    def __repr__(self):
-        return "AUTO"
-
-
-class Layout(NamedTuple):
-    """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
-
-    major_to_minor: tuple
-    tiling: tuple | None = None
-    sub_byte_element_size_in_bits: int = 0
-
-    def check_compatible_aval(self, aval_shape):
-        """Raises where arrays of this shape have another number of dimensions."""
-        if len(self.major_to_minor) != len(aval_shape):
-            raise ValueError(f"Length of major_to_minor and the rank of the value should match. Got "
-                             f"major_to_minor={self.major_to_minor} and "
-                             f"shape={tuple(aval_shape)}")
-
-
-Layout.AUTO = AutoLayout()
-
-
-class Format(NamedTuple):
-    """A layout and a sharding; None for what is left open."""
+@dataclasses.dataclass(frozen=True)
+class Format:
+    """A layout and a sharding; None for what is left open. It is a leaf of trees."""
 
     layout: Layout | None = None
     sharding: object = None
+
+    def __post_init__(self):
+        if isinstance(self.layout, Layout) and self.sharding is None:
+            raise ValueError(f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please pass a "
+                             "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got sharding "
+                             f"{self.sharding}")
+        if not isinstance(self.layout, (Layout, AutoLayout, type(None))):
+            raise TypeError("Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` or an instance of "
+                            f"`Layout`. Got {self.layout} of type {type(self.layout)}")
+        if not isinstance(self.sharding, (Sharding, type(None))):
+            raise TypeError("Invalid value received for the sharding argument. Expected values are `None` or an instance of "
+                            f"`jax.Sharding`. Got {self.sharding} of type {type(self.sharding)}")
 
 
 def _checked_struct(given, shape):

@@ -1,9 +1,9 @@
 // The table's rows of jax.numpy's makers of arrays and of the questions about whole arrays.
 #include <capibara/lax.h>
 #include <capibara/numpy/creation.h>
-
 #include <algorithm>
 
+#include "array/bad_value.h"
 #include "array/element.h"
 #include "lax/promote.h"
 #include "library/table/families.h"
@@ -24,10 +24,10 @@ void require_order(const Value& order) {
 }
 
 Array made(const Arguments& a, const Value& object, bool copy, int64_t ndmin) {
-  const std::optional<DType> dtype = a.optional_dtype("dtype");
-  // Only an array that came from outside can be shared: all others are new.
-  const bool is_shared = object.array() != nullptr;
-  return numpy::array(array_of(object, a.function().c_str(), dtype), {.copy = copy && is_shared, .ndmin = ndmin});
+  const bool is_shared = object.array();  // an array that came from outside: all others are new
+  const Array given = array_of(object, a.function().c_str(), a.optional_dtype("dtype"));
+  if (!is_shared && !given.is_tracer()) require_good_values(given, a.function());
+  return numpy::array(given, {.copy = copy && is_shared, .ndmin = ndmin});
 }
 
 Value make_array(const Arguments& a) {

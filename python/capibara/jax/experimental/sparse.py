@@ -17,11 +17,11 @@ from capibara.jax.lax import PrecisionLike
 from capibara.jax.typing import ArrayLike, DTypeLike
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
-
-__all__ = ["BCOO", "JAXSparse", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general", "bcoo_eliminate_zeros", "bcoo_fromdense",
-           "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
-           "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates",
-           "bcoo_todense", "bcoo_transpose", "bcoo_update_layout", "empty", "eye", "random_bcoo", "sparsify", "todense"]
+__all__ = ["BCOO", "BCSR", "JAXSparse", "bcoo_broadcast_in_dim", "bcoo_concatenate", "bcoo_dot_general", "bcoo_eliminate_zeros",
+           "bcoo_fromdense", "bcoo_multiply_dense", "bcoo_multiply_sparse", "bcoo_reduce_sum", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
+           "bcoo_sort_indices", "bcoo_squeeze", "bcoo_sum_duplicates", "bcoo_todense", "bcoo_transpose", "bcoo_update_layout",
+           "bcsr_dot_general", "bcsr_fromdense", "bcsr_sum_duplicates", "bcsr_todense", "empty", "eye", "random_bcoo", "sparsify",
+           "todense"]
 
 
 class JAXSparse:
@@ -391,10 +391,10 @@ def _concatenated(arrays):
     return BCOO((data, jnp.concatenate([array.indices for array in arrays], -2)), shape=arrays[0].shape)
 
 
-_SHAPES = ("SparseEfficiencyError", "SparseEfficiencyWarning", "bcoo_broadcast_in_dim", "bcoo_reshape", "bcoo_rev", "bcoo_slice",
-           "bcoo_squeeze", "bcoo_update_layout")
-_MADE = ("todense", "bcoo_concatenate", "empty", "eye", "random_bcoo")
+_SHAPES = ("SparseEfficiencyError SparseEfficiencyWarning bcoo_broadcast_in_dim bcoo_reshape bcoo_rev bcoo_slice bcoo_squeeze "
+           "bcoo_update_layout")
 explain_missing(__name__, later={
-    **dict.fromkeys(_SHAPES, "capibara.jax.experimental._sparse_shapes"),
-    **dict.fromkeys(_MADE, "capibara.jax.experimental._sparse_creation"),
+    **dict.fromkeys(_SHAPES.split(), "capibara.jax.experimental._sparse_shapes"),
+    **{name: "capibara.jax.experimental._sparse_rows" for name in __all__ if name.lower().startswith("bcsr")},
+    **dict.fromkeys(("todense", "bcoo_concatenate", "empty", "eye", "random_bcoo"), "capibara.jax.experimental._sparse_creation"),
     "sparsify": "capibara.jax.experimental._sparsify"})
