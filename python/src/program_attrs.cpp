@@ -65,6 +65,10 @@ nb::object shown(const std::shared_ptr<const Opaque>& opaque, nb::object view) {
   if (const auto* placed = dynamic_cast<const PlacementAttr*>(opaque.get())) {
     return nb::module_::import_("capibara.jax._sharding").attr("placement_parameter")(*placed->placement, view);
   }
+  if (const auto* mesh = dynamic_cast<const MeshAttr*>(opaque.get())) {
+    if (mesh->abstract) return view;
+    return nb::module_::import_("capibara.jax._sharding").attr("mesh_parameter")(mesh->devices, view);
+  }
   const auto* specs = dynamic_cast<const SpecsAttr*>(opaque.get());
   if (!specs) return view;
   nb::list rows;

@@ -248,6 +248,14 @@ def _sharding_from(placement):
     return NamedSharding(mesh, spec, memory_kind=kind)
 
 
+def mesh_parameter(devices, view):
+    """The mesh of a shard_map's equation; a mesh whose devices are not here stays as the core shows it."""
+    try:
+        return sharding_from(devices).mesh
+    except KeyError:
+        return view
+
+
 class _Specs(tuple):
     """The specifications of an equation, with the core's view of them."""
 

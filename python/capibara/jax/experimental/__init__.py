@@ -8,4 +8,4 @@ disable_x64 = lambda: _scope("enable_x64", True)(False)  # noqa: E731
 
 explain_missing(__name__, later=dict.fromkeys((
     "array_serialization", "colocated_python", "hijax", "jet", "key_reuse", "layout", "mesh_utils", "multihost_utils", "ode", "pjit",
-    "shard_alike", "shard_map", "sparse", "topologies")))
+    "serialize_executable", "shard_alike", "shard_map", "sparse", "topologies")))

@@ -10,6 +10,8 @@ from capibara.jax import lax
 from capibara.jax import numpy as jnp
 from capibara.jax import tree_util
 from capibara.jax._api import checkpoint, eval_shape, jit
+from capibara.jax._mesh import Mesh, PartitionSpec
+from capibara.jax._shard_map import shard_map
 from capibara.jax.core import Primitive
 from capibara.jax.experimental._check_errors import DivisionByZeroError, Error, JaxRuntimeError, NaNError, OOBError, init_error, record
 
@@ -269,6 +271,26 @@ def _is_mapped(condition, body):
     return maker(condition, condition.outvars[0]) == "reduce_or" and "select_n" in made and set(made) <= {"select_n", None}
 
 
+def _shard_map_rule(equation, enabled, error, *args):
+    """Each device has an error of its own: they come out side by side, as those of a mapped computation."""
+    params, known = equation.params, []
+    run = _checked(_closed(params["jaxpr"]), enabled, known)
+    manual = tuple(params["newly_manual_axes"])
+    mesh = params["mesh"] if isinstance(params["mesh"], Mesh) else None  # of a map around it
+
+    def body(error, *parts):
+        start = error.with_kinds(_kinds(run, error, *parts))
+        if params["check_vma"]:  # loops and branches need it to vary from the beginning
+            start = tree_util.tree_map(lambda x: lax.pcast(x, manual, to="varying"), start)
+        after, outputs = run(start, *parts)
+        return tree_util.tree_map(lambda x: x[None], after), list(outputs)
+
+    mapped = shard_map(body, mesh=mesh, in_specs=(PartitionSpec(), *params["in_specs"]),
+                       out_specs=(PartitionSpec(manual), list(params["out_specs"])), axis_names=set(manual), check_vma=params["check_vma"])
+    after, outputs = mapped(_bare(error), *args)
+    return _complete(after, error, known), outputs
+
+
 def _custom_rule(equation, enabled, error, *args):
     """The checks are those of the function; its values and derivatives stay the user's."""
     known = []
@@ -299,4 +321,5 @@ _rules = {
     "scatter-max": _scatter_rule, "div": _division_rule, "gather": _gather_rule,
     "dynamic_slice": _dynamic_slice_rule, "dynamic_update_slice": _dynamic_update_slice_rule, "check": _check_rule, "jit": _jit_rule,
     "remat2": _remat_rule, "cond": _cond_rule, "scan": _scan_rule, "while": _while_rule,
+    "shard_map": _shard_map_rule,
     "custom_jvp_call": _custom_rule, "custom_vjp_call": _custom_rule}
