@@ -322,7 +322,8 @@ def compiled_functions_and_placement():
   x = jax.device_put(ramp(8, 4), rows)
   compiled = jax.jit(lambda first, rest: (first * 2, rest["a"].sum())).lower(x, {"a": jax.device_put(ramp(4, 4), columns)}).compile()
   one_device = jax.jit(lambda x: x + 1).lower(ramp(3)).compile()
-  found = [[info.shape, str(info.dtype), plain(info.sharding)] for stage in (compiled, one_device) for info in jax.tree.leaves(stage.out_info)]
+  infos = jax.tree.leaves((compiled.out_info, one_device.out_info))
+  found = [[info.shape, str(info.dtype), plain(info.sharding)] for info in infos]
   results = compiled(ramp(8, 4), {"a": ramp(4, 4)})  # nobody has placed them
   return [found, compiled.runtime_executable() is not None, values(results), [spec(y) for y in results],
           _whole_error(compiled, jax.device_put(ramp(8, 4), columns), {"a": jax.device_put(ramp(4, 4), rows)}),

@@ -35,8 +35,8 @@ def refuse_placements(function, numbered, found):
             texts.append(f"Argument {argument_name(function, numbered, number)} with shape {_core.type_of(array).str_short()}:\n"
                          f"  Passed sharding: {array.sharding}\n  Required sharding: {required}")
     if texts:
-        raise ValueError("Computation was compiled for input shardings that disagree with the shardings of arguments passed to it. Here are "
-                         f"the {len(texts)} mismatches:\n" + "\n".join(texts))
+        raise ValueError("Computation was compiled for input shardings that disagree with the shardings of arguments passed to it. Here "
+                         f"are the {len(texts)} mismatches:\n" + "\n".join(texts))
 
 
 def _compiled_out_info(self):
