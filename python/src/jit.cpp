@@ -168,6 +168,33 @@ void find_bad_value_without_jit(const JitFunction& jit, PyObject* args, PyObject
   }
 }
 
+// Arguments on different devices: the error that is set names them.
+void name_arguments_elsewhere(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
+  if (!PyErr_ExceptionMatches(PyExc_ValueError)) return;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  const std::string text = nb::cast<std::string>(nb::str(nb::handle(value)));
+  if (text.starts_with("Received incompatible devices for jitted computation. Got argument with shape ")) {
+    PyObject* named = guarded([&] {
+      const JitCall call = take_apart(jit.settings, jit.function, args, kwargs);
+      nb::list leaves;
+      for (const Array& leaf : call.leaves) leaves.append(nb::cast(leaf));
+      return nb::object(nb::module_::import_("capibara.jax._placing")
+                            .attr("arguments_elsewhere")(jit.function, numbered_arguments(call), leaves))
+          .release()
+          .ptr();
+    });
+    if (!named) PyErr_Clear();
+    if (named && named != Py_None) {
+      const nb::object arguments = nb::steal(PyTuple_Pack(1, named));
+      PyObject_SetAttrString(value, "args", arguments.ptr());
+    }
+    Py_XDECREF(named);
+  }
+  PyErr_Restore(type, value, traceback);
+}
+
 // A call of a jitted function is a boundary of the library: the frames of the error that is set are filtered here.
 void filter_frames_of_call() {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return;
@@ -191,6 +218,7 @@ PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexce
   PyObject* result = guarded([&] { return call_jit(jit, args, kwargs).release().ptr(); });
   if (!result) {
     find_bad_value_without_jit(jit, args, kwargs);
+    name_arguments_elsewhere(jit, args, kwargs);
     filter_frames_of_call();
   }
   return result;

@@ -73,6 +73,28 @@ void check_types(const Compiled& self, const JitCall& call) {
   }
 }
 
+// Arguments that are placed otherwise than those it was compiled for are named; those that nobody placed go there.
+Arrays placed_arguments(const Compiled& self, const JitCall& call) {
+  Arrays leaves = call.leaves;
+  if (self.placements.size() != leaves.size()) return leaves;
+  nb::list wrong;
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    const auto& required = self.placements[i];
+    if (!required || required->platform != "cpu" || leaves[i].type().ref) continue;
+    if (!leaves[i].committed()) {
+      leaves[i] = jax::device_put(leaves[i], *required);
+      continue;
+    }
+    if (jax::placement(leaves[i]) == *required) continue;
+    wrong.append(nb::make_tuple(i, nb::cast(leaves[i]), nb::cast(*required)));
+  }
+  if (nb::len(wrong) > 0) {
+    nb::module_::import_("capibara.jax._stage_methods")
+        .attr("refuse_placements")(self.function, numbered_arguments(call), wrong);
+  }
+  return leaves;
+}
+
 nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs) {
   // Static arguments were compiled in: a compiled function takes the others only.
   const JitCall call = take_apart({}, self.function, args, kwargs);
@@ -91,7 +113,7 @@ nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs)
   }
   check_types(self, call);
   detail::check_jit_entry(*self.entry, detail::jit_entry_input_structure(*self.entry), call.leaves);
-  return rebuild(*self.entry, detail::call_jit_entry(*self.entry, call.leaves));
+  return rebuild(*self.entry, detail::call_jit_entry(*self.entry, placed_arguments(self, call)));
 }
 
 // Arguments that are given by their types alone may say how they will be placed.
@@ -281,6 +303,13 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
                    [](const Compiled& self) { return detail::lowered_text(*self.entry, self.placements, false); })
       .def("cost_analysis", [](const Compiled& self) { return cost_analysis(self); })
       .def("memory_analysis", &memory_analysis)
+      .def_prop_ro("_captures_refs",
+                   [](const Compiled& self) {
+                     const Types types = detail::jit_entry_program(*self.entry).input_types();
+                     return std::any_of(types.begin(), types.end(), [](const ArrayType& type) { return type.ref; });
+                   })
+      .def_prop_ro("_stablehlo",
+                   [](const Compiled& self) { return detail::lowered_text(*self.entry, self.placements, false); })
       .def_prop_ro("_input_placements",
                    [](const Compiled& self) {
                      detail::LeafShardings placements = self.placements;

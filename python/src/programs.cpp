@@ -12,6 +12,7 @@
 #include "program/explicit_types.h"
 #include "program/handles.h"
 #include "program/source.h"
+#include "sharding/mesh_attr.h"
 
 #include <algorithm>
 #include <map>
@@ -237,6 +238,8 @@ void bind_programs(nb::module_& m) {
       });
   nb::class_<Attrs>(m, "Attrs").def("params", [](const Attrs& self) { return params_of(self); });
   nb::class_<OpaqueView>(m, "OpaqueView").def("__repr__", [](const OpaqueView& self) { return self.opaque->print(); });
+  m.def("mesh_view",
+        [](const NamedSharding& devices) { return OpaqueView{std::make_shared<const MeshAttr>(devices)}; });
   nb::class_<VarView>(m, "Var", nb::is_weak_referenceable())
       .def("__init__", [](VarView* self, const ArrayType& type) { new (self) VarView(new_variable(type)); })
       .def_prop_ro("aval", [](const VarView& self) { return type_object(self.program.type(self.var)); })

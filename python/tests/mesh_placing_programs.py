@@ -305,5 +305,86 @@ def shardings_that_are_inspected():
   return [seen, types(result)]
 
 
+# ---- stages ---------------------------------------------------------------------------------------------------------
+
+def _whole_error(function, *args):
+  try:
+    function(*args)
+  except Exception as error:  # noqa: BLE001
+    return [type(error).__name__, plain(error)]
+  return ["nothing"]
+
+
+@program
+def compiled_functions_and_placement():
+  mesh = auto_mesh(4, 2)
+  rows, columns = (NamedSharding(mesh, one) for one in (P("x"), P(None, "x")))
+  x = jax.device_put(ramp(8, 4), rows)
+  compiled = jax.jit(lambda first, rest: (first * 2, rest["a"].sum())).lower(x, {"a": jax.device_put(ramp(4, 4), columns)}).compile()
+  one_device = jax.jit(lambda x: x + 1).lower(ramp(3)).compile()
+  infos = jax.tree.leaves((compiled.out_info, one_device.out_info))
+  found = [[info.shape, str(info.dtype), plain(info.sharding)] for info in infos]
+  results = compiled(ramp(8, 4), {"a": ramp(4, 4)})  # nobody has placed them
+  return [found, compiled.runtime_executable() is not None, values(results), [spec(y) for y in results],
+          _whole_error(compiled, jax.device_put(ramp(8, 4), columns), {"a": jax.device_put(ramp(4, 4), rows)}),
+          _whole_error(compiled, jax.device_put(ramp(8, 4), jax.devices()[5]), {"a": ramp(4, 4)}),
+          values(compiled(jax.device_put(ramp(8, 4), NamedSharding(mesh, P("x", None))), {"a": ramp(4, 4)}))]
+
+
+@program
+def arguments_on_different_devices():
+  a, b = (jax.device_put(ramp(3), device) for device in jax.devices()[:2])
+  split = jax.device_put(ramp(8, 2), NamedSharding(auto_mesh(4, 2), P("x", "y")))
+
+  def add(x, y=None, *rest, **named):
+    return x, y, rest, named
+
+  jitted = jax.jit(add)
+  return [_whole_error(jitted, a, b), _whole_error(jitted, (a, {"k": [split]})), _whole_error(jitted, a, a, b),
+          _whole_error(lambda: jitted(a, z=split)), _whole_error(jitted, a, a), _whole_error(jitted, ramp(3), b)]
+
+
+@program
+def lowering_without_values():
+  def text_of(*args):
+    return len(jax.jit(lambda x: x * 2).lower(*args).as_text()) > 0
+
+  with jax.set_mesh(explicit_mesh(4, 2)):
+    gone = jax.device_put(ramp(8, 4), P("x", "y"))
+    gone.delete()
+    told = []
+    jax.jit(lambda x: told.append(plain(jax.typeof(x * 2))) or x).lower(jax.ShapeDtypeStruct((8, 4), "float32", sharding=gone.sharding))
+    return [text_of(gone), told]
+
+
+@program
+def executables_as_bytes():
+  from jax.experimental.serialize_executable import deserialize_and_load, serialize
+  x = jax.device_put(ramp(8, 4), NamedSharding(auto_mesh(4, 2), P("x")))
+  compiled = jax.jit(lambda x, *, by: {"a": x * by, "b": x.sum(1)}).lower(x, by=3.0).compile()
+  loaded = deserialize_and_load(*serialize(compiled))
+  plain_one = deserialize_and_load(*serialize(jax.jit(lambda t: t[0] + t[1]).lower((ramp(3), ramp(3))).compile()),
+                                   execution_devices=jax.devices()[:1])
+  results, total = loaded(x, by=2.0), jax.new_ref(0.0)
+
+  @jax.jit
+  def count(x):
+    total[...] += x
+  return [values(results), [spec(y) for y in jax.tree.leaves(results)], sorted(results), values(plain_one((ramp(3), ramp(3)))),
+          raised(serialize, count.lower(1.0).compile())]
+
+
+@program
+def specifications_inside_of_partly_manual_maps():
+  mesh = auto_mesh(2, 4)
+
+  def body(x):
+    return jax.lax.with_sharding_constraint(x, P(None, "y")) * 2
+
+  x = jax.device_put(ramp(8, 8), NamedSharding(mesh, P("x", "y")))
+  mapped = jax.shard_map(body, mesh=mesh, in_specs=P("x", None), out_specs=P("x", None), axis_names={"x"}, check_vma=False)
+  return [values(jax.jit(mapped)(x)), raised(jax.jit(lambda x: jax.lax.with_sharding_constraint(x, P("x"))), ramp(8))]
+
+
 if __name__ == "__main__":
   answer()

@@ -8,7 +8,7 @@ import recording
 from recording import close
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
-RECORDED = {kind: recording.recorded(f"mesh_{kind}_answers.json") for kind in ("array", "map", "placing")}
+RECORDED = {kind: recording.recorded(f"mesh_{kind}_answers.json") for kind in ("array", "check", "map", "placing")}
 
 
 @pytest.mark.parametrize("kind, name", [(kind, name) for kind, found in RECORDED.items() for name in found])

@@ -60,7 +60,9 @@ struct Order {
       int behind = -1;
       for (Atom input : program.equations()[e].inputs) {
         const int from = input.is_literal() ? -1 : definition[static_cast<std::size_t>(input.code)];
-        if (from >= 0) behind = std::max(behind, moves[static_cast<std::size_t>(from)] ? std::get<0>(keys[static_cast<std::size_t>(from)]) : from);
+        if (from >= 0)
+          behind = std::max(
+              behind, moves[static_cast<std::size_t>(from)] ? std::get<0>(keys[static_cast<std::size_t>(from)]) : from);
       }
       keys.push_back(moves[e] ? std::tuple(behind, 1, self) : std::tuple(self, 0, self));
     }
@@ -68,7 +70,8 @@ struct Order {
     std::sort(keys.begin(), keys.end());
     Program::Body body = program.body();
     body.equations.clear();
-    for (const auto& key : keys) body.equations.push_back(program.equations()[static_cast<std::size_t>(std::get<2>(key))]);
+    for (const auto& key : keys)
+      body.equations.push_back(program.equations()[static_cast<std::size_t>(std::get<2>(key))]);
     return Program(std::move(body));
   }
 };
@@ -77,8 +80,9 @@ struct Order {
 
 Program with_early_exchanges(const Program& program) {
   const std::vector<Equation>& equations = program.equations();
-  const auto exchanges = std::count_if(equations.begin(), equations.end(),
-                                       [](const Equation& equation) { return is_process_exchange(equation.primitive); });
+  const auto exchanges = std::count_if(equations.begin(), equations.end(), [](const Equation& equation) {
+    return is_process_exchange(equation.primitive);
+  });
   return exchanges == 0 ? program : Order(program).ordered();
 }
 

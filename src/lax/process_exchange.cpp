@@ -78,7 +78,8 @@ PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes) {
 
 // Whole values travel, whatever their dimensions mean.
 PrimitiveRecord permute_record() {
-  PrimitiveRecord record = record_of("process_permute", "The value of another process along a mesh axis, or zeros.", true);
+  PrimitiveRecord record =
+      record_of("process_permute", "The value of another process along a mesh axis, or zeros.", true);
   record.type = [](std::span<const ArrayType> types, const Attrs&) { return TypeResult(Types{types[0]}, in_order()); };
   record.batch = [](const BatchArgs& args) {
     return BatchResult{capibara::bind(args.primitive, std::span(args.inputs.data(), 1), args.attrs), {args.dims[0]}};
@@ -96,9 +97,9 @@ Attrs attrs_of(const std::string& operation, const ProcessAxis& axis) {
 }  // namespace
 
 Family process_records() {
-  return {record_of("process_all_gather", "The lanes of all processes along a mesh axis.", true),
-          permute_record(),
-          record_of("process_reduce", "A sum, maximum or minimum over the lanes of all processes along a mesh axis.", false)};
+  return {record_of("process_all_gather", "The lanes of all processes along a mesh axis.", true), permute_record(),
+          record_of("process_reduce", "A sum, maximum or minimum over the lanes of all processes along a mesh axis.",
+                    false)};
 }
 
 bool is_process_exchange(const Primitive& own) {
@@ -132,7 +133,8 @@ Array process_reduce(const Array& lanes, const std::string& reduction, const Pro
   return bind1(reduce, {lanes}, attrs_of(reduction, axis).with("reduction", reduction));
 }
 
-Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source, int64_t target) {
+Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source,
+                      int64_t target) {
   static const Primitive permute = primitive("process_permute");
   return bind1(permute, {x}, attrs_of(operation, axis).with("source", source).with("target", target));
 }

@@ -22,6 +22,7 @@ Array process_all_gather(const Array& lanes, const std::string& operation, const
 Array process_reduce(const Array& lanes, const std::string& reduction, const ProcessAxis& axis);
 
 // The value of the process at position `source` of the axis, for which this one sends its own to `target`; -1: nobody.
-Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source, int64_t target);
+Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source,
+                      int64_t target);
 
 }  // namespace capibara

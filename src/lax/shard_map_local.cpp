@@ -187,8 +187,10 @@ class LocalFormTrace final : public Trace {
     if (primitive == prim::ppermute() && names.size() == 1 && axes_.lanes(names[0]) == 1)
       return {permuted_whole(inputs[0], names[0], attrs)};
     if (primitive == prim::reduce_scatter() && !grouped) {
-      const Array sum = reduced_by_axis(prim::psum(), inputs[0], names, Attrs{{"axis_index_groups", Attr()}, {"tree", true}});
-      return {own_part(sum, {sum, lane(names), axes_.size(names)}, attrs.integer("scatter_dimension"), attrs.boolean("tiled"))};
+      const Array sum =
+          reduced_by_axis(prim::psum(), inputs[0], names, Attrs{{"axis_index_groups", Attr()}, {"tree", true}});
+      return {own_part(sum, {sum, lane(names), axes_.size(names)}, attrs.integer("scatter_dimension"),
+                       attrs.boolean("tiled"))};
     }
     const Group group = group_of(primitive, inputs[0], names, attrs);
     if (primitive == prim::ppermute()) return {permuted(group, attrs)};

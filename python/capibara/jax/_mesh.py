@@ -192,6 +192,11 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
         return Mesh, (self.devices, self.axis_names, self.axis_types)
 
     @property
+    def _opaque_view(self):
+        """The core's view of it, as a parameter of an equation."""
+        return _core.mesh_view(core_mesh(self, self))
+
+    @property
     def _flat_devices_tuple(self):
         return self._key[2]
 

@@ -2,6 +2,7 @@
 import enum
 
 from capibara import _core, _tracebacks
+from capibara._origins import argument_name
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
 from capibara.jax._abstract_mesh import get_abstract_mesh
@@ -60,6 +61,18 @@ def check_same_devices(found):
                              f"{device_text(devices)}")
 
 
+def arguments_elsewhere(function, numbered, leaves):
+    """What a jitted function says of arguments that are on different devices; None where they are not."""
+    name = getattr(function, "__qualname__", getattr(function, "__name__", "function"))
+    found = [(f"argument {argument_name(function, numbered, i)} of {name} with shape {_core.type_of(leaf).str_short()} and",
+              leaf.sharding._device_list)
+             for i, leaf in enumerate(leaves) if not isinstance(leaf, (_core.Tracer, _core.Ref)) and leaf.committed]
+    try:
+        check_same_devices(found)
+    except ValueError as error:
+        return str(error)
+
+
 def resolve(target, operation):
     """The sharding that a device, a sharding, or a specification inside a mesh's context means; None stays None."""
     if isinstance(target, UnspecifiedValue):
@@ -72,8 +85,8 @@ def resolve(target, operation):
     if isinstance(target, Device):
         return SingleDeviceSharding(target)
     if isinstance(target, PartitionSpec):
-        mesh = current_mesh()
-        if mesh is None:
+        mesh = current_mesh() or get_abstract_mesh()  # inside of shard_map: its own
+        if mesh.empty:
             # "pjit in_shardings" is the argument in_shardings of jit
             function, _, argument = operation.replace("pjit", "jit").partition(" ")
             raise RuntimeError(f"{function} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "

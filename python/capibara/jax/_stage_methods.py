@@ -1,6 +1,8 @@
 """What compiled functions say of themselves: shardings, layouts and text."""
 from capibara import _core
 from capibara._errors import ShardingTypeError
+from capibara._origins import argument_name
+from capibara._types import ShapeDtypeStruct
 from capibara.jax._devices import local_devices
 from capibara.jax._sharding import Format, Layout, SingleDeviceSharding, sharding_from
 
@@ -23,6 +25,29 @@ def _formats(shardings, trees):
     layouts = (Layout(tuple(range(len(info.shape)))) for info in _core.tree_leaves(trees))
     return tree.unflatten([Format(layout, sharding) for layout, sharding in zip(layouts, leaves)])
 
+
+def refuse_placements(function, numbered, found):
+    """Raises where arguments, (number, array, required placement), are split otherwise than compiled for."""
+    texts = []
+    for number, array, placement in found:
+        required = sharding_from(placement)
+        if not array.sharding.is_equivalent_to(required, array.ndim):
+            texts.append(f"Argument {argument_name(function, numbered, number)} with shape {_core.type_of(array).str_short()}:\n"
+                         f"  Passed sharding: {array.sharding}\n  Required sharding: {required}")
+    if texts:
+        raise ValueError("Computation was compiled for input shardings that disagree with the shardings of arguments passed to it. Here "
+                         f"are the {len(texts)} mismatches:\n" + "\n".join(texts))
+
+
+def _compiled_out_info(self):
+    """Types of the results, with how they are placed."""
+    leaves, tree = _core.tree_flatten(_out_info(self))
+    shardings = _core.tree_leaves(self.output_shardings)
+    return tree.unflatten([ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=Format(Layout(tuple(range(len(leaf.shape)))), sharding),
+                                            weak_type=leaf.weak_type) for leaf, sharding in zip(leaves, shardings)])
+
+
+_out_info = _core.Compiled.out_info.__get__
 
 _NAMES_IN_XLA = {"psum": "all-reduce", "pmax": "all-reduce", "pmin": "all-reduce", "psum_scatter": "reduce-scatter",
                  "reduce_scatter": "reduce-scatter", "ppermute": "collective-permute"}
@@ -69,5 +94,7 @@ def complete():
     compiled.output_shardings = property(_output_shardings, doc="How its results are placed.")
     compiled.input_formats = property(lambda self: _formats(self.input_shardings, self.args_info),
                                       doc="Layouts of arguments, and placement.")
-    compiled.output_formats = property(lambda self: _formats(self.output_shardings, self.out_info),
+    compiled.output_formats = property(lambda self: _formats(self.output_shardings, _out_info(self)),
                                        doc="Layouts of results, and placement.")
+    compiled.out_info = property(_compiled_out_info, doc="Types of the results, with how they are placed.")
+    compiled.runtime_executable = lambda self: self

@@ -10,6 +10,7 @@ from capibara.jax.experimental import mesh_utils as mesh_utils
 from capibara.jax.experimental import multihost_utils as multihost_utils
 from capibara.jax.experimental import ode as ode
 from capibara.jax.experimental import pjit as pjit
+from capibara.jax.experimental import serialize_executable as serialize_executable
 from capibara.jax.experimental import shard_alike as shard_alike
 from capibara.jax.experimental import shard_map as shard_map
 from capibara.jax.experimental import sparse as sparse

@@ -118,7 +118,7 @@ class Error:
 
     def get_exception(self):
         """The first error, None where there was none."""
-        shape = np.shape(next(iter(self._slots.values())).failed) if self._slots else ()
+        shape = max((np.shape(slot.failed) for slot in self._slots.values()), key=len, default=())
         if not shape:
             return self._exception_at(())
         found = {index: self._exception_at(index) for index in np.ndindex(*shape)}
@@ -126,14 +126,15 @@ class Error:
         return BatchedError(found) if found else None
 
     def _exception_at(self, index):
-        def at(value):
-            return value[index] if index else value
+        def at(slot, value):  # what was added outside of a map has fewer indices
+            rank = np.ndim(slot.failed)
+            return value[index[:rank]] if rank else value
 
-        failed = [slot for slot in self._slots.values() if at(slot.failed)]
+        failed = [slot for slot in self._slots.values() if at(slot, slot.failed)]
         if not failed:
             return None
-        first = min(failed, key=lambda slot: int(at(slot.code)))
-        return self._sources.makers[int(at(first.code))](*map(at, first.details))
+        first = min(failed, key=lambda slot: int(at(slot, slot.code)))
+        return self._sources.makers[int(at(first, first.code))](*(at(first, value) for value in first.details))
 
     def __repr__(self):
         return f"Error({self.get()})"
@@ -143,19 +144,11 @@ class Error:
         select = _core.library_function("lax", "select")
         before = self._slots.get(kind)
         if before is not None:
-            while np.shape(before.failed) != np.shape(failed):  # of each device of a map before
-                before = _last(before)
+            failed, code, *details = (_repeated(np.shape(before.failed), np.ndim(failed), value) for value in (failed, code, *details))
             code = select(before.failed, before.code, code)
             details = tuple(select(_spread(before.failed, old), old, new) for old, new in zip(before.details, details))
             failed = before.failed | failed
         return Error({**self._slots, kind: Slot(failed, code, tuple(details))}, self._sources | sources)
-
-    def single(self):
-        """The same without the dimensions of maps: what the last element that failed reports."""
-        slots = self._slots
-        while any(np.shape(slot.failed) for slot in slots.values()):
-            slots = {kind: _last(slot) if np.shape(slot.failed) else slot for kind, slot in slots.items()}
-        return Error(slots, self._sources)
 
     def with_kinds(self, kinds):
         """The same with a slot for each of these kinds."""
@@ -180,14 +173,17 @@ class Error:
 
 
 def _spread(flag, like):
-    """A condition with the shape of a value."""
-    return _core.library_function("numpy", "broadcast_to")(flag, np.shape(like)) if np.shape(like) else flag
+    """A condition with the shape of a value, whose leading dimensions are its own."""
+    if np.shape(flag) == np.shape(like):
+        return flag
+    wide = _core.library_function("numpy", "reshape")(flag, np.shape(flag) + (1,) * (np.ndim(like) - np.ndim(flag)))
+    return _core.library_function("numpy", "broadcast_to")(wide, np.shape(like))
 
 
-def _last(slot):
-    """The slot of the last element that failed."""
-    index = _core.library_function("numpy", "argsort")(slot.failed)[-1]
-    return Slot(slot.failed[index], slot.code[index], tuple(x[index] for x in slot.details))
+def _repeated(mapped, rank, value):
+    """A value of a check for each element of the map that an error comes from; `rank`: of the check's own flag."""
+    missing = mapped[rank:]
+    return _core.library_function("numpy", "broadcast_to")(value, (*missing, *np.shape(value))) if missing else value
 
 
 def _array(value, dtype):

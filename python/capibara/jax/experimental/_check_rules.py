@@ -53,9 +53,11 @@ def _check_jvp(primals, tangents, *, err_tree, debug):
 
 def raise_error(error, debug):
     """Raises a failed error now, or wherever the program around is run."""
-    leaves, tree = tree_util.tree_flatten(error.single())
+    while any(np.shape(slot.failed) for _, slot in error.slots()):
+        error = Error({kind: _one_of(slot) for kind, slot in error.slots()}, error.sources())
+    leaves, tree = tree_util.tree_flatten(error)
     if not _core.is_tracing() and not any(isinstance(leaf, _core.Tracer) for leaf in leaves):
-        exception = None if debug else tree_util.tree_unflatten(tree, leaves).get_exception()
+        exception = None if debug else error.get_exception()
         if exception is not None:
             raise JaxRuntimeError(str(exception)) from exception
         return
@@ -68,6 +70,12 @@ def _throw(self):
 
 
 Error.throw = _throw  # raising may add an equation to the program around
+
+
+def _one_of(slot):
+    """The slot of the last element that failed."""
+    index = jnp.argsort(slot.failed)[-1]
+    return type(slot)(slot.failed[index], slot.code[index], tuple(x[index] for x in slot.details))
 
 
 def run_program(program, enabled, error, *args):
@@ -170,18 +178,8 @@ def _checked(program, enabled, known):
     def run(error, *args):
         error, outputs = run_program(program, enabled, error, *args)
         known.append(error.sources())
-        return _bare(error), outputs
+        return Error(dict(error.slots()), init_error.sources()), outputs
     return run
-
-
-def _checked_singly(program, enabled, known):
-    """The same, of a program that is repeated or chosen: its error has one form, whatever maps are inside."""
-    run = _checked(program, enabled, known)
-
-    def run_singly(error, *args):
-        after, outputs = run(error.single(), *args)
-        return after.single(), outputs
-    return run_singly
 
 
 def _kinds(run, error, *args):
@@ -220,15 +218,15 @@ def _closed(program):
 
 def _cond_rule(equation, enabled, error, index, *args):
     known = []
-    branches = [_checked_singly(branch, enabled, known) for branch in equation.params["branches"]]
+    branches = [_checked(branch, enabled, known) for branch in equation.params["branches"]]
     kinds = [kind for branch in branches for kind in _kinds(branch, error, *args)]
-    after, outputs = lax.switch(_core.as_array(index), branches, _bare(error.single().with_kinds(kinds)), *args)
+    after, outputs = lax.switch(_core.as_array(index), branches, _bare(error.with_kinds(kinds)), *args)
     return _complete(after, error, known), outputs
 
 
 def _scan_rule(equation, enabled, error, *args):
     params, known = equation.params, []
-    run = _checked_singly(params["jaxpr"], enabled, known)
+    run = _checked(params["jaxpr"], enabled, known)
     consts, count = args[:params["num_consts"]], params["num_carry"]
     carry, xs = args[len(consts):len(consts) + count], args[len(consts) + count:]
 
@@ -237,7 +235,7 @@ def _scan_rule(equation, enabled, error, *args):
         return (after, outputs[:count]), outputs[count:]
 
     elements = [jnp.zeros(x.shape[1:], x.dtype) if params["length"] == 0 else x[0] for x in xs]
-    start = _bare(error.single().with_kinds(_kinds(run, error, *consts, *carry, *elements)))
+    start = _bare(error.with_kinds(_kinds(run, error, *consts, *carry, *elements)))
     (after, last), ys = lax.scan(step, (start, list(carry)), list(xs), length=params["length"], reverse=params["reverse"],
                                  unroll=params["unroll"])
     return _complete(after, error, known), [*last, *ys]
@@ -245,7 +243,7 @@ def _scan_rule(equation, enabled, error, *args):
 
 def _while_rule(equation, enabled, error, *args):
     params, known = equation.params, []
-    condition, body = (_checked_singly(params[name], enabled, known) for name in ("cond_jaxpr", "body_jaxpr"))
+    condition, body = (_checked(params[name], enabled, known) for name in ("cond_jaxpr", "body_jaxpr"))
     if _is_mapped(params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr):
         raise ValueError("Checkify does not support batched while-loops (checkify-of-vmap-of-while). \nHint: if possible, move the vmap "
                          "to the outer level to get vmap-of-checkify-of-while.")
@@ -274,19 +272,22 @@ def _is_mapped(condition, body):
 
 
 def _shard_map_rule(equation, enabled, error, *args):
-    """Each device reports an error of its own: the result has one entry for each."""
+    """Each device has an error of its own: they come out side by side, as those of a mapped computation."""
     params, known = equation.params, []
-    run = _checked_singly(_closed(params["jaxpr"]), enabled, known)
+    run = _checked(_closed(params["jaxpr"]), enabled, known)
     manual = tuple(params["newly_manual_axes"])
+    mesh = params["mesh"] if isinstance(params["mesh"], Mesh) else None  # of a map around it
 
-    def on_parts(before, *parts):
-        after, outputs = run(before, *parts)
-        return tree_util.tree_map(lambda leaf: jnp.expand_dims(leaf, 0), after), outputs
+    def body(error, *parts):
+        start = error.with_kinds(_kinds(run, error, *parts))
+        if params["check_vma"]:  # loops and branches need it to vary from the beginning
+            start = tree_util.tree_map(lambda x: lax.pcast(x, manual, to="varying"), start)
+        after, outputs = run(start, *parts)
+        return tree_util.tree_map(lambda x: x[None], after), list(outputs)
 
-    mesh = params["mesh"] if isinstance(params["mesh"], Mesh) else None  # None: that of the map around
-    mapped = shard_map(on_parts, mesh=mesh, in_specs=(PartitionSpec(), *params["in_specs"]),
+    mapped = shard_map(body, mesh=mesh, in_specs=(PartitionSpec(), *params["in_specs"]),
                        out_specs=(PartitionSpec(manual), list(params["out_specs"])), axis_names=set(manual), check_vma=params["check_vma"])
-    after, outputs = mapped(_bare(error.single()), *args)
+    after, outputs = mapped(_bare(error), *args)
     return _complete(after, error, known), outputs
 
 
@@ -319,5 +320,6 @@ _rules = {
     "scatter": _scatter_rule, "scatter-add": _scatter_rule, "scatter-mul": _scatter_rule, "scatter-min": _scatter_rule,
     "scatter-max": _scatter_rule, "div": _division_rule, "gather": _gather_rule,
     "dynamic_slice": _dynamic_slice_rule, "dynamic_update_slice": _dynamic_update_slice_rule, "check": _check_rule, "jit": _jit_rule,
-    "remat2": _remat_rule, "cond": _cond_rule, "scan": _scan_rule, "while": _while_rule, "shard_map": _shard_map_rule,
+    "remat2": _remat_rule, "cond": _cond_rule, "scan": _scan_rule, "while": _while_rule,
+    "shard_map": _shard_map_rule,
     "custom_jvp_call": _custom_rule, "custom_vjp_call": _custom_rule}

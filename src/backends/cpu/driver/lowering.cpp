@@ -191,15 +191,6 @@ void Lowering::lower_registers(Frame& frame, const Analysis& known, int first, i
 
 // ---- groups -----------------------------------------------------------------------------------------------------
 
-void Lowering::lower_alias(Frame& frame, const Group& group) {
-  const Equation& equation = frame.program.equations()[at(group.results[0])];
-  frame.place[at(equation.outputs[0].id)] = Place{address_of(frame, equation.inputs[0])};
-  if (!(equation.primitive == exchange_wait())) return;
-  HostCall call = host_call(frame, equation, {});
-  lowered_.kernels.push_back(host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants));
-  driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(call.arguments));
-}
-
 std::vector<Lowering::RegionCall> Lowering::calls_of(Frame& frame, const Analysis& known, int g) {
   std::vector<RegionCall> calls;
   const Group& group = known.fusion.groups[at(g)];

@@ -27,7 +27,11 @@ struct Prepared {
   std::size_t from_bytes, to_bytes;
 
   Prepared(Primitive own, const ArrayType& in, const ArrayType& out, Attrs with)
-      : primitive(std::move(own)), operand(in), attrs(std::move(with)), from_bytes(byte_count(in)), to_bytes(byte_count(out)) {}
+      : primitive(std::move(own)),
+        operand(in),
+        attrs(std::move(with)),
+        from_bytes(byte_count(in)),
+        to_bytes(byte_count(out)) {}
 
   processes::Pending start(std::byte* from, std::byte* to, std::shared_ptr<Staged>& staged) const {
     if (lets_go_of_memory(attrs)) return start_process_exchange(primitive, operand, attrs, from, to, nullptr);

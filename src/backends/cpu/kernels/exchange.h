@@ -20,8 +20,8 @@ HostKernel make_exchange(const Primitive& primitive, const KernelRequest& reques
 HostKernel make_exchange_start(const KernelRequest& request);
 HostKernel make_exchange_wait(const KernelRequest& request);
 
-// The exchanges that one run of a program has started and not waited for yet: where the run ends early, by an error or an
-// interruption, they are waited for before its memory goes.
+// The exchanges that one run of a program has started and not waited for yet: where the run ends early, by an error or
+// an interruption, they are waited for before its memory goes.
 class ExchangesUnderWay {
  public:
   ExchangesUnderWay();

@@ -83,7 +83,8 @@ class Overlap {
 
 Program overlapped(const Program& program) {
   const std::vector<Equation>& equations = program.equations();
-  const bool exchanges = std::any_of(equations.begin(), equations.end(), [](const Equation& equation) { return is_exchange(equation.primitive); });
+  const bool exchanges = std::any_of(equations.begin(), equations.end(),
+                                     [](const Equation& equation) { return is_exchange(equation.primitive); });
   return exchanges && wanted() ? Overlap(program)() : program;
 }
 
