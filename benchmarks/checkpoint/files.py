@@ -1,11 +1,11 @@
-"""Times of saving and restoring beside dd, Orbax, safetensors and torch: benchmarks/checkpoint/files.py [MIB] [FOLDER] [PEER...], in build/venv.
+"""Times of saving and restoring beside dd, Orbax, safetensors and torch: files.py [MIB] [FOLDER] [PEER...], in build/venv.
 
 The peers run in processes of their own, each on the same number of float32 arrays of 16 MiB; torch (asynchronous save of its distributed
 checkpoints) from build/bench-venv where it is installed. Rates are those of the fastest of three runs, which take turns, with their share
-of dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on the
-disk, as a share of all. `read` is a plain read() of the files that our restore reads, in the same process just before it: into one buffer, which is
-what the disk or the page cache gives, and into memory of its own for every file, which is what a program needs that keeps what it reads. Cold: the
-files are dropped from the page cache before; warm: they are in it.
+of dd's; what was written is dropped from the page cache before it is read. `written` is what a save of one changed array in ten put on
+the disk, as a share of all. `read` is a plain read() of the files that our restore reads, in the same process just before it: into one
+buffer, which is what the disk or the page cache gives, and into memory of its own for every file, which is what a program needs that
+keeps what it reads. Cold: the files are dropped from the page cache before; warm: they are in it.
 """
 
 import json
@@ -47,8 +47,8 @@ del back
 begin = time.perf_counter(); back = saver.restore(1); again_restored = time.perf_counter() - begin
 del back
 drop(folder)
-print(json.dumps({"returns": returned, "save": saved, "save of one in ten": again, "written": written, "read, cold": cold, "restore": restored,
-                  "read, warm": warm, "restore, warm": again_restored, "read and kept, cold": read_files(step, False),
+print(json.dumps({"returns": returned, "save": saved, "save of one in ten": again, "written": written, "read, cold": cold,
+                  "restore": restored, "read, warm": warm, "restore, warm": again_restored, "read and kept, cold": read_files(step, False),
                   "read and kept, warm": read_files(step, False)}))
 """
 

@@ -135,8 +135,8 @@ class StepReader {
       if (!inside)
         throw ValueError(
             concat("checkpoint restore: a part of ", part.array, " is not inside of ", to_string(entry.type)));
-      wanted.push_back({*item, part.array.substr(item->size() + 1), entry, &arrays[wanted.size()],
-                        ZarrPart{part.start, part.size}});
+      wanted.push_back(
+          {*item, part.array.substr(item->size() + 1), entry, &arrays[wanted.size()], ZarrPart{part.start, part.size}});
     }
     read_arrays(wanted);
     return arrays;

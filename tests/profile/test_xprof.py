@@ -62,12 +62,13 @@ def test_steps_have_our_times(profiled):
     pages = [page for page in profiled["tools"]["input_pipeline_analyzer"] if page["cols"][0]["id"] == "stepnum"]
     rows = table(pages[0])
     assert [row["stepnum"] for row in rows] == [str(100 + i) for i in range(10)]
-    for row, nanoseconds in zip(rows, profiled["times"]):
+    # The clock is read on both sides of the span's ends: whoever takes the processor there makes one of the readings longer.
+    for row, (inside, outside) in zip(rows, profiled["times"]):
         shown = sum(value for name, value in row.items() if name.endswith("TimeMs"))
-        assert shown == pytest.approx(nanoseconds / 1e6, rel=0.01, abs=0.02)  # the clock of the test is read outside of the span
+        assert inside / 1e6 * 0.99 <= shown <= outside / 1e6 * 1.01
     overview = next(page["p"] for page in profiled["tools"]["overview_page"] if "steptime_ms_average" in page.get("p", {}))
-    mean = sum(profiled["times"]) / len(profiled["times"]) / 1e6
-    assert float(overview["steptime_ms_average"]) == pytest.approx(mean, rel=0.01, abs=0.02)
+    inside, outside = (sum(times) / len(times) / 1e6 for times in zip(*profiled["times"]))
+    assert inside * 0.99 - 0.05 <= float(overview["steptime_ms_average"]) <= outside * 1.01 + 0.05  # it shows one decimal
 
 
 def test_operations_have_the_times_of_our_table(profiled):
