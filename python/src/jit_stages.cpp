@@ -81,6 +81,7 @@ Arrays placed_arguments(const Compiled& self, const JitCall& call) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const auto& required = self.placements[i];
     if (!required || required->platform != "cpu" || leaves[i].type().ref) continue;
+    if (required->replicated()) continue;  // also what stands for a type in the context of a mesh: nobody asked for it
     if (!leaves[i].committed()) {
       leaves[i] = jax::device_put(leaves[i], *required);
       continue;
