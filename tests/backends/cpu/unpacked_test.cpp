@@ -30,7 +30,8 @@ void check(int64_t m, int64_t k, int64_t n) {
         sum += static_cast<double>(left[static_cast<std::size_t>(i * left_step + p)]) *
                static_cast<double>(right[static_cast<std::size_t>(p * right_step + j)]);
       }
-      ASSERT_NEAR(out[static_cast<std::size_t>(i * n + j)], sum, static_cast<double>(k) * std::numeric_limits<T>::epsilon())
+      const double limit = static_cast<double>(k) * std::numeric_limits<T>::epsilon();
+      ASSERT_NEAR(out[static_cast<std::size_t>(i * n + j)], sum, limit)
           << m << " x " << k << " x " << n << ", element (" << i << ", " << j << ")";
     }
   }

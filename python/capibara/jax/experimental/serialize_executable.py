@@ -1,6 +1,6 @@
 """jax.experimental.serialize_executable: compiled functions as bytes.
 
-The bytes hold the program and how its arguments and results are placed; loading compiles it, which the disk cache makes a read where it can.
+The bytes hold the program and how its arguments and results are placed; loading compiles it, or reads it from the disk cache.
 """
 import pickle
 from typing import Any

@@ -30,6 +30,7 @@ from capibara.jax.lax._control import while_loop as while_loop
 from capibara.jax.lax._exchange import precv as precv
 from capibara.jax.lax._exchange import psend as psend
 from capibara.jax.lax._reduce import reduce as reduce
+from capibara.jax.lax._scaled_dot import scaled_dot as scaled_dot
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias, TypeVar

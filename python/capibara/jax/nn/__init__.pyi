@@ -5,6 +5,7 @@ from capibara._core import Array
 from capibara.jax.typing import ArrayLike, DTypeLike
 from capibara.jax.nn import activations as activations
 from capibara.jax.nn import initializers as initializers
+from capibara.jax.nn._scaled_matmul import scaled_matmul as scaled_matmul
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, else alpha (exp(x / alpha) - 1)."""

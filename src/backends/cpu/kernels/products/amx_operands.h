@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernels/products/gemm_amx_block.h"
 #include "backends/cpu/kernels/products/gemm_parts.h"
+#include "backends/cpu/kernels/products/round_brains.h"
 #include "backends/cpu/kernels/scratch.h"
 
 #if defined(__x86_64__)
@@ -69,6 +70,26 @@ struct AmxHold {
     return data + (j - column) / 32 * 32 * rows + (i - row) * 32 + (j - column) % 32;
   }
 };
+
+// Writes complete sums to the result: from `hold`, or rounded from the result itself.
+template <class K>
+void write_amx_sums(const Product<K>& product, const AmxHold<typename K::Sum>& hold, int64_t row, int64_t rows,
+                    int64_t column, int64_t columns) {
+  for (int64_t j = column; j < column + columns; j += 32) {
+    const int64_t some = std::min<int64_t>(32, column + columns - j);
+    for (int64_t i = row; i < row + rows; ++i) {
+      const int64_t start = product.rows.at(i);
+      if constexpr (std::is_same_v<typename K::Sum, float>) {
+        if (product.brains) {
+          const int64_t at = start + product.columns.at(j);
+          round_amx_sums(hold.data ? hold.at(i, j) : product.out + at, product.brains + at, some);
+          continue;
+        }
+      }
+      for (int64_t c = 0; c < some; ++c) product.out[start + product.columns.at(j + c)] = hold.at(i, j)[c];
+    }
+  }
+}
 
 }  // namespace capibara::cpu
 

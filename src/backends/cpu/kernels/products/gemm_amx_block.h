@@ -29,7 +29,7 @@ struct AmxBlock {
   void* out[4];
   int64_t out_step[4];  // bytes from row to row
   bool accumulate;
-  const std::byte* ahead[2];  // rows of the left operand that are needed soon: prefetched, a line of each with each step
+  const std::byte* ahead[2];  // rows of the left operand that are needed soon: each step fetches a line of both
 };
 
 // Tiles 0 to 3: the result, [row][column]; 4 and 5: rows of the left operand; 6 and 7: columns of the right one.

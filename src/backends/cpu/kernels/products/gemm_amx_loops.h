@@ -120,25 +120,8 @@ class AmxRun {
         AmxPart<K, Tiles>{product_, left_, edges_, packs ? own : right_, hold, row, rows, column, width, p, some}.run();
         poll_stop();
       }
-      if (k0 + k == inner_ && (holds || (product_.brains && k0 > 0))) finish(hold, row, rows, column, width);
-    }
-  }
-
-  // Writes complete sums to the result: from `hold`, or rounded from the result itself.
-  void finish(const AmxHold<typename K::Sum>& hold, int64_t row, int64_t rows, int64_t column, int64_t columns) const {
-    for (int64_t j = column; j < column + columns; j += 32) {
-      const int64_t some = std::min<int64_t>(32, column + columns - j);
-      for (int64_t i = row; i < row + rows; ++i) {
-        const int64_t start = product_.rows.at(i);
-        if constexpr (std::is_same_v<typename K::Sum, float>) {
-          if (product_.brains) {
-            const int64_t at = start + product_.columns.at(j);
-            round_amx_sums(hold.data ? hold.at(i, j) : product_.out + at, product_.brains + at, some);
-            continue;
-          }
-        }
-        for (int64_t c = 0; c < some; ++c) product_.out[start + product_.columns.at(j + c)] = hold.at(i, j)[c];
-      }
+      if (k0 + k == inner_ && (holds || (product_.brains && k0 > 0)))
+        write_amx_sums(product_, hold, row, rows, column, width);
     }
   }
 

@@ -87,7 +87,10 @@ struct AmxPart {
     }
     const bool elsewhere = !hold.data && !straight;
     if (elsewhere && block.accumulate) each([](S& place, S& own) { own = place; });
-    if (rounds) each_row([&](int64_t start, S*) { __builtin_prefetch(product.brains + start + product.columns.at(j), 1); });
+    if (rounds) {
+      const BrainBits* column = product.brains + product.columns.at(j);
+      each_row([&](int64_t start, S*) { __builtin_prefetch(column + start, 1); });
+    }
     function(down, across)(block);
     if constexpr (std::is_same_v<S, float>) {
       if (rounds) {
