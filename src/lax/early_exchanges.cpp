@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "lax/process_exchange.h"
+#include "program/handles.h"
 #include "program/nested.h"
 
 namespace capibara {
@@ -22,7 +23,7 @@ constexpr std::size_t max_steps = 16;  // between a value and its exchange
 bool is_small_step(const Equation& equation) {
   const Traits& traits = equation.primitive->traits;
   return equation.effects.empty() && equation.outputs.size() == 1 && !holds_programs(equation.attrs) &&
-         (traits.elementwise != Elementwise::no || traits.moves != Moves::no || equation.primitive.is("all_gather"));
+         (traits.elementwise != Elementwise::no || traits.moves != Moves::no || equation.primitive == prim::all_gather());
 }
 
 struct Order {

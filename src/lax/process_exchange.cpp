@@ -15,6 +15,19 @@ namespace capibara {
 
 namespace {
 
+const Primitive& gather_primitive() {
+  static const Primitive own = primitive("process_all_gather");
+  return own;
+}
+const Primitive& permute_primitive() {
+  static const Primitive own = primitive("process_permute");
+  return own;
+}
+const Primitive& reduce_primitive() {
+  static const Primitive own = primitive("process_reduce");
+  return own;
+}
+
 Effects in_order() { return Effects(Effects::ordered_debug); }  // every process makes the same exchanges
 
 std::vector<int> group_of(const Attrs& attrs) {
@@ -103,16 +116,14 @@ Family process_records() {
 }
 
 bool is_process_exchange(const Primitive& own) {
-  static const Primitive gather = primitive("process_all_gather"), permute = primitive("process_permute"),
-                         reduce = primitive("process_reduce");
-  return own == gather || own == permute || own == reduce;
+  return own == gather_primitive() || own == permute_primitive() || own == reduce_primitive();
 }
 
 processes::Pending start_process_exchange(const Primitive& own, const ArrayType& operand, const Attrs& attrs,
                                           const std::byte* from, std::byte* to, std::shared_ptr<const void> owner) {
   const processes::Call call = call_of(attrs, operand, std::move(owner));
-  if (own.is("process_all_gather")) return processes::exchange().all_gather(call, from, to, bytes_of(operand));
-  if (own.is("process_permute")) {
+  if (own == gather_primitive()) return processes::exchange().all_gather(call, from, to, bytes_of(operand));
+  if (own == permute_primitive()) {
     return processes::exchange().permute(call, from, to, bytes_of(operand), static_cast<int>(attrs.integer("source")),
                                          static_cast<int>(attrs.integer("target")));
   }
@@ -124,19 +135,16 @@ processes::Pending start_process_exchange(const Primitive& own, const ArrayType&
 bool lets_go_of_memory(const Attrs& attrs) { return processes::exchange().lets_go_of_memory(group_of(attrs)); }
 
 Array process_all_gather(const Array& lanes, const std::string& operation, const ProcessAxis& axis) {
-  static const Primitive gather = primitive("process_all_gather");
-  return bind1(gather, {lanes}, attrs_of(operation, axis));
+  return bind1(gather_primitive(), {lanes}, attrs_of(operation, axis));
 }
 
 Array process_reduce(const Array& lanes, const std::string& reduction, const ProcessAxis& axis) {
-  static const Primitive reduce = primitive("process_reduce");
-  return bind1(reduce, {lanes}, attrs_of(reduction, axis).with("reduction", reduction));
+  return bind1(reduce_primitive(), {lanes}, attrs_of(reduction, axis).with("reduction", reduction));
 }
 
 Array process_permute(const Array& x, const std::string& operation, const ProcessAxis& axis, int64_t source,
                       int64_t target) {
-  static const Primitive permute = primitive("process_permute");
-  return bind1(permute, {x}, attrs_of(operation, axis).with("source", source).with("target", target));
+  return bind1(permute_primitive(), {x}, attrs_of(operation, axis).with("source", source).with("target", target));
 }
 
 }  // namespace capibara

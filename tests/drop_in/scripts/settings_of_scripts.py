@@ -7,8 +7,8 @@ print(importlib.util.find_spec("jax") is not None, "jax" in sys.modules)
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["JAX_DEFAULT_MATMUL_PRECISION"] = "highest"
 
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
+import jax
+import jax.numpy as jnp
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 print(jax.device_count(), jnp.ones(2).dtype, jax.config.jax_default_matmul_precision)

@@ -1,5 +1,6 @@
 """jax.experimental.compute_on: where parts of a program are computed. Here the host is the device, and all of them run on it."""
 import contextlib
+from collections.abc import Iterator
 
 from capibara._modules import explain_missing
 from capibara.jax import tree_util
@@ -16,7 +17,7 @@ def _check_type(compute_type):
 
 
 @contextlib.contextmanager
-def compute_on(compute_type: str):
+def compute_on(compute_type: str) -> Iterator[None]:
     """A context, or a decorator, for what is computed on the host or another unit; the results are the same everywhere."""
     _check_type(compute_type)
     yield

@@ -13,7 +13,7 @@ from capibara.jax._sharding import NamedSharding
 from capibara.jax.distributed import _line_of
 
 
-def process_allgather(in_tree, tiled=False):
+def process_allgather(in_tree, tiled: bool = False):
     """The arrays of all processes, which have one shape: stacked along a new first axis, or concatenated along the first where tiled."""
     line = _line_of(sys._getframe())
 
@@ -29,7 +29,7 @@ def process_allgather(in_tree, tiled=False):
     return tree.map(gather, in_tree)
 
 
-def broadcast_one_to_all(in_tree, is_source=None):
+def broadcast_one_to_all(in_tree, is_source: bool | None = None):
     """The values of the source, which is process 0 unless one process says that it is; all have the same shapes."""
     line = _line_of(sys._getframe())
     if process_count() == 1:
@@ -38,7 +38,7 @@ def broadcast_one_to_all(in_tree, is_source=None):
     return tree.map(lambda x: np.asarray(_core.process_broadcast(x, source, line)), in_tree)
 
 
-def sync_global_devices(name):
+def sync_global_devices(name: str) -> None:
     """Returns when all processes have come here with this name."""
     if process_count() > 1:
         _core.process_barrier(f"sync_global_devices('{name}')", _line_of(sys._getframe()))
@@ -52,7 +52,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
-def assert_equal(in_tree, fail_message=""):
+def assert_equal(in_tree, fail_message: str = "") -> None:
     """Raises AssertionError where the processes have different values."""
     def repeat(x):
         x = np.asarray(x)

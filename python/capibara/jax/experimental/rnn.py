@@ -7,10 +7,12 @@ import functools
 import math
 
 from capibara._modules import explain_missing
-from capibara.jax import lax, nn, random
+from capibara.jax import Array, lax, nn, random
 from capibara.jax import numpy as jnp
 from capibara.jax._api import jit, vmap
 from capibara.jax._config import scope
+from capibara.jax.lax import PrecisionLike
+from capibara.jax.typing import ArrayLike
 
 
 def _shapes(input_size, hidden_size, num_layers, bidirectional):
@@ -21,12 +23,12 @@ def _shapes(input_size, hidden_size, num_layers, bidirectional):
     return weights + [(4 * hidden_size,)] * (2 * len(units))
 
 
-def get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional):
+def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> int:
     """The length of the vector of weights."""
     return sum(map(math.prod, _shapes(input_size, hidden_size, num_layers, bidirectional)))
 
 
-def init_lstm_weight(rng, input_size, hidden_size, num_layers, bidirectional):
+def init_lstm_weight(rng: Array, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
     """Random weights between -k and k, where k is the square root of 1 / hidden_size."""
     k = math.sqrt(1 / hidden_size)
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
@@ -40,7 +42,7 @@ def _parts(weights, shapes):
     return [weights[begin:end].reshape(shape) for begin, end, shape in zip(ends, ends[1:], shapes)]
 
 
-def swap_lstm_gates(weights, input_size, hidden_size, num_layers, bidirectional):
+def swap_lstm_gates(weights: ArrayLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
     """The weights with the last two gates exchanged, which other libraries order differently."""
     def swapped(part):
         first, second, third, fourth = jnp.split(part, 4, axis=0)
@@ -50,7 +52,7 @@ def swap_lstm_gates(weights, input_size, hidden_size, num_layers, bidirectional)
     return jnp.concatenate([swapped(part).ravel() for part in parts])
 
 
-def unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional):
+def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> tuple[dict[int, Array], ...]:
     """The parts of the vector: input weights, hidden weights, input biases and hidden biases, each a dictionary by unit."""
     parts = _parts(weights, _shapes(input_size, hidden_size, num_layers, bidirectional))
     half = len(parts) // 2
@@ -58,7 +60,9 @@ def unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectio
 
 
 @functools.partial(jit, static_argnums=(8, 9, 10, 11, 12))
-def lstm_ref(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional):
+def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: dict[int, Array], W_hh: dict[int, Array], b_ih: dict[int, Array], b_hh: dict[int, Array],
+             seq_lengths: Array, input_size: int, hidden_size: int, num_layers: int, dropout: float,
+             bidirectional: bool) -> tuple[Array, Array, Array]:
     """An LSTM with unpacked weights: (y, h_n, c_n) of x with shape [batch, length, input_size]; y is zero beyond each sequence's length."""
     if seq_lengths.dtype != jnp.int32:
         raise NotImplementedError("`seq_lengths` can only be int32.")
@@ -99,7 +103,8 @@ def lstm_ref(x, h_0, c_0, W_ih, W_hh, b_ih, b_hh, seq_lengths, input_size, hidde
     return jnp.swapaxes(y, 0, 1), jnp.stack(last_h), jnp.stack(last_c)
 
 
-def lstm(x, h_0, c_0, weights, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional, precision=None):
+def lstm(x: Array, h_0: Array, c_0: Array, weights: Array, seq_lengths: Array, input_size: int, hidden_size: int, num_layers: int,
+         dropout: float, bidirectional: bool, precision: PrecisionLike = None) -> tuple[Array, Array, Array]:
     """An LSTM with the vector of weights: (y, h_n, c_n). It is a composition, which runs and differentiates on every platform."""
     parts = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
     call = functools.partial(lstm_ref, x, h_0, c_0, *parts, seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional)
