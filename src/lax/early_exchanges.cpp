@@ -23,7 +23,8 @@ constexpr std::size_t max_steps = 16;  // between a value and its exchange
 bool is_small_step(const Equation& equation) {
   const Traits& traits = equation.primitive->traits;
   return equation.effects.empty() && equation.outputs.size() == 1 && !holds_programs(equation.attrs) &&
-         (traits.elementwise != Elementwise::no || traits.moves != Moves::no || equation.primitive == prim::all_gather());
+         (traits.elementwise != Elementwise::no || traits.moves != Moves::no ||
+          equation.primitive == prim::all_gather());
 }
 
 struct Order {

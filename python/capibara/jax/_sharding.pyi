@@ -1,6 +1,7 @@
 """Types of shardings, shards and layouts."""
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from capibara._core import Array
 from capibara._stub_types import Shape
@@ -57,14 +58,16 @@ class Shard:
     data: Array
     def __init__(self, device: Device, index: tuple[slice, ...], replica_id: int, data: Array) -> None: ...
 
-class Layout(NamedTuple):
+@dataclass(frozen=True)
+class Layout:
     """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
 
     major_to_minor: tuple[int, ...]
     tiling: tuple[Any, ...] | None = None
     sub_byte_element_size_in_bits: int = 0
 
-class Format(NamedTuple):
+@dataclass(frozen=True)
+class Format:
     """A layout and a sharding; None for what is left open."""
 
     layout: Layout | None = None

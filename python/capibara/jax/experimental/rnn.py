@@ -52,7 +52,8 @@ def swap_lstm_gates(weights: ArrayLike, input_size: int, hidden_size: int, num_l
     return jnp.concatenate([swapped(part).ravel() for part in parts])
 
 
-def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> tuple[dict[int, Array], ...]:
+def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_layers: int,
+                        bidirectional: bool) -> tuple[dict[int, Array], ...]:
     """The parts of the vector: input weights, hidden weights, input biases and hidden biases, each a dictionary by unit."""
     parts = _parts(weights, _shapes(input_size, hidden_size, num_layers, bidirectional))
     half = len(parts) // 2
@@ -60,8 +61,8 @@ def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_l
 
 
 @functools.partial(jit, static_argnums=(8, 9, 10, 11, 12))
-def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: dict[int, Array], W_hh: dict[int, Array], b_ih: dict[int, Array], b_hh: dict[int, Array],
-             seq_lengths: Array, input_size: int, hidden_size: int, num_layers: int, dropout: float,
+def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: dict[int, Array], W_hh: dict[int, Array], b_ih: dict[int, Array],
+             b_hh: dict[int, Array], seq_lengths: Array, input_size: int, hidden_size: int, num_layers: int, dropout: float,
              bidirectional: bool) -> tuple[Array, Array, Array]:
     """An LSTM with unpacked weights: (y, h_n, c_n) of x with shape [batch, length, input_size]; y is zero beyond each sequence's length."""
     if seq_lengths.dtype != jnp.int32:
