@@ -222,10 +222,10 @@ std::string Manifest::text() const {
       for (const int64_t size : array.type.shape) shape.emplace_back(size);
       std::string chunks;
       for (const uint32_t checksum : array.checksums) chunks += checksum_text(checksum);
-      arrays.push_back(Json::Object{{"dtype", dtype_name(array.type.dtype)},
-                                    {"shape", std::move(shape)},
-                                    {"weak_type", array.type.weak_type},
-                                    {"chunks", std::move(chunks)}});
+      arrays.emplace_back(Json::Object{{"dtype", dtype_name(array.type.dtype)},
+                                       {"shape", std::move(shape)},
+                                       {"weak_type", array.type.weak_type},
+                                       {"chunks", std::move(chunks)}});
     }
     all_items[name] = Json::Object{{"structure", structure_json(item.structure)}, {"arrays", std::move(arrays)}};
   }

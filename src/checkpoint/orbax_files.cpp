@@ -45,7 +45,7 @@ std::string orbax_tree_metadata(const TreeDef& structure) {
     Json::List keys;
     for (const TreeKey& key : entry.path) {
       name += (keys.empty() ? "" : ", ") + python_text(key_text(key));
-      keys.push_back(Json::Object{{"key", key_text(key)}, {"key_type", key.kind == TreeKey::index ? 1 : 2}});
+      keys.emplace_back(Json::Object{{"key", key_text(key)}, {"key_type", key.kind == TreeKey::index ? 1 : 2}});
     }
     name += keys.size() == 1 ? ",)" : ")";
     tree[name] =
