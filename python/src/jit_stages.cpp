@@ -309,8 +309,6 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
                      const Types types = detail::jit_entry_program(*self.entry).input_types();
                      return std::any_of(types.begin(), types.end(), [](const ArrayType& type) { return type.ref; });
                    })
-      .def_prop_ro("_stablehlo",
-                   [](const Compiled& self) { return detail::lowered_text(*self.entry, self.placements, false); })
       .def_prop_ro("_input_placements",
                    [](const Compiled& self) {
                      detail::LeafShardings placements = self.placements;

@@ -50,8 +50,6 @@ void finish(const processes::Pending& pending, const std::shared_ptr<Staged>& st
 
 }  // namespace
 
-bool is_exchange(const Primitive& primitive) { return is_process_exchange(primitive); }
-
 const Primitive& exchange_start() {
   static const Primitive start = [] {
     PrimitiveRecord record;

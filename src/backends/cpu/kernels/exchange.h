@@ -7,9 +7,6 @@
 
 namespace capibara::cpu {
 
-// process_reduce and the like.
-bool is_exchange(const Primitive& primitive);
-
 // (operand) -> (result, number): starts the exchange that its attribute `exchange` names, in the order of the program.
 const Primitive& exchange_start();
 // (result, number, operand) -> (result), in the same memory: waits for it. The exchange reads the operand until then.

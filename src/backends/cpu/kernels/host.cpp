@@ -10,6 +10,7 @@
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "lax/lapack_calls.h"
+#include "lax/process_exchange.h"
 #include "program/handles.h"
 
 namespace capibara::cpu {
@@ -81,7 +82,7 @@ const Primitive* reference_primitive(const HostKernel& kernel) {
 }
 
 HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
-  if (is_exchange(primitive)) return make_exchange(primitive, {inputs, outputs, attrs, constants});
+  if (is_process_exchange(primitive)) return make_exchange(primitive, {inputs, outputs, attrs, constants});
   if (KernelMaker make = find_kernel_maker(primitive)) {
     if (HostKernel kernel = make({inputs, outputs, attrs, constants})) return kernel;
   }

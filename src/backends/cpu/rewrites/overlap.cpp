@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "backends/cpu/kernels/exchange.h"
+#include "lax/process_exchange.h"
 #include "program/copy.h"
 
 namespace capibara::cpu {
@@ -32,7 +33,7 @@ class Overlap {
       const Equation& equation = equations[e];
       wait_for_those_read(equation.inputs);
       const bool read_next = e + 1 < equations.size() && reads(equations[e + 1].inputs, equation.outputs[0]);
-      if (!is_exchange(equation.primitive) || equation.outputs[0].dropped() || read_next)
+      if (!is_process_exchange(equation.primitive) || equation.outputs[0].dropped() || read_next)
         copy_.copy(equation);
       else
         start(equation);
@@ -84,7 +85,7 @@ class Overlap {
 Program overlapped(const Program& program) {
   const std::vector<Equation>& equations = program.equations();
   const bool exchanges = std::any_of(equations.begin(), equations.end(),
-                                     [](const Equation& equation) { return is_exchange(equation.primitive); });
+                                     [](const Equation& equation) { return is_process_exchange(equation.primitive); });
   return exchanges && wanted() ? Overlap(program)() : program;
 }
 
