@@ -1,7 +1,9 @@
 // The loops around the tile: blocks that fit the caches, packed once, shared out among threads.
 //
-// Three ways, chosen by the shape alone. Few rows: all of the left operand is packed at once, and columns are shared out, each
-// group packing its own part of the right operand. Many rows: blocks of the right operand are packed by all threads
+// Three ways, which change no bit: how k is cut is decided by the shape alone. Few rows: all of the left operand is packed
+// at once, and columns are shared out, each group packing its own part of the right operand. Many rows on x86: the result
+// is cut into as many parts as there are threads, and each is computed by one of them alone, so that nobody waits for
+// another and no packed block moves from core to core. Elsewhere blocks of the right operand are packed by all threads
 // together, and rows are shared out. Few rows and columns but a long inner dimension: fixed parts of it are summed apart.
 #include "backends/cpu/kernels/products/gemm.h"
 
@@ -96,6 +98,40 @@ class RowTasks {
   int64_t rows_, panel_, panels_, count_;
 };
 
+// Rows or columns that are cut at panels, into parts of about equal size.
+struct Span {
+  int64_t extent, panel;
+  int64_t panels() const { return (extent + panel - 1) / panel; }
+  int64_t most(int64_t parts) const { return (panels() + parts - 1) / parts * panel; }
+  // The first of a part and the first after it.
+  std::pair<int64_t, int64_t> part(int64_t i, int64_t parts) const {
+    return {panels() * i / parts * panel, std::min(extent, panels() * (i + 1) / parts * panel)};
+  }
+};
+
+// Parts of a result.
+struct Grid {
+  int64_t rows, columns;
+};
+
+// The parts that cost least, one for each thread: those beside each other pack the same rows, those above each other the
+// same columns.
+Grid grid_of(int64_t row_panels, int64_t column_panels, int64_t threads) {
+  constexpr double packing = 0.3, reading = 0.5;  // of a panel of rows and of one of columns, in the time of a tile
+  Grid best{1, 1};
+  double least = -1;
+  for (int64_t rows = 1; rows <= std::min(threads, row_panels); ++rows) {
+    const int64_t columns = std::min(threads / rows, column_panels);
+    const auto m = static_cast<double>((row_panels + rows - 1) / rows), n = static_cast<double>((column_panels + columns - 1) / columns);
+    const double time = m * n + packing * m + reading * n;
+    if (least < 0 || time < least) best = {rows, columns}, least = time;
+  }
+  return best;
+}
+
+// What a part packs at once: rows stay in the second cache.
+constexpr int64_t max_packed_rows = 128, max_packed_columns = 2048;
+
 // How a matmul is cut into blocks.
 struct Blocks {
   bool by_columns;  // few rows
@@ -133,6 +169,7 @@ class Run {
 
   void run() {
     if (blocks_.by_columns) by_columns();
+    else if (in_parts()) by_parts();
     else by_rows();
   }
 
@@ -204,6 +241,7 @@ class Run {
     const int64_t padded = rounded(k, together), steps = padded / together;
     const bool accumulate = k0 != 0;
     const Panels all = panels(n);
+    const int64_t row_bytes = product_.rows.stride() * static_cast<int64_t>(sizeof(S));
     alignas(64) S edge[max_tile_rows * max_tile_columns];
     for (int64_t p = 0; p < all.count(); ++p) {
       const int64_t vectors = all.width(p), j = all.start(p) * tile_.lanes, panel = vectors * tile_.lanes, width = std::min(panel, n - j);
@@ -216,7 +254,7 @@ class Run {
         const int64_t height = std::min<int64_t>(tile_.rows, m - i), whole = panel_height(m - i);
         const TileFunction<K> run = tile_.function(whole, vectors);
         if (straight && height == whole) {
-          run(steps, a, b, b_step, column + product_.rows.at(m0 + i), product_.rows.stride() * static_cast<int64_t>(sizeof(S)), accumulate);
+          run(steps, a, b, b_step, column + product_.rows.at(m0 + i), row_bytes, accumulate);
           continue;
         }
         run(steps, a, b, b_step, edge, panel * static_cast<int64_t>(sizeof(S)), 0);
@@ -240,6 +278,51 @@ class Run {
         }
       }
     }
+  }
+
+  bool in_parts() const {
+#if defined(__x86_64__)
+    return thread_count() > 1 && !in_parallel_region() && !product_.packed_right;
+#else
+    return false;
+#endif
+  }
+
+  void by_parts() {
+    const int64_t threads = thread_count(), step = tile_.lanes * tile_.vectors;
+    const Span all_rows{m_, tile_.rows}, all_columns{n_, step};
+    // Large ones as twice as many parts: a thread that is slower than the others takes fewer.
+    const bool large = cost(m_, n_, inner_) > 16e6 * static_cast<double>(threads);
+    const Grid grid = grid_of(all_rows.panels(), all_columns.panels(), large ? 2 * threads : threads);
+    const int64_t max_inner = rounded(std::min(inner_, blocks_.inner), together);
+    const int64_t most_rows = all_rows.most(grid.rows), most_columns = all_columns.most(grid.columns);
+    const int64_t column_step = even_part(most_columns, max_packed_columns, step);
+    const int64_t row_step = std::min<int64_t>(most_rows, max_packed_rows / tile_.rows * tile_.rows);
+    parallel_for_cost(grid.rows * grid.columns, cost(most_rows, most_columns, inner_), [&](int64_t begin, int64_t end) {
+      Scratch<P> left, right(rounded(column_step, step) * max_inner, "packing of a matrix");
+      if (!product_.packed_left) left = Scratch<P>(row_step * max_inner, "packing of a matrix");
+      for (int64_t t = begin; t < end; ++t) {
+        const auto [first_row, end_row] = all_rows.part(t / grid.columns, grid.rows);
+        const auto [first_column, end_column] = all_columns.part(t % grid.columns, grid.columns);
+        for (int64_t n0 = first_column; n0 < end_column; n0 += column_step) {
+          const int64_t n = std::min(column_step, end_column - n0);
+          for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
+            const int64_t k = std::min(blocks_.inner, inner_ - k0);
+            pack_right(product_.right, n0, n, k0, k, right.data(), 0, panels(n).count());
+            for (int64_t m0 = first_row; m0 < end_row; m0 += row_step) {
+              const int64_t m = std::min(row_step, end_row - m0);
+              const P* rows = left.data();
+              if (product_.packed_left) rows = product_.packed_left + left_place(m0, k0, k);
+              else pack_left(m0, m, k0, k, left.data(), 0, (m + tile_.rows - 1) / tile_.rows);
+              tiles(rows, m0, m, right.data(), n0, n, k0, k);
+              if (k0 + k == inner_) finish(m0, m, n0, n);
+              poll_stop();
+            }
+          }
+        }
+      }
+      return 0;
+    });
   }
 
   void by_columns() {

@@ -8,18 +8,11 @@
 
 #if defined(__x86_64__)
 
-#if !defined(__clang__)
-// g++ 12 about its own intrinsics.
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
+#include "backends/cpu/kernels/products/transpose_avx512.h"
 
 namespace capibara::cpu {
 
 namespace {
-
-#define CAPIBARA_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
 
 using Rows = const std::byte* const*;  // a row that is null is absent
 
@@ -34,35 +27,15 @@ CAPIBARA_AVX512 void copy_tile(Rows rows, int64_t bytes, std::byte* to) {
 // The same, transposed as words of four bytes.
 CAPIBARA_AVX512 void transpose_tile(Rows rows, int64_t bytes, std::byte* to) {
   const __mmask64 mask = first_bytes(bytes);
-  __m512i a[16], b[16];
+  __m512i words[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) {
     if (rows[i]) _mm_prefetch(rows[i] + 512, _MM_HINT_T0);
-    a[i] = _mm512_maskz_loadu_epi8(rows[i] ? mask : 0, rows[i]);
+    words[i] = _mm512_maskz_loadu_epi8(rows[i] ? mask : 0, rows[i]);
   }
-#pragma GCC unroll 8
-  for (int i = 0; i < 16; i += 2) {
-    b[i] = _mm512_unpacklo_epi32(a[i], a[i + 1]);
-    b[i + 1] = _mm512_unpackhi_epi32(a[i], a[i + 1]);
-  }
-  // a[4 q + c]: word 4 * lane + c of rows 4 q to 4 q + 3, in each lane of 16 bytes.
-#pragma GCC unroll 4
-  for (int i = 0; i < 16; i += 4) {
-    a[i] = _mm512_unpacklo_epi64(b[i], b[i + 2]);
-    a[i + 1] = _mm512_unpackhi_epi64(b[i], b[i + 2]);
-    a[i + 2] = _mm512_unpacklo_epi64(b[i + 1], b[i + 3]);
-    a[i + 3] = _mm512_unpackhi_epi64(b[i + 1], b[i + 3]);
-  }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    const __m512i low = _mm512_shuffle_i32x4(a[c], a[4 + c], 0x44), high = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xee);
-    const __m512i next_low = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x44),
-                  next_high = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xee);
-    _mm512_storeu_si512(to + 64 * c, _mm512_shuffle_i32x4(low, next_low, 0x88));
-    _mm512_storeu_si512(to + 64 * (4 + c), _mm512_shuffle_i32x4(low, next_low, 0xdd));
-    _mm512_storeu_si512(to + 64 * (8 + c), _mm512_shuffle_i32x4(high, next_high, 0x88));
-    _mm512_storeu_si512(to + 64 * (12 + c), _mm512_shuffle_i32x4(high, next_high, 0xdd));
-  }
+  transpose_vectors(words);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + 64 * i, words[i]);
 }
 
 // Rows of k, whose elements are the items, are read as far as they go: memory likes long pieces. What comes `ahead`

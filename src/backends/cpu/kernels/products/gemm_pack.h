@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/products/gemm_pack_avx512.h"
 #include "backends/cpu/kernels/products/gemm_shuffle.h"
 
 namespace capibara::cpu {
@@ -139,6 +140,7 @@ inline void pack_transposed(const S* const* from, int64_t k, int64_t width, type
   } else if constexpr (together == 1) {
     using Z = Shuffle<P>;
     constexpr int64_t lanes = Z::lanes;
+    if (transpose_avx512(from, k, width, out)) return;
     const int64_t whole = width / lanes * lanes, last = k / lanes * lanes;
     for (int64_t i = 0; i < whole; i += lanes) {
       const P* row[lanes];
@@ -268,6 +270,9 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
         if (inner.is_regular()) {
           const int64_t step = inner.stride();
           start += (k0 + p0) * step;
+          if constexpr (std::is_same_v<typename K::Packed, S> && K::together == 1) {
+            if (own == width && width * sizeof(S) == 128 && copy_avx512(start, step * sizeof(S), some, to)) continue;
+          }
           pack_neighbours<K, S>([start, step](int64_t p) { return start + p * step; }, own, some, width, to);
         } else {
           pack_neighbours<K, S>([&](int64_t p) { return start + inner.at(k0 + p0 + p); }, own, some, width, to);

@@ -19,16 +19,28 @@ namespace {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-template <class R, int Bytes, int Rows, int Vectors>
+// Ahead: how many k before they are needed vectors of b are fetched to the first cache, and the place of the result with
+// the first ones.
+template <class R, int Bytes, int Rows, int Vectors, int Ahead>
 CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) {
   typedef R V __attribute__((vector_size(Bytes)));
   typedef R U __attribute__((vector_size(Bytes), aligned(alignof(R)), may_alias));
   constexpr int lanes = Bytes / static_cast<int>(sizeof(R));
   V sum[Rows][Vectors] = {};
+  if (Ahead > 0 && steps >= 4 * Ahead) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
+      for (int j = 0; j < Vectors; ++j) __builtin_prefetch(reinterpret_cast<char*>(c) + i * c_step + j * Bytes, 1, 3);
+    }
+  }
   for (; steps > 0; --steps, a += Rows, b = reinterpret_cast<const R*>(reinterpret_cast<const char*>(b) + b_step)) {
     V row[Vectors];
 #pragma GCC unroll 8
-    for (int j = 0; j < Vectors; ++j) row[j] = *reinterpret_cast<const U*>(b + j * lanes);
+    for (int j = 0; j < Vectors; ++j) {
+      if constexpr (Ahead > 0) __builtin_prefetch(reinterpret_cast<const char*>(b) + Ahead * b_step + j * Bytes, 0, 3);
+      row[j] = *reinterpret_cast<const U*>(b + j * lanes);
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 8
@@ -45,12 +57,12 @@ CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_
   }
 }
 
-#define CAPIBARA_TILE(NAME, TARGET, BYTES)                                                                             \
+#define CAPIBARA_TILE(NAME, TARGET, BYTES, AHEAD)                                                                      \
   template <class R, int Rows, int Vectors>                                                                            \
   TARGET void NAME(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) {  \
-    real_tile<R, BYTES, Rows, Vectors>(steps, a, b, b_step, c, c_step, accumulate);                                    \
+    real_tile<R, BYTES, Rows, Vectors, AHEAD>(steps, a, b, b_step, c, c_step, accumulate);                             \
   }
-CAPIBARA_TILE(plain, , 16)
+CAPIBARA_TILE(plain, , 16, 0)
 
 template <class K>
 Tile<K> plain_tile() {
@@ -64,8 +76,8 @@ Tile<K> plain_tile() {
 }
 
 #if defined(__x86_64__)
-CAPIBARA_TILE(avx2, __attribute__((target("avx2,fma"))), 32)
-CAPIBARA_TILE(avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+CAPIBARA_TILE(avx2, __attribute__((target("avx2,fma"))), 32, 8)
+CAPIBARA_TILE(avx512, __attribute__((target("avx512f,avx512dq"))), 64, 8)
 
 template <class K>
 Tile<K> x86_tile() {
