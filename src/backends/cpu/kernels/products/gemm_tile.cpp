@@ -19,8 +19,8 @@ namespace {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-// Ahead: how many k before they are needed vectors of b are fetched to the first cache, and the place of the result with
-// the first ones.
+// Ahead: how many k before they are needed vectors of b are fetched to the first cache; the place of the result before
+// all.
 template <class R, int Bytes, int Rows, int Vectors, int Ahead>
 CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) {
   typedef R V __attribute__((vector_size(Bytes)));
