@@ -2,6 +2,7 @@
 #include "stablehlo/write.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include <capibara/config.h>
 #include <capibara/error.h>
@@ -107,6 +108,16 @@ std::string write_module(const Program& program, const WriteOptions& options) {
 namespace capibara {
 
 namespace stablehlo {
+
+std::string jit_module_name(std::string_view function) {
+  std::string name = concat("jit_", function);
+  for (char& c : name) {
+    const bool kept = std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' || (c & 0x80);
+    if (!kept) c = '_';
+  }
+  while (name.size() > 1 && name.back() == '_') name.pop_back();
+  return name;
+}
 
 std::string write_program(const Program& program, const WriteOptions& options) {
   // A program that was read may hold 64-bit types whatever the configuration says of host values.

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <capibara/placement.h>
@@ -22,6 +23,9 @@ struct WriteOptions {
   // How the arguments of main are placed on several devices, where its own constraints do not say; null: unannotated.
   std::vector<std::shared_ptr<const NamedSharding>> argument_placements = {};
 };
+
+// What jax calls the module of a jitted function: "jit__lambda" for "<lambda>".
+std::string jit_module_name(std::string_view function);
 
 // The program must consist of primitives that StableHLO names, as `lower` leaves it.
 std::string write_module(const Program& program, const WriteOptions& options = {});

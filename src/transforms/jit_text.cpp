@@ -19,7 +19,7 @@ std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, boo
   const Program program =
       has_explicit_types(pruned) ? with_plain_types(with_type_constraints(pruned, devices)) : pruned;
   stablehlo::WriteOptions options;
-  options.module_name = concat("jit_", entry.options.name);
+  options.module_name = stablehlo::jit_module_name(entry.options.name);
   options.locations = locations;
   for (std::size_t input : inputs) {
     const bool known = input >= entry.captured.size() && !leaves.empty();

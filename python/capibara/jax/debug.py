@@ -48,6 +48,16 @@ class _FieldCheck(string.Formatter):
                              "Python has filled already: pass a plain string with fields, and the values as arguments.")
 
 
+class _Fields(string.Formatter):
+    """Fills fields with values of the program: formats are those of NumPy's arrays, `!r` is the array's own."""
+
+    def convert_field(self, value, conversion):
+        return repr(value) if conversion == "r" else super().convert_field(_shown(value), conversion)
+
+    def format_field(self, value, format_spec):
+        return super().format_field(_shown(value), format_spec)
+
+
 def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=False, _use_logging=False, **kwargs):
     """Prints values of the running program: debug.print("x = {x}", x=x), or debug.print(ordered=True)("x = {x}", x=x)."""
     if fmt is not None:
@@ -70,9 +80,8 @@ def _print(ordered, skip_format_check, use_logging, fmt, /, *args, **kwargs):
     place = caller.f_code.co_filename, caller.f_lineno
 
     def show(*values, **names):
-        values = tuple(map(_shown, values))
         with np.printoptions(**options):
-            text = fmt.format(*values, **{k: _shown(v) for k, v in names.items()}) if has_fields else " ".join([fmt, *map(str, values)])
+            text = _Fields().format(fmt, *values, **names) if has_fields else " ".join([fmt, *map(str, map(_shown, values))])
         if use_logging:
             _logger.handle(_logger.makeRecord(_logger.name, logging.INFO, *place, text, (), None))
         else:

@@ -315,7 +315,10 @@ class _Registry:
 
     def flatten_one_level(self, tree):
         level = _core.tree_level(tree)
-        return None if level is None else (level[0], level[2])
+        if level is None:
+            return None
+        children, data = level[0], level[2]
+        return (tuple(children), tuple(data)) if isinstance(tree, dict) else (children, data)
 
 
 default_registry = _Registry()

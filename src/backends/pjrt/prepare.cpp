@@ -233,7 +233,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   refuse_types_without_a_name(now, program.name());
   now = open_constants(set_precision(now), prepared.constants);
   stablehlo::WriteOptions options;
-  options.module_name = concat("jit_", program.name().empty() ? "fn" : program.name());
+  options.module_name = stablehlo::jit_module_name(program.name().empty() ? "fn" : program.name());
   options.locations = true;
   options.widen_narrow_constants = true;
   options.argument_attributes = donation_attributes(now, donated, partitions != nullptr);

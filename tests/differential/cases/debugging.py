@@ -60,6 +60,7 @@ PRINTS = [
     check("debug.print: an unknown name", lambda jax: jax.debug.print("{y}", x=1)),
     check("debug.print: unchecked", lambda jax: printed(jax, lambda: jax.debug.print("text", 1, skip_format_check=True))),
     check("debug.print: a field with a width", lambda jax: printed(jax, lambda: jax.jit(lambda x: jax.debug.print("[{x:8.3f}]", x=x))(3.14159))),
+    check("debug.print: conversions", lambda jax: printed(jax, lambda: jax.debug.print("{x!r} {x!s:>9} {0!r}", 1.5, x=jax.numpy.asarray(X)))),
 ]
 
 # --- breakpoints -----------------------------------------------------------------------------------------------------
@@ -107,4 +108,21 @@ BREAKPOINTS = [
     check("debug.breakpoint: ordered in a program", lambda jax: sorted(map(str, jax.make_jaxpr(lambda x: (jax.debug.breakpoint(ordered=True), x)[1])(1.0).effects))),
 ]
 
-CASES = PRINTS + BREAKPOINTS
+# --- names in texts --------------------------------------------------------------------------------------------------
+
+
+def module_name(jax, f):
+    return jax.jit(f).lower(1.0).as_text().split()[1]
+
+
+def ends_low_(x):
+    return x
+
+
+NAMES = [
+    check("lower: a module's name of a lambda", lambda jax: module_name(jax, lambda x: x)),
+    check("lower: a module's name that ends in an underscore", lambda jax: module_name(jax, ends_low_)),
+    check("lower: a module's name of a gradient", lambda jax: module_name(jax, jax.grad(lambda x: x * x))),
+]
+
+CASES = PRINTS + BREAKPOINTS + NAMES
