@@ -60,7 +60,7 @@ PRINTS = [
     check("debug.print: an unknown name", lambda jax: jax.debug.print("{y}", x=1)),
     check("debug.print: unchecked", lambda jax: printed(jax, lambda: jax.debug.print("text", 1, skip_format_check=True))),
     check("debug.print: a field with a width", lambda jax: printed(jax, lambda: jax.jit(lambda x: jax.debug.print("[{x:8.3f}]", x=x))(3.14159))),
-    check("debug.print: conversions", lambda jax: printed(jax, lambda: jax.debug.print("{x!r} {x!s:>9} {0!r}", 1.5, x=jax.numpy.asarray(X)))),
+    check("debug.print: forms", lambda jax: printed(jax, lambda: jax.debug.print("{x!r} {x!s:>9} {0!r}", 1.5, x=jax.numpy.asarray(X)))),
 ]
 
 # --- breakpoints -----------------------------------------------------------------------------------------------------
