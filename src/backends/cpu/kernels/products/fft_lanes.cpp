@@ -1,6 +1,6 @@
 // The steps of Fourier transforms on vectors: element e of all lines of a group is one vector of real and one of
 // imaginary parts, so that no step moves numbers between lanes. Steps work in place, and the last one writes results in
-// order. Lines in columns are read by the first step and written by the last, without a copy between.
+// order: to columns in memory, where that is where they go.
 #include "backends/cpu/kernels/products/fft_lanes.h"
 
 #include <utility>
@@ -26,18 +26,11 @@ struct Code : Moves<R, Bytes> {
   using Own::times;
   using Own::times_minus_i;
 
-  // ---- where elements come from and where results go ---------------------------------------------------------------
+  // ---- where results go --------------------------------------------------------------------------------------------
 
   struct Work {
     C* z;
-    CAPIBARA_FFT_INLINE C read(int64_t e) const { return z[e]; }
     CAPIBARA_FFT_INLINE void write(int64_t e, const C& value) const { z[e] = value; }
-    CAPIBARA_FFT_INLINE void adjust(C*, int64_t) const {}
-  };
-  struct Planes {
-    const R *re, *im;
-    int64_t step;
-    CAPIBARA_FFT_INLINE C read(int64_t e) const { return {Own::read(re + e * step), Own::read(im + e * step)}; }
     CAPIBARA_FFT_INLINE void adjust(C*, int64_t) const {}
   };
   struct Columns {
@@ -45,15 +38,6 @@ struct Code : Moves<R, Bytes> {
     int64_t step;
     bool exchange;  // real and imaginary parts
     R scale;
-    CAPIBARA_FFT_INLINE C read(int64_t e) const {
-      const R* at = data + e * step;
-      // The columns beside these are the next group's.
-      for (int byte = 0; byte < 2 * Bytes; byte += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(at + 2 * count) + byte);
-      C value;
-      Own::unzip(Own::read(at), Own::read(at + count), value.re, value.im);
-      return value;
-    }
     CAPIBARA_FFT_INLINE void write(int64_t e, const C& value) const {
       V low, high;
       Own::zip(value.re, value.im, low, high);
@@ -86,25 +70,24 @@ struct Code : Moves<R, Bytes> {
 
   // ---- steps -------------------------------------------------------------------------------------------------------
 
-  // `blocks` transforms of radix * inner elements each, from `source` to z.
-  template <int radix, class Source>
-  static CAPIBARA_FFT_INLINE void step(int64_t blocks, int64_t inner, const R* roots, const Source& source, C* z) {
+  // `blocks` transforms of radix * inner elements each, in place.
+  template <int radix>
+  static CAPIBARA_FFT_INLINE void step(int64_t blocks, int64_t inner, const R* roots, C* z) {
     for (int64_t k = 0; k < blocks; ++k) {
       for (int64_t i = 0; i < inner; ++i) {
-        const int64_t first = i + inner * radix * k;
+        C* at = z + i + inner * radix * k;
         C t[radix], u[radix];
 #pragma GCC unroll 8
-        for (int r = 0; r < radix; ++r) t[r] = source.read(first + inner * r);
-        source.adjust(t, radix);
+        for (int r = 0; r < radix; ++r) t[r] = at[inner * r];
         Own::template butterfly<radix>(t, u);
         const R* w = roots + 2 * (radix - 1) * i;
-        z[first] = u[0];
+        at[0] = u[0];
         if (i == 0) {
 #pragma GCC unroll 8
-          for (int q = 1; q < radix; ++q) z[first + inner * q] = u[q];
+          for (int q = 1; q < radix; ++q) at[inner * q] = u[q];
         } else {
 #pragma GCC unroll 8
-          for (int q = 1; q < radix; ++q) z[first + inner * q] = times(u[q], w[2 * q - 2], w[2 * q - 1]);
+          for (int q = 1; q < radix; ++q) at[inner * q] = times(u[q], w[2 * q - 2], w[2 * q - 1]);
         }
       }
     }
@@ -167,22 +150,22 @@ struct Code : Moves<R, Bytes> {
     }
   }
 
-  // For a radix up to 8.
-  template <class Source>
-  static CAPIBARA_FFT_INLINE void stage_from(const Stage& stage, int64_t blocks, const R* roots, const Source& source, C* z) {
+  static CAPIBARA_FFT_INLINE void stage_in_place(const Stage& stage, int64_t blocks, const R* roots, C* z) {
     switch (stage.radix) {
       case 2:
-        return step<2>(blocks, stage.inner, roots, source, z);
+        return step<2>(blocks, stage.inner, roots, z);
       case 3:
-        return step<3>(blocks, stage.inner, roots, source, z);
+        return step<3>(blocks, stage.inner, roots, z);
       case 4:
-        return step<4>(blocks, stage.inner, roots, source, z);
+        return step<4>(blocks, stage.inner, roots, z);
       case 5:
-        return step<5>(blocks, stage.inner, roots, source, z);
+        return step<5>(blocks, stage.inner, roots, z);
       case 7:
-        return step<7>(blocks, stage.inner, roots, source, z);
+        return step<7>(blocks, stage.inner, roots, z);
       case 8:
-        return step<8>(blocks, stage.inner, roots, source, z);
+        return step<8>(blocks, stage.inner, roots, z);
+      default:
+        return odd_step(stage, blocks, roots, z);
     }
   }
   template <class Sink>
@@ -211,16 +194,8 @@ struct Code : Moves<R, Bytes> {
     }
   }
 
-  // What a group is read from by the first step, or written to by the last.
-  struct Ends {
-    const Columns* columns_in = nullptr;
-    const Planes* planes_in = nullptr;
-    const Columns* columns_out = nullptr;
-    const Rooted* rooted_out = nullptr;
-  };
-
-  // In place in `a`, but results go to `b` or to where `ends` says.
-  static CAPIBARA_FFT_INLINE void steps(const Plan<R>& plan, C* a, C* b, const Ends& ends) {
+  // In place in `a`, but results go to `columns` or to `rooted`, where one is given, or to `b`.
+  static CAPIBARA_FFT_INLINE void steps(const Plan<R>& plan, C* a, C* b, const Columns* columns, const Rooted* rooted) {
     if (plan.stages.empty()) {
       b[0] = a[0];
       return;
@@ -228,39 +203,25 @@ struct Code : Moves<R, Bytes> {
     const Stage* stages = plan.stages.data();
     const R* roots = plan.roots.data();
     const std::size_t last = plan.stages.size() - 1;
-    std::size_t done = 0;
-    if (ends.columns_in || ends.planes_in) {
-      if (ends.columns_in)
-        stage_from(stages[0], 1, roots + stages[0].roots, *ends.columns_in, a);
-      else
-        stage_from(stages[0], 1, roots + stages[0].roots, *ends.planes_in, a);
-      done = 1;
-    }
     // Blocks of transforms that stay in the first cache go through all their steps before the next.
     constexpr int64_t max_block = (16 << 10) / static_cast<int64_t>(sizeof(C));
-    std::size_t split = done;
+    std::size_t split = 0;
     while (split < last && plan.length / stages[split].outer > max_block) ++split;
     const int64_t blocks = stages[split].outer, length = plan.length / blocks;
-    for (int64_t block = done < split ? -1 : 0; block < blocks; ++block) {
-      // The steps before those of blocks, first.
-      const std::size_t begin = block < 0 ? done : split, end = block < 0 ? split : last;
-      C* z = block < 0 ? a : a + block * length;
-      for (std::size_t s = begin; s < end; ++s) {
-        const Stage& stage = stages[s];
-        const int64_t within = block < 0 ? stage.outer : stage.outer / blocks;
-        if (stage.radix > 8)
-          odd_step(stage, within, roots + stage.roots, z);
-        else
-          stage_from(stage, within, roots + stage.roots, Work{z}, z);
-      }
-      if (block < 0) continue;
+    // Block -1: the steps of all elements that come before those of blocks.
+    for (int64_t block = split > 0 ? -1 : 0; block < blocks; ++block) {
+      const bool all = block < 0;
+      C* z = all ? a : a + block * length;
+      for (std::size_t s = all ? 0 : split; s < (all ? split : last); ++s)
+        stage_in_place(stages[s], all ? stages[s].outer : stages[s].outer / blocks, roots + stages[s].roots, z);
+      if (all) continue;
       const Stage& stage = stages[last];
       const int64_t within = stage.outer / blocks;
       const int32_t* bases = plan.bases.data() + block * within;
-      if (ends.columns_out)
-        last_stage(stage, within, roots + stage.roots, z, bases, *ends.columns_out);
-      else if (ends.rooted_out)
-        last_stage(stage, within, roots + stage.roots, z, bases, *ends.rooted_out);
+      if (columns)
+        last_stage(stage, within, roots + stage.roots, z, bases, *columns);
+      else if (rooted)
+        last_stage(stage, within, roots + stage.roots, z, bases, *rooted);
       else
         last_stage(stage, within, roots + stage.roots, z, bases, Work{b});
     }
@@ -275,7 +236,7 @@ struct Code : Moves<R, Bytes> {
   }
 
   // From `a`, by way of both; returns where the result is.
-  static CAPIBARA_FFT_INLINE C* forward(const Plan<R>& plan, C* a, C* b, const Ends& ends) {
+  static CAPIBARA_FFT_INLINE C* forward(const Plan<R>& plan, C* a, C* b, const Columns* columns, const Rooted* rooted) {
     const bool convolution = plan.is_convolution();
     const Plan<R>& inner = convolution ? *plan.inner : plan;
     if (convolution) {
@@ -283,7 +244,7 @@ struct Code : Moves<R, Bytes> {
       for (int64_t k = plan.length; k < inner.length; ++k) a[k] = C{};
     }
     for (int pass = 0;; ++pass) {
-      steps(inner, a, b, ends);
+      steps(inner, a, b, columns, rooted);
       if (!convolution) return b;
       std::swap(a, b);
       if (pass == 1) break;
@@ -345,33 +306,27 @@ struct Code : Moves<R, Bytes> {
     if (group.kind == Kind::to_real_odd) in_length = n / 2 + 1;
     if (group.kind == Kind::real_even) out_length = n + 1;
     if (group.kind == Kind::real_odd) out_length = n / 2 + 1;
+    load(group.in, group.lanes, in_length, a);
+    if (group.kind == Kind::to_real_even) from_half_spectrum(plan, a);
+    if (group.kind == Kind::to_real_odd) {
+      a[0].im = V{};
+      for (int64_t k = 1; k < in_length; ++k) a[n - k] = conjugate(a[k]);
+    }
+    if (group.swap_in) exchange(a, n);
     const bool direct = group.kind == Kind::complex && !plan.is_convolution() && !plan.stages.empty();
-    const bool direct_in = direct && plan.stages.size() > 1 && plan.stages[0].radix <= 8;
-    const Columns columns_in = {group.in.data, group.in.step, group.swap_in, 1};
-    const Planes planes_in = {group.in.data, group.in.imag, group.in.step};
+    const bool rooted = direct && group.real && !group.swap_out;
+    // In any order only where a vector of pairs fills lines of the cache.
+    const bool columns =
+        direct && !group.real && group.out.form == Form::columns && group.lanes == count && 2 * Bytes >= 64;
     const Columns columns_out = {group.out.data, group.out.step, group.swap_out, group.scale};
     const Rooted rooted_out = {b, group.real, group.imag, group.roots_step};
-    Ends ends;
-    if (direct_in && group.in.form == Form::columns && group.lanes == count) ends.columns_in = &columns_in;
-    if (direct_in && group.in.form == Form::planes && !group.swap_in) ends.planes_in = &planes_in;
-    if (direct && group.out.form == Form::columns && group.lanes == count && !group.real) ends.columns_out = &columns_out;
-    if (direct && group.real && !group.swap_out) ends.rooted_out = &rooted_out;
-    if (!ends.columns_in && !ends.planes_in) {
-      load(group.in, group.lanes, in_length, a);
-      if (group.kind == Kind::to_real_even) from_half_spectrum(plan, a);
-      if (group.kind == Kind::to_real_odd) {
-        a[0].im = V{};
-        for (int64_t k = 1; k < in_length; ++k) a[n - k] = conjugate(a[k]);
-      }
-      if (group.swap_in) exchange(a, n);
-    }
-    C* result = forward(plan, a, b, ends);
-    if (ends.columns_out) return;
+    C* result = forward(plan, a, b, columns ? &columns_out : nullptr, rooted ? &rooted_out : nullptr);
+    if (columns) return;
     if (group.swap_out) exchange(result, n);
     if (group.kind == Kind::real_even) to_half_spectrum(plan, result);
-    if (group.real && !ends.rooted_out) {
-      const Rooted rooted = {result, group.real, group.imag, group.roots_step};
-      for (int64_t e = 0; e < n; ++e) rooted.write(e, result[e]);
+    if (group.real && !rooted) {
+      const Rooted in_place = {result, group.real, group.imag, group.roots_step};
+      for (int64_t e = 0; e < n; ++e) in_place.write(e, result[e]);
     }
     if (group.scale != 1) {
       for (int64_t e = 0; e < out_length; ++e) {
