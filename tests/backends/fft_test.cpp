@@ -48,6 +48,14 @@ TEST_F(Fourier, OfLongLines) {
   check_all({17, 1009});
 }
 
+// Lengths that are multiples of the square of a vector's lanes, on every kind of processor, and lines taken together.
+TEST_F(Fourier, WithinLines) {
+  for (int64_t n : {16, 48, 64, 112, 128, 192, 256, 320, 768, 1280, 1792, 2048, 2560, 4096, 8192}) check_all({3, n});
+  for (int64_t lines : {1, 2, 5, 16, 35}) {
+    for (int64_t n : {8, 16, 32, 64, 128, 512}) check_all({lines, n});
+  }
+}
+
 TEST_F(Fourier, OfSeveralDimensions) {
   check_all({33, 35}, 2);
   check_all({5, 7, 9}, 3);
@@ -55,6 +63,11 @@ TEST_F(Fourier, OfSeveralDimensions) {
   check_all({3, 50, 53}, 2);
   check_all({16, 24, 20}, 3);
   check_all({2, 128, 96}, 2);
+  // Slabs of the last two dimensions, and columns that fill whole vectors.
+  check_all({17, 12, 10}, 2);
+  check_all({16, 9, 32}, 3);
+  check_all({3, 16, 64, 32}, 3);
+  check_all({2, 64, 512}, 2);
 }
 
 }  // namespace

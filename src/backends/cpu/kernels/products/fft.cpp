@@ -7,6 +7,7 @@
 
 #include "backends/cpu/kernels/products/fft_lanes.h"
 #include "backends/cpu/kernels/products/fft_line.h"
+#include "backends/cpu/kernels/products/fft_within.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "runtime/interrupt.h"
 #include "runtime/thread_pool.h"
@@ -36,24 +37,10 @@ class Transform {
     R* out = reinterpret_cast<R*>(buffers[1]);
     const int64_t size = count_of(out_);
     if (size == 0) return;
-    const std::size_t last = out_.size() - 1, first = out_.size() - lengths_.size();
-    if (kind_ == 3) {
-      Scratch<R> copy;
-      if (lengths_.size() > 1) {
-        const int64_t pairs = count_of(in_);
-        copy = Scratch<R>(2 * pairs, "fft");
-        std::copy_n(in, 2 * pairs, copy.data());
-        for (std::size_t d = first; d < last; ++d) along(in_, d, copy.data(), 1);
-        in = copy.data();
-      }
-      return to_real(in, out);
-    }
-    const bool only = last == first;
-    if (kind_ == 2)
-      from_real(in, out);
+    if (kind_ == 3)
+      inverse_real(in, out);
     else
-      rows(in, out, only ? static_cast<R>(scale_) : 1);
-    for (std::size_t d = last; d-- > first;) along(out_, d, out, d == first ? static_cast<R>(scale_) : 1);
+      from_last(in, out);
   }
 
  private:
@@ -63,6 +50,81 @@ class Transform {
     for (int64_t size : shape) count *= size;
     return count;
   }
+
+  static int64_t inner_of(const Shape& shape, std::size_t d) {
+    int64_t count = 1;
+    for (std::size_t k = d + 1; k < shape.size(); ++k) count *= shape[k];
+    return count;
+  }
+
+  // ---- several dimensions ------------------------------------------------------------------------------------------
+
+  // The last two dimensions together make slabs. Where there are many, each goes through both transforms while it is in
+  // the cache. Shapes alone decide, since some lengths are transformed in other ways when there are few lines.
+  static constexpr int64_t min_slabs = 16, max_slab_bytes = 256 << 10;
+  bool in_slabs(const Shape& shape) const {
+    const std::size_t dims = shape.size();
+    if (lengths_.size() < 2) return false;
+    const int64_t slab = shape[dims - 2] * shape[dims - 1];
+    return count_of(shape) / slab >= min_slabs && 2 * slab * static_cast<int64_t>(sizeof(R)) <= max_slab_bytes;
+  }
+  template <class Body>
+  static void each_slab(const Shape& shape, const Body& body) {
+    const int64_t slab = shape[shape.size() - 2] * shape[shape.size() - 1];
+    parallel_for_cost(count_of(shape) / slab, static_cast<double>(2 * slab), [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) {
+        poll_stop();
+        body(s);
+      }
+      return 0;
+    });
+  }
+
+  void from_last(const R* in, R* out) const {
+    const std::size_t last = out_.size() - 1, first = out_.size() - lengths_.size();
+    const auto scale_of = [&](std::size_t d) { return d == first ? static_cast<R>(scale_) : 1; };
+    const int64_t n = lengths_.back(), kept = out_[last], lines = count_of(out_) / kept;
+    const auto lines_along_last = [&](int64_t begin, int64_t count) {
+      if (kind_ == 2)
+        from_real(in + begin * n, out + 2 * begin * kept, count);
+      else
+        rows(in + 2 * begin * n, out + 2 * begin * n, count, scale_of(last));
+    };
+    std::size_t d = last;
+    if (in_slabs(out_)) {
+      const int64_t side = out_[--d];
+      each_slab(out_, [&](int64_t s) {
+        lines_along_last(s * side, side);
+        R* slab = out + 2 * s * side * kept;
+        along(1, side, kept, slab, slab, scale_of(d));
+      });
+    } else {
+      lines_along_last(0, lines);
+    }
+    while (d-- > first) along(out_, d, out, out, scale_of(d));
+  }
+
+  void inverse_real(const R* in, R* out) const {
+    const std::size_t last = out_.size() - 1, first = out_.size() - lengths_.size();
+    const int64_t n = lengths_.back(), kept = in_[last], lines = count_of(out_) / n;
+    if (first == last) return to_real(in, out, lines);
+    const Scratch<R> between(2 * count_of(in_), "fft");
+    const bool slabs = in_slabs(in_);
+    const R* from = in;
+    for (std::size_t d = first; d < (slabs ? last - 1 : last); ++d) {
+      along(in_, d, from, between.data(), 1);
+      from = between.data();
+    }
+    if (!slabs) return to_real(between.data(), out, lines);
+    const int64_t side = in_[last - 1];
+    each_slab(in_, [&](int64_t s) {
+      R* slab = between.data() + 2 * s * side * kept;
+      along(1, side, kept, from + 2 * s * side * kept, slab, 1);
+      to_real(slab, out + s * side * n, side);
+    });
+  }
+
+  // ---- lines of one dimension --------------------------------------------------------------------------------------
 
   // Whether lines are transformed one after another.
   static bool one_by_one(int64_t lines, int64_t length) {
@@ -93,6 +155,40 @@ class Transform {
     });
   }
 
+  // Vectors within lines, one line after another; false where this is not the way for their length. Several lines may be
+  // taken together where they are contiguous.
+  bool within(int64_t length, int64_t lines, bool may_be_several, fft::Lines<R> all) const {
+    const auto plan = fft::within_plan_for<R>(length, fft::lanes<R>().count, may_be_several);
+    if (!plan || lines < plan->together) return false;
+    const auto size = static_cast<double>(length);
+    const double cost = size * (0.3 + 0.05 * std::log2(size));
+    const int64_t together = plan->together, parts = (lines + together - 1) / together;
+    all.inverse = is_inverse();
+    parallel_for_cost(parts, cost * static_cast<double>(together), [&](int64_t begin, int64_t end) {
+      Scratch<R> work(plan->work_size(), "fft");
+      fft::Lines<R> some = all;
+      some.work = work.data();
+      some.in += begin * together * all.in_step;
+      some.out += begin * together * all.out_step;
+      const int64_t count = std::min(end * together, lines) - begin * together, left = count % together;
+      some.count = count - left;
+      poll_stop();
+      fft::transform_within(*plan, some);
+      if (left == 0) return 0;
+      const int64_t numbers = 2 * together * length;
+      Scratch<R> padded(numbers, "fft"), results(numbers, "fft");
+      std::fill(std::copy_n(some.in + some.count * all.in_step, 2 * left * length, padded.data()), padded.data() + numbers, R{});
+      R* out = some.out + some.count * all.out_step;
+      some.in = padded.data();
+      some.out = results.data();
+      some.count = together;
+      fft::transform_within(*plan, some);
+      std::copy_n(results.data(), 2 * left * length, out);
+      return 0;
+    });
+    return true;
+  }
+
   // Lines one after another; several at a time where there are many.
   template <class Line>
   static void each_line(int64_t lines, int64_t length, const Line& line) {
@@ -110,8 +206,9 @@ class Transform {
     });
   }
 
-  void rows(const R* in, R* out, R scale) const {
-    const int64_t n = lengths_.back(), lines = count_of(out_) / n;
+  void rows(const R* in, R* out, int64_t lines, R scale) const {
+    const int64_t n = lengths_.back();
+    if (within(n, lines, true, {in, out, 2 * n, 2 * n, 0, false, Kind::complex, scale})) return;
     if (one_by_one(lines, n)) {
       return each_line(lines, n, [&](int64_t i) {
         fft::transform_line<R>(n, in + 2 * i * n, out + 2 * i * n, is_inverse(), scale);
@@ -125,27 +222,29 @@ class Transform {
     });
   }
 
-  // Along a dimension that is not the last, in place.
-  void along(const Shape& shape, std::size_t d, R* data, R scale) const {
-    const int64_t n = shape[d];
-    int64_t inner = 1;
-    for (std::size_t k = d + 1; k < shape.size(); ++k) inner *= shape[k];
-    const int64_t outer = count_of(shape) / (n * inner);
+  // Along a dimension that is not the last, also in place.
+  void along(const Shape& shape, std::size_t d, const R* in, R* out, R scale) const {
+    const int64_t n = shape[d], inner = inner_of(shape, d);
+    along(count_of(shape) / (n * inner), n, inner, in, out, scale);
+  }
+  void along(int64_t outer, int64_t n, int64_t inner, const R* in, R* out, R scale) const {
     const auto plan = fft::plan_for<R>(n);
     const int64_t count = fft::lanes<R>().count, blocks = (inner + count - 1) / count;
     groups(*plan, outer * blocks * count, [&](int64_t line, Group<R>& group) {
       const int64_t block = line / count, column = block % blocks * count;
-      R* first = data + 2 * (block / blocks * n * inner + column);
-      group.in = group.out = {Form::columns, first, 2 * inner};
+      const int64_t first = 2 * (block / blocks * n * inner + column);
+      group.in = {Form::columns, const_cast<R*>(in) + first, 2 * inner};
+      group.out = {Form::columns, out + first, 2 * inner};
       group.lanes = std::min(count, inner - column);
       group.scale = scale;
     });
   }
 
-  void from_real(const R* in, R* out) const {
-    const int64_t n = lengths_.back(), kept = n / 2 + 1, lines = count_of(out_) / kept;
+  void from_real(const R* in, R* out, int64_t lines) const {
+    const int64_t n = lengths_.back(), kept = n / 2 + 1;
     const bool even = n % 2 == 0;
     const int64_t length = even ? n / 2 : n;
+    if (even && within(length, lines, false, {in, out, n, 2 * kept, 0, false, Kind::real_even})) return;
     if (one_by_one(lines, length)) {
       return each_line(lines, n, [&](int64_t i) { line_from_real(n, in + i * n, out + 2 * i * kept); });
     }
@@ -157,11 +256,12 @@ class Transform {
     });
   }
 
-  void to_real(const R* in, R* out) const {
-    const int64_t n = lengths_.back(), kept = n / 2 + 1, lines = count_of(out_) / n;
+  void to_real(const R* in, R* out, int64_t lines) const {
+    const int64_t n = lengths_.back(), kept = n / 2 + 1;
     const bool even = n % 2 == 0;
     const int64_t length = even ? n / 2 : n;
     const R scale = static_cast<R>(scale_);
+    if (even && within(length, lines, false, {in, out, 2 * kept, n, 0, false, Kind::to_real_even, scale})) return;
     if (one_by_one(lines, length)) {
       return each_line(lines, n, [&](int64_t i) { line_to_real(n, in + 2 * i * kept, out + i * n, scale); });
     }

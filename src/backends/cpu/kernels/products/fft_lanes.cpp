@@ -1,5 +1,6 @@
 // The steps of Fourier transforms on vectors: element e of all lines of a group is one vector of real and one of
-// imaginary parts, so that no step moves numbers between lanes. Steps are Stockham's: results come out in order.
+// imaginary parts, so that no step moves numbers between lanes. Steps work in place, and the last one writes results in
+// order: to columns in memory, where that is where they go.
 #include "backends/cpu/kernels/products/fft_lanes.h"
 
 #include <utility>
@@ -16,185 +17,241 @@ struct Code : Moves<R, Bytes> {
   using Own = Moves<R, Bytes>;
   using V = typename Own::V;
   using C = typename Own::C;
+  using Own::count;
   using Own::load;
+  using Own::minus;
+  using Own::plus;
   using Own::read;
   using Own::store;
+  using Own::times;
+  using Own::times_minus_i;
+
+  // ---- where results go --------------------------------------------------------------------------------------------
+
+  struct Work {
+    C* z;
+    CAPIBARA_FFT_INLINE void write(int64_t e, const C& value) const { z[e] = value; }
+    CAPIBARA_FFT_INLINE void adjust(C*, int64_t) const {}
+  };
+  struct Columns {
+    R* data;
+    int64_t step;
+    bool exchange;  // real and imaginary parts
+    R scale;
+    CAPIBARA_FFT_INLINE void write(int64_t e, const C& value) const {
+      V low, high;
+      Own::zip(value.re, value.im, low, high);
+      Own::write(data + e * step, low);
+      Own::write(data + e * step + count, high);
+    }
+    // Once for all elements of a butterfly.
+    CAPIBARA_FFT_INLINE void adjust(C* values, int64_t radix) const {
+      if (scale != 1) {
+#pragma GCC unroll 8
+        for (int64_t r = 0; r < radix; ++r) values[r] = {values[r].re * scale, values[r].im * scale};
+      }
+      if (exchange) {
+#pragma GCC unroll 8
+        for (int64_t r = 0; r < radix; ++r) std::swap(values[r].re, values[r].im);
+      }
+    }
+  };
+  // Results times roots in planes.
+  struct Rooted {
+    C* z;
+    const R *re, *im;
+    int64_t step;
+    CAPIBARA_FFT_INLINE void write(int64_t e, const C& value) const {
+      const V c = Own::read(re + e * step), s = Own::read(im + e * step);
+      z[e] = {value.re * c - value.im * s, value.re * s + value.im * c};
+    }
+    CAPIBARA_FFT_INLINE void adjust(C*, int64_t) const {}
+  };
 
   // ---- steps -------------------------------------------------------------------------------------------------------
 
-  static CAPIBARA_FFT_INLINE C plus(const C& a, const C& b) { return {a.re + b.re, a.im + b.im}; }
-  static CAPIBARA_FFT_INLINE C minus(const C& a, const C& b) { return {a.re - b.re, a.im - b.im}; }
-  static CAPIBARA_FFT_INLINE C times(const C& a, R re, R im) { return {a.re * re - a.im * im, a.re * im + a.im * re}; }
-  static CAPIBARA_FFT_INLINE C times_minus_i(const C& a) { return {a.im, -a.re}; }
-
-  static CAPIBARA_FFT_INLINE void four(const C& a, const C& b, const C& c, const C& d, C* u) {
-    const C s = plus(a, c), t = minus(a, c), v = plus(b, d), w = times_minus_i(minus(b, d));
-    u[0] = plus(s, v);
-    u[1] = plus(t, w);
-    u[2] = minus(s, v);
-    u[3] = minus(t, w);
-  }
-
+  // `blocks` transforms of radix * inner elements each, in place.
   template <int radix>
-  static CAPIBARA_FFT_INLINE void butterfly(const C* t, C* u) {
-    if constexpr (radix == 2) {
-      u[0] = plus(t[0], t[1]);
-      u[1] = minus(t[0], t[1]);
-    } else if constexpr (radix == 4) {
-      four(t[0], t[1], t[2], t[3], u);
-    } else if constexpr (radix == 8) {
-      constexpr R half = static_cast<R>(0.70710678118654752440);
-      C even[4], odd[4];
-      four(t[0], t[2], t[4], t[6], even);
-      four(t[1], t[3], t[5], t[7], odd);
-      const C one = {(odd[1].re + odd[1].im) * half, (odd[1].im - odd[1].re) * half};
-      const C two = times_minus_i(odd[2]);
-      const C three = {(odd[3].im - odd[3].re) * half, -(odd[3].re + odd[3].im) * half};
-      u[0] = plus(even[0], odd[0]);
-      u[4] = minus(even[0], odd[0]);
-      u[1] = plus(even[1], one);
-      u[5] = minus(even[1], one);
-      u[2] = plus(even[2], two);
-      u[6] = minus(even[2], two);
-      u[3] = plus(even[3], three);
-      u[7] = minus(even[3], three);
-    } else if constexpr (radix == 3) {
-      constexpr R sine = static_cast<R>(-0.86602540378443864676);
-      const C sum = plus(t[1], t[2]), difference = minus(t[1], t[2]);
-      const C middle = {t[0].re - sum.re * static_cast<R>(0.5), t[0].im - sum.im * static_cast<R>(0.5)};
-      const C side = {-(difference.im * sine), difference.re * sine};
-      u[0] = plus(t[0], sum);
-      u[1] = plus(middle, side);
-      u[2] = minus(middle, side);
-    } else {
-      static_assert(radix == 5);
-      constexpr R c1 = static_cast<R>(0.30901699437494742410), c2 = static_cast<R>(-0.80901699437494742410);
-      constexpr R s1 = static_cast<R>(-0.95105651629515357212), s2 = static_cast<R>(-0.58778525229247312917);
-      const C a = plus(t[1], t[4]), b = plus(t[2], t[3]), d = minus(t[1], t[4]), e = minus(t[2], t[3]);
-      const C first = {t[0].re + a.re * c1 + b.re * c2, t[0].im + a.im * c1 + b.im * c2};
-      const C second = {t[0].re + a.re * c2 + b.re * c1, t[0].im + a.im * c2 + b.im * c1};
-      const C x = {-(d.im * s1 + e.im * s2), d.re * s1 + e.re * s2};
-      const C y = {-(d.im * s2 - e.im * s1), d.re * s2 - e.re * s1};
-      u[0] = {t[0].re + a.re + b.re, t[0].im + a.im + b.im};
-      u[1] = plus(first, x);
-      u[4] = minus(first, x);
-      u[2] = plus(second, y);
-      u[3] = minus(second, y);
-    }
-  }
-
-  template <int radix>
-  static CAPIBARA_FFT_INLINE void step(const Stage& stage, const R* roots, const C* in, C* out) {
-    const int64_t inner = stage.inner, outer = stage.outer;
-    for (int64_t k = 0; k < outer; ++k) {
+  static CAPIBARA_FFT_INLINE void step(int64_t blocks, int64_t inner, const R* roots, C* z) {
+    for (int64_t k = 0; k < blocks; ++k) {
       for (int64_t i = 0; i < inner; ++i) {
-        const C* from = in + i + inner * radix * k;
+        C* at = z + i + inner * radix * k;
         C t[radix], u[radix];
 #pragma GCC unroll 8
-        for (int r = 0; r < radix; ++r) t[r] = from[inner * r];
-        butterfly<radix>(t, u);
-        C* to = out + i + inner * k;
+        for (int r = 0; r < radix; ++r) t[r] = at[inner * r];
+        Own::template butterfly<radix>(t, u);
         const R* w = roots + 2 * (radix - 1) * i;
-        to[0] = u[0];
+        at[0] = u[0];
         if (i == 0) {
 #pragma GCC unroll 8
-          for (int q = 1; q < radix; ++q) to[inner * outer * q] = u[q];
+          for (int q = 1; q < radix; ++q) at[inner * q] = u[q];
         } else {
 #pragma GCC unroll 8
-          for (int q = 1; q < radix; ++q) to[inner * outer * q] = times(u[q], w[2 * q - 2], w[2 * q - 1]);
+          for (int q = 1; q < radix; ++q) at[inner * q] = times(u[q], w[2 * q - 2], w[2 * q - 1]);
         }
       }
     }
   }
 
-  // Any odd radix: sums and differences of opposite terms first.
-  static CAPIBARA_FFT_INLINE void odd_step(const Stage& stage, const R* roots, const C* in, C* out) {
-    constexpr int max_half = 24;
-    const int64_t inner = stage.inner, outer = stage.outer, radix = stage.radix, half = (radix - 1) / 2;
-    const R* circle = roots + 2 * (radix - 1) * inner;
-    for (int64_t k = 0; k < outer; ++k) {
-      for (int64_t i = 0; i < inner; ++i) {
-        const C* from = in + i + inner * radix * k;
-        C sums[max_half], differences[max_half], total = from[0];
-        for (int64_t r = 1; r <= half; ++r) {
-          sums[r - 1] = plus(from[inner * r], from[inner * (radix - r)]);
-          differences[r - 1] = minus(from[inner * r], from[inner * (radix - r)]);
-          total = plus(total, sums[r - 1]);
-        }
-        C* to = out + i + inner * k;
-        const R* w = roots + 2 * (radix - 1) * i;
-        to[0] = total;
-        for (int64_t q = 1; q <= half; ++q) {
-          C even = from[0], odd{};
-          int64_t at = 0;
-          for (int64_t r = 1; r <= half; ++r) {
-            at += q;
-            if (at >= radix) at -= radix;
-            const R c = circle[2 * at], s = circle[2 * at + 1];
-            even.re += sums[r - 1].re * c;
-            even.im += sums[r - 1].im * c;
-            odd.re -= differences[r - 1].im * s;
-            odd.im += differences[r - 1].re * s;
-          }
-          to[inner * outer * q] = times(plus(even, odd), w[2 * q - 2], w[2 * q - 1]);
-          const int64_t p = radix - q;
-          to[inner * outer * p] = times(minus(even, odd), w[2 * p - 2], w[2 * p - 1]);
-        }
+  // The last step: where the results of a block go, each `apart` elements from the one before, is in `bases`.
+  template <int radix, class Sink>
+  static CAPIBARA_FFT_INLINE void last_step(int64_t blocks, const C* z, const int32_t* bases, int64_t apart, const Sink& sink) {
+    for (int64_t k = 0; k < blocks; ++k) {
+      C t[radix], u[radix];
+#pragma GCC unroll 8
+      for (int r = 0; r < radix; ++r) t[r] = z[radix * k + r];
+      Own::template butterfly<radix>(t, u);
+      sink.adjust(u, radix);
+#pragma GCC unroll 8
+      for (int q = 0; q < radix; ++q) sink.write(bases[k] + apart * q, u[q]);
+    }
+  }
+
+  // Any odd radix: sums and differences of opposite terms first. `z` is read with the stride `inner`.
+  static constexpr int max_half = 24;
+  static CAPIBARA_FFT_INLINE void odd_butterfly(int64_t radix, const R* circle, const C* z, int64_t inner, C* u) {
+    const int64_t half = (radix - 1) / 2;
+    C sums[max_half], differences[max_half];
+    const C middle = z[0];
+    C total = middle;
+    for (int64_t r = 1; r <= half; ++r) {
+      sums[r - 1] = plus(z[inner * r], z[inner * (radix - r)]);
+      differences[r - 1] = minus(z[inner * r], z[inner * (radix - r)]);
+      total = plus(total, sums[r - 1]);
+    }
+    u[0] = total;
+    for (int64_t q = 1; q <= half; ++q) {
+      C even = middle, odd{};
+      int64_t at = 0;
+      for (int64_t r = 1; r <= half; ++r) {
+        at += q;
+        if (at >= radix) at -= radix;
+        const R c = circle[2 * at], s = circle[2 * at + 1];
+        even.re += sums[r - 1].re * c;
+        even.im += sums[r - 1].im * c;
+        odd.re -= differences[r - 1].im * s;
+        odd.im += differences[r - 1].re * s;
       }
+      u[q] = plus(even, odd);
+      u[radix - q] = minus(even, odd);
+    }
+  }
+  static CAPIBARA_FFT_INLINE void odd_step(const Stage& stage, int64_t blocks, const R* roots, C* z) {
+    const int64_t inner = stage.inner, radix = stage.radix;
+    C u[2 * max_half + 1];
+    for (int64_t k = 0; k < blocks; ++k) {
+      for (int64_t i = 0; i < inner; ++i) {
+        C* at = z + i + inner * radix * k;
+        odd_butterfly(radix, roots + 2 * (radix - 1) * inner, at, inner, u);
+        const R* w = roots + 2 * (radix - 1) * i;
+        at[0] = u[0];
+        for (int64_t q = 1; q < radix; ++q) at[inner * q] = times(u[q], w[2 * q - 2], w[2 * q - 1]);
+      }
+    }
+  }
+
+  static CAPIBARA_FFT_INLINE void stage_in_place(const Stage& stage, int64_t blocks, const R* roots, C* z) {
+    switch (stage.radix) {
+      case 2:
+        return step<2>(blocks, stage.inner, roots, z);
+      case 3:
+        return step<3>(blocks, stage.inner, roots, z);
+      case 4:
+        return step<4>(blocks, stage.inner, roots, z);
+      case 5:
+        return step<5>(blocks, stage.inner, roots, z);
+      case 7:
+        return step<7>(blocks, stage.inner, roots, z);
+      case 8:
+        return step<8>(blocks, stage.inner, roots, z);
+      default:
+        return odd_step(stage, blocks, roots, z);
+    }
+  }
+  template <class Sink>
+  static CAPIBARA_FFT_INLINE void last_stage(const Stage& stage, int64_t blocks, const R* roots, const C* z, const int32_t* bases,
+                                             const Sink& sink) {
+    switch (stage.radix) {
+      case 2:
+        return last_step<2>(blocks, z, bases, stage.outer, sink);
+      case 3:
+        return last_step<3>(blocks, z, bases, stage.outer, sink);
+      case 4:
+        return last_step<4>(blocks, z, bases, stage.outer, sink);
+      case 5:
+        return last_step<5>(blocks, z, bases, stage.outer, sink);
+      case 7:
+        return last_step<7>(blocks, z, bases, stage.outer, sink);
+      case 8:
+        return last_step<8>(blocks, z, bases, stage.outer, sink);
+      default:
+        C u[2 * max_half + 1];
+        for (int64_t k = 0; k < blocks; ++k) {
+          odd_butterfly(stage.radix, roots + 2 * (stage.radix - 1), z + stage.radix * k, 1, u);
+          sink.adjust(u, stage.radix);
+          for (int64_t q = 0; q < stage.radix; ++q) sink.write(bases[k] + stage.outer * q, u[q]);
+        }
+    }
+  }
+
+  // In place in `a`, but results go to `columns` or to `rooted`, where one is given, or to `b`.
+  static CAPIBARA_FFT_INLINE void steps(const Plan<R>& plan, C* a, C* b, const Columns* columns, const Rooted* rooted) {
+    if (plan.stages.empty()) {
+      b[0] = a[0];
+      return;
+    }
+    const Stage* stages = plan.stages.data();
+    const R* roots = plan.roots.data();
+    const std::size_t last = plan.stages.size() - 1;
+    // Blocks of transforms that stay in the first cache go through all their steps before the next.
+    constexpr int64_t max_block = (16 << 10) / static_cast<int64_t>(sizeof(C));
+    std::size_t split = 0;
+    while (split < last && plan.length / stages[split].outer > max_block) ++split;
+    const int64_t blocks = stages[split].outer, length = plan.length / blocks;
+    // Block -1: the steps of all elements that come before those of blocks.
+    for (int64_t block = split > 0 ? -1 : 0; block < blocks; ++block) {
+      const bool all = block < 0;
+      C* z = all ? a : a + block * length;
+      for (std::size_t s = all ? 0 : split; s < (all ? split : last); ++s)
+        stage_in_place(stages[s], all ? stages[s].outer : stages[s].outer / blocks, roots + stages[s].roots, z);
+      if (all) continue;
+      const Stage& stage = stages[last];
+      const int64_t within = stage.outer / blocks;
+      const int32_t* bases = plan.bases.data() + block * within;
+      if (columns)
+        last_stage(stage, within, roots + stage.roots, z, bases, *columns);
+      else if (rooted)
+        last_stage(stage, within, roots + stage.roots, z, bases, *rooted);
+      else
+        last_stage(stage, within, roots + stage.roots, z, bases, Work{b});
+    }
+  }
+
+  static CAPIBARA_FFT_INLINE void multiply(C* z, const R* roots, int64_t length, bool conjugate_before, bool conjugate_after) {
+    for (int64_t k = 0; k < length; ++k) {
+      if (conjugate_before) z[k].im = -z[k].im;
+      z[k] = times(z[k], roots[2 * k], roots[2 * k + 1]);
+      if (conjugate_after) z[k].im = -z[k].im;
     }
   }
 
   // From `a`, by way of both; returns where the result is.
-  static CAPIBARA_FFT_INLINE C* steps(const Plan<R>& plan, C* a, C* b) {
-    for (const Stage& stage : plan.stages) {
-      const R* roots = plan.roots.data() + stage.roots;
-      switch (stage.radix) {
-        case 2:
-          step<2>(stage, roots, a, b);
-          break;
-        case 3:
-          step<3>(stage, roots, a, b);
-          break;
-        case 4:
-          step<4>(stage, roots, a, b);
-          break;
-        case 5:
-          step<5>(stage, roots, a, b);
-          break;
-        case 8:
-          step<8>(stage, roots, a, b);
-          break;
-        default:
-          odd_step(stage, roots, a, b);
-          break;
-      }
-      std::swap(a, b);
+  static CAPIBARA_FFT_INLINE C* forward(const Plan<R>& plan, C* a, C* b, const Columns* columns, const Rooted* rooted) {
+    const bool convolution = plan.is_convolution();
+    const Plan<R>& inner = convolution ? *plan.inner : plan;
+    if (convolution) {
+      multiply(a, plan.chirp.data(), plan.length, false, false);
+      for (int64_t k = plan.length; k < inner.length; ++k) a[k] = C{};
     }
-    return a;
-  }
-
-  static CAPIBARA_FFT_INLINE C* forward(const Plan<R>& plan, C* a, C* b) {
-    if (!plan.is_convolution()) return steps(plan, a, b);
-    const Plan<R>& inner = *plan.inner;
-    const R* chirp = plan.chirp.data();
-    for (int64_t k = 0; k < plan.length; ++k) a[k] = times(a[k], chirp[2 * k], chirp[2 * k + 1]);
-    for (int64_t k = plan.length; k < inner.length; ++k) a[k] = C{};
-    C* result = nullptr;
-    for (int pass = 0; pass < 2; ++pass) {
-      result = steps(inner, a, b);
-      if (result == b) std::swap(a, b);
+    for (int pass = 0;; ++pass) {
+      steps(inner, a, b, columns, rooted);
+      if (!convolution) return b;
+      std::swap(a, b);
       if (pass == 1) break;
       // The way back is the way there of the conjugate.
-      for (int64_t k = 0; k < inner.length; ++k) {
-        a[k] =
-            times(a[k], plan.kernel[static_cast<std::size_t>(2 * k)], plan.kernel[static_cast<std::size_t>(2 * k + 1)]);
-        a[k].im = -a[k].im;
-      }
+      multiply(a, plan.kernel.data(), inner.length, false, true);
     }
-    for (int64_t k = 0; k < plan.length; ++k) {
-      a[k].im = -a[k].im;
-      a[k] = times(a[k], chirp[2 * k], chirp[2 * k + 1]);
-    }
+    multiply(a, plan.chirp.data(), plan.length, true, false);
     return a;
   }
 
@@ -256,15 +313,20 @@ struct Code : Moves<R, Bytes> {
       for (int64_t k = 1; k < in_length; ++k) a[n - k] = conjugate(a[k]);
     }
     if (group.swap_in) exchange(a, n);
-    C* result = forward(plan, a, b);
+    const bool direct = group.kind == Kind::complex && !plan.is_convolution() && !plan.stages.empty();
+    const bool rooted = direct && group.real && !group.swap_out;
+    // In any order only where a vector of pairs fills lines of the cache.
+    const bool columns =
+        direct && !group.real && group.out.form == Form::columns && group.lanes == count && 2 * Bytes >= 64;
+    const Columns columns_out = {group.out.data, group.out.step, group.swap_out, group.scale};
+    const Rooted rooted_out = {b, group.real, group.imag, group.roots_step};
+    C* result = forward(plan, a, b, columns ? &columns_out : nullptr, rooted ? &rooted_out : nullptr);
+    if (columns) return;
     if (group.swap_out) exchange(result, n);
     if (group.kind == Kind::real_even) to_half_spectrum(plan, result);
-    if (group.real) {
-      for (int64_t e = 0; e < n; ++e) {
-        const V re = read(group.real + e * group.roots_step), im = read(group.imag + e * group.roots_step);
-        const C value = result[e];
-        result[e] = {value.re * re - value.im * im, value.re * im + value.im * re};
-      }
+    if (group.real && !rooted) {
+      const Rooted in_place = {result, group.real, group.imag, group.roots_step};
+      for (int64_t e = 0; e < n; ++e) in_place.write(e, result[e]);
     }
     if (group.scale != 1) {
       for (int64_t e = 0; e < out_length; ++e) {

@@ -1,11 +1,12 @@
-// One long line as a matrix: transforms of its columns, roots, transforms of its rows. The first pass turns its
-// results over, so that both passes read and write whole vectors.
+// One line: within the first cache where its length allows it, else as a matrix: transforms of its columns, roots,
+// transforms of its rows. The first of these passes turns its results over, so that both read and write whole vectors.
 #include "backends/cpu/kernels/products/fft_line.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "backends/cpu/kernels/products/fft_lanes.h"
+#include "backends/cpu/kernels/products/fft_within.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "runtime/thread_pool.h"
 
@@ -63,6 +64,12 @@ void in_two_passes(const LongPlan<R>& plan, const R* in, R* out, bool inverse, R
 }
 
 template <class R>
+void in_one_piece(const WithinPlan<R>& plan, const R* in, R* out, bool inverse, R scale) {
+  Scratch<R> work(plan.work_size(), "fft");
+  transform_within(plan, {in, out, 0, 0, 1, inverse, Kind::complex, scale, work.data()});
+}
+
+template <class R>
 void in_one_lane(const Plan<R>& plan, const R* in, R* out, bool inverse, R scale) {
   const Lanes<R>& code = lanes<R>();
   Scratch<R> work(code.work_size(plan), "fft");
@@ -106,6 +113,8 @@ void by_convolution(const Plan<R>& plan, const R* in, R* out, bool inverse, R sc
 
 template <class R>
 void transform_line(int64_t length, const R* in, R* out, bool inverse, R scale) {
+  if (const auto plan = within_plan_for<R>(length, lanes<R>().count, false))
+    return in_one_piece(*plan, in, out, inverse, scale);
   if (const auto plan = long_plan_for<R>(length, lanes<R>().count))
     return in_two_passes(*plan, in, out, inverse, scale);
   const auto plan = plan_for<R>(length);

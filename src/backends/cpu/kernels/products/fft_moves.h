@@ -3,14 +3,14 @@
 
 #include <cstring>
 
+#include "backends/cpu/kernels/products/fft_butterflies.h"
 #include "backends/cpu/kernels/products/fft_lanes.h"
-#include "backends/cpu/kernels/products/fft_vectors.h"
 
 namespace capibara::cpu::fft {
 
 template <class R, int Bytes>
-struct Moves : Vectors<R, Bytes> {
-  using Own = Vectors<R, Bytes>;
+struct Moves : Butterflies<R, Bytes> {
+  using Own = Butterflies<R, Bytes>;
   using V = typename Own::V;
   using C = typename Own::C;
   using Own::count;

@@ -17,6 +17,8 @@ namespace {
 // Greater primes are faster as convolutions.
 constexpr int64_t max_radix = 47;
 constexpr std::size_t max_plans = 64;
+// Longer lines leave the first cache many times within one line; two passes over lanes leave it twice.
+constexpr int64_t max_within = 4096;
 
 std::vector<int64_t> factors_of(int64_t length) {
   std::vector<int64_t> factors;
@@ -150,6 +152,7 @@ Plan<R>::Plan(int64_t length) : length(length) {
     for (double value : spectrum) kernel.push_back(static_cast<R>(value / static_cast<double>(size)));
   }
   int64_t outer = 1;
+  bases = {0};
   for (int64_t radix : is_convolution() ? std::vector<int64_t>() : factors) {
     const int64_t within = length / (outer * radix);
     stages.push_back({radix, within, outer, roots.size()});
@@ -157,6 +160,13 @@ Plan<R>::Plan(int64_t length) : length(length) {
       for (int64_t q = 1; q < radix; ++q) push(roots, root(q * i, radix * within));
     }
     for (int64_t q = 0; q < radix; ++q) push(roots, root(q, radix));
+    if (within > 1) {
+      std::vector<int32_t> next;
+      for (int32_t base : bases) {
+        for (int64_t q = 0; q < radix; ++q) next.push_back(base + static_cast<int32_t>(outer * q));
+      }
+      bases = std::move(next);
+    }
     outer *= radix;
   }
   for (int64_t k = 0; k <= length; ++k) push(half_roots, root(k, 2 * length));
@@ -183,6 +193,58 @@ LongPlan<R>::LongPlan(int64_t length, int64_t rows, int64_t lanes)
 }
 
 template <class R>
+WithinPlan<R>::WithinPlan(int64_t length, int64_t lanes)
+    : length(length), lanes(lanes), together(std::max<int64_t>(lanes * lanes / length, 1)) {
+  const std::vector<int64_t> factors = factors_of(length / lanes);
+  std::vector<R> numbers;
+  int64_t outer = 1;
+  std::vector<int32_t> positions = {0};  // of the results of the stages so far, in blocks
+  for (int64_t radix : factors) {
+    const int64_t within = length / (outer * radix), blocks = within / lanes;
+    stages.push_back({radix, blocks, together * outer, numbers.size()});
+    for (int64_t i = 0; i < blocks; ++i) {
+      for (int64_t q = 1; q < radix; ++q) {
+        for (const bool imag : {false, true}) {
+          for (int64_t lane = 0; lane < lanes; ++lane) {
+            const Root value = root(q * (i * lanes + lane), radix * within);
+            numbers.push_back(static_cast<R>(imag ? value.imag : value.real));
+          }
+        }
+      }
+    }
+    std::vector<int32_t> next;
+    for (int64_t q = 0; q < radix; ++q) {
+      for (int32_t position : positions) next.push_back(position + static_cast<int32_t>(q * blocks));
+    }
+    positions = std::move(next);
+    outer *= radix;
+  }
+  for (int64_t line = 0; line < together; ++line) {
+    for (int32_t position : positions) order.push_back(static_cast<int32_t>(line * (length / lanes)) + position);
+  }
+  lane_roots_begin = numbers.size();
+  constexpr int64_t part = 16 / sizeof(R);
+  for (int64_t q = 1; q < lanes / part; ++q) {
+    for (const bool imag : {false, true}) {
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const Root value = root(q * (lane % part), lanes);
+        numbers.push_back(static_cast<R>(imag ? value.imag : value.real));
+      }
+    }
+  }
+  half_roots_begin = numbers.size();
+  for (const bool imag : {false, true}) {
+    for (int64_t k = 0; k < length / 2; ++k) {
+      const Root value = root(k, 2 * length);
+      numbers.push_back(static_cast<R>((imag ? value.imag : value.real) / 2));
+    }
+  }
+  constexpr std::size_t each = sizeof(AlignedNumbers<R>) / sizeof(R);
+  roots.resize((numbers.size() + each - 1) / each);
+  std::copy(numbers.begin(), numbers.end(), roots.front().numbers);
+}
+
+template <class R>
 std::shared_ptr<const Plan<R>> plan_for(int64_t length) {
   static Cache<int64_t, Plan<R>> cache;
   return cache.find(length, [&] { return std::make_shared<const Plan<R>>(length); });
@@ -197,11 +259,23 @@ std::shared_ptr<const LongPlan<R>> long_plan_for(int64_t length, int64_t lanes) 
   return cache.find({length, lanes}, [&] { return std::make_shared<const LongPlan<R>>(length, rows, lanes); });
 }
 
+template <class R>
+std::shared_ptr<const WithinPlan<R>> within_plan_for(int64_t length, int64_t lanes, bool may_be_several) {
+  const bool several = may_be_several && lanes > 2 && (length == lanes * lanes / 2 || (length == lanes * lanes / 4 && lanes > 4));
+  if (!several && (length % (lanes * lanes) != 0 || length > max_within)) return nullptr;
+  const std::vector<int64_t> factors = factors_of(length / lanes);
+  if (std::any_of(factors.begin(), factors.end(), [](int64_t factor) { return factor > 8; })) return nullptr;
+  static Cache<std::pair<int64_t, int64_t>, WithinPlan<R>> cache;
+  return cache.find({length, lanes}, [&] { return std::make_shared<const WithinPlan<R>>(length, lanes); });
+}
+
 template struct Plan<float>;
 template struct Plan<double>;
 template std::shared_ptr<const Plan<float>> plan_for(int64_t);
 template std::shared_ptr<const Plan<double>> plan_for(int64_t);
 template std::shared_ptr<const LongPlan<float>> long_plan_for(int64_t, int64_t);
 template std::shared_ptr<const LongPlan<double>> long_plan_for(int64_t, int64_t);
+template std::shared_ptr<const WithinPlan<float>> within_plan_for(int64_t, int64_t, bool);
+template std::shared_ptr<const WithinPlan<double>> within_plan_for(int64_t, int64_t, bool);
 
 }  // namespace capibara::cpu::fft

@@ -29,6 +29,7 @@ struct Plan {
   int64_t length;
   std::vector<Stage> stages;
   std::vector<R> roots;       // pairs
+  std::vector<int32_t> bases;  // for each block of the last step: which element its first result is
   std::vector<R> half_roots;  // exp(-2 pi i k / 2 length), k up to length: for real transforms of twice the length
   std::shared_ptr<const Plan> inner;  // of the convolution
   std::vector<R> chirp, kernel;       // pairs: of `length`, and of the inner length
@@ -49,11 +50,51 @@ struct LongPlan {
   std::vector<R> real, imag;  // roots: [rows, padded_columns]
 };
 
+// A cache line of numbers: vectors of these are aligned to their loads.
+template <class R>
+struct alignas(64) AlignedNumbers {
+  R numbers[64 / sizeof(R)];
+};
+
+// One step: `radix` parts of `blocks` vectors each, in `outer` transforms of that length.
+struct WithinStage {
+  int64_t radix, blocks, outer;
+  std::size_t roots;  // where its roots begin: for each block radix - 1 pairs of vectors
+};
+
+// The last step transforms the elements of each vector, as many vectors at once as it has elements: for lengths that are
+// multiples of the square of the lanes, or for several lines together that are as long as that square.
+template <class R>
+struct WithinPlan {
+  WithinPlan(int64_t length, int64_t lanes);
+
+  const R* roots_at(std::size_t index) const { return roots.front().numbers + index; }
+  const R* lane_roots() const { return roots_at(lane_roots_begin); }
+  const R* half_roots() const { return roots_at(half_roots_begin); }
+  // Vectors of elements between the steps, and the spectrum of real lines in two planes.
+  int64_t work_size() const { return 4 * together * length + 4 * lanes; }
+
+  int64_t length, lanes;
+  int64_t together;  // lines, one after another in memory
+  std::vector<WithinStage> stages;
+  std::vector<int32_t> order;  // which vector holds the elements of the next results
+  std::vector<AlignedNumbers<R>> roots;
+  // Of the last step: for each q from 1, as many as a vector has parts of 16 bytes, the q-th powers of the roots of order
+  // `lanes` of each lane within its part.
+  std::size_t lane_roots_begin = 0;
+  // exp(-2 pi i k / 2 length) / 2 for k below length / 2, real and then imaginary parts.
+  std::size_t half_roots_begin = 0;
+};
+
 // From a cache of plans that were used lately.
 template <class R>
 std::shared_ptr<const Plan<R>> plan_for(int64_t length);
 // Null where two passes do not pay for this length.
 template <class R>
 std::shared_ptr<const LongPlan<R>> long_plan_for(int64_t length, int64_t lanes);
+
+// Null where other ways are faster for this length; only plans for one line at a time where several may not be together.
+template <class R>
+std::shared_ptr<const WithinPlan<R>> within_plan_for(int64_t length, int64_t lanes, bool may_be_several);
 
 }  // namespace capibara::cpu::fft
