@@ -90,7 +90,9 @@ class DirectConvolution {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t g = task / panels, panel = task % panels, first = panels_.start(panel);
         for (const Part& part : parts_) {
-          const int64_t inner = part.plan->inner(), block = inner_block(*part.plan);
+          const int64_t inner = part.plan->inner();
+          if (inner == 0) continue;
+          const int64_t block = inner_block(*part.plan);
           const T* from = rhs_ + part.kernel_offset + g * plan_.group_features * plan_.kernel_feature_stride;
           T* target = to + part.packed_offset + g * panels_.rows() * inner;
           for (int64_t k0 = 0; k0 < inner; k0 += block) {

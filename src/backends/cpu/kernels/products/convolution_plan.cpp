@@ -189,7 +189,7 @@ bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimensio
   const int64_t row_bytes = in_features * columns.length(columns.places) * rows.stride * columns.stride * size;
   const int64_t more = (rows.reach() + rows.stride - 1) / rows.stride - 1;  // rows of planes beyond those of places
   if ((1 + more) * row_bytes > max_bytes) return false;
-  const int64_t tasks = std::max(24, 2 * thread_count());
+  const int64_t tasks = std::max(8, 4 * thread_count());
   const int64_t limit = std::min({rows.places, std::max<int64_t>(1, preferred_bytes / row_bytes - more),
                                   std::max<int64_t>(2, groups * batch * rows.places / tasks)});
   double best = 0;
@@ -209,7 +209,7 @@ bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimensio
     band = some;
   }
   const double used = static_cast<double>(rows.places * columns.places) * products / 2 / static_cast<double>(lanes);
-  if (used < 0.8 * best) {
+  if (used < 0.7 * best) {
     band = 0;
     return false;
   }
