@@ -358,6 +358,39 @@ TEST_F(Convolution, OfPaddedPlanes) {
   }
 }
 
+// Tiles of features by places, read from planes: rows that end inside of vectors, features that do not fill tiles.
+TEST_F(Convolution, OfPlacesReadFromPlanes) {
+  const ConvDimensionNumbers lines{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, turned{{0, 1, 2, 3}, {1, 0, 2, 3}, {0, 1, 2, 3}};
+  for (DType dtype : {DType::float32, DType::float64}) {
+    for (int64_t width : {15, 16, 17, 28, 33, 56}) {
+      check_convolution(dtype, {{2, 20, 11, width}, {26, 20, 3, 3}, images_first, {}, {}, {}, {{1, 1}, {1, 1}}});
+      check_convolution(dtype, {{1, 5, 9, 2 * width + 1}, {17, 5, 3, 5}, images_first, {2, 2}, {}, {}, {{1, 1}, {2, 2}}});
+    }
+    check_convolution(dtype, {{3, 70, 7, 7}, {31, 70, 1, 1}, images_first});
+    check_convolution(dtype, {{2, 300, 8, 16}, {14, 300, 1, 1}, images_first});
+    check_convolution(dtype, {{2, 6, 20, 40}, {10, 3, 3, 3}, images_first, {}, {}, {2, 3}, {{2, 2}, {3, 3}}, 2});
+    check_convolution(dtype, {{4, 6, 12, 18}, {10, 6, 3, 3}, images_first, {}, {}, {}, {{-1, 2}, {1, 4}}, 1, 2});
+    check_convolution(dtype, {{2, 9, 90}, {8, 9, 7}, lines, {}, {}, {}, {{3, 3}}});
+    for (int64_t size : {1, 2, 3})  // the gradient of a stride: phases with all of the window, or none
+      check_convolution(dtype, {{2, 12, 9, 19}, {12, 18, size, size}, turned, {}, {2, 2}, {}, {{1, 2}, {2, 1}}});
+    check_convolution(dtype, {{2, 12, 9, 19}, {18, 12, 3, 3}, images_first, {}, {2, 3}, {}, {{1, 2}, {2, 1}}});
+  }
+}
+
+TEST_F(Convolution, OfImagesByGradientsOfThem) {
+  const ConvDimensionNumbers weights{{1, 0, 2, 3}, {1, 0, 2, 3}, {1, 0, 2, 3}}, lines{{1, 0, 2}, {1, 0, 2}, {1, 0, 2}};
+  for (DType dtype : {DType::float32, DType::float64}) {
+    for (int64_t stride : {1, 2, 3}) {
+      check_convolution(dtype, {{3, 30, 12 * stride, 13 * stride}, {3, 33, 12, 13}, weights, {}, {}, {stride, stride}, {{1, 2 - stride}, {1, 2 - stride}}});
+    }
+    check_convolution(dtype, {{2, 28, 14, 14}, {2, 16, 14, 14}, weights, {}, {}, {}, {{3, 3}, {2, 2}}});
+    check_convolution(dtype, {{2, 70, 6, 8}, {2, 64, 6, 8}, weights});
+    check_convolution(dtype, {{5, 14, 9, 40}, {5, 48, 5, 36}, weights, {2, 2}, {}, {}, {{-1, 1}, {-2, 2}}});
+    check_convolution(dtype, {{3, 12, 130}, {3, 16, 128}, lines, {}, {}, {}, {{2, 2}}});
+    check_convolution(dtype, {{1, 8, 3, 700}, {1, 8, 3, 700}, weights, {}, {}, {}, {{1, 1}, {1, 1}}});
+  }
+}
+
 TEST_F(Convolution, OfManyFeaturesToFew) {
   const ConvDimensionNumbers lines{{0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, turned{{0, 1, 2, 3}, {1, 0, 2, 3}, {0, 1, 2, 3}};
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
@@ -379,6 +412,9 @@ TEST_F(Convolution, KeepsInfinitiesToTheSumsThatMeetThem) {
         {{2, 1, 5 * step + 2, 19 * step + 1}, {2, 1, 6, 20}, images_first, {}, {}, steps, {{0, 1}, {1, 1}}, 1, 2});
     check_infinities({{2, 1, 9, 20}, {2, 3, 4, 9}, weights, {}, {}, steps, {{1, 1}, {1, 1}}});
     check_infinities({{1, 2, 9, 20}, {3, 2, 3, 3}, images_first, steps, {}, {}, {{1, 1}, {2, 1}}});
+    check_infinities({{1, 2, 5, 32}, {8, 2, 3, 3}, images_first, steps, {}, {}, {{1, 1}, {1, 1}}});
+    check_infinities({{1, 2, 3, 17}, {8, 2, 3, 3}, images_first, {}, steps, {}, {{1, 1}, {1, 1}}});
+    check_infinities({{1, 8, 5 * step, 8 * step}, {1, 16, 5, 8}, weights, {}, {}, steps, {{1, 2 - step}, {1, 2 - step}}});
     check_infinities({{1, 16, 3, 4}, {2, 16, 3, 3}, images_first, {}, steps, {}, {{1, 1}, {2, 1}}});
   }
 }

@@ -55,6 +55,37 @@ struct PlaneTotals {
   std::int64_t tap_count;
 };
 
+// Some features of some places: out[row][i] = or += sum over k of weights[k][row] * x[i + offsets[k]], where the lanes of
+// a vector are in two rows of places at most: those from `edge` on count from `second`.
+template <class T>
+struct PlaneTile {
+  const T* weights;
+  const T *first[2], *second[2];
+  std::int64_t edge[2];
+  const std::int32_t* offsets;
+  std::int64_t inner, width;  // of how many places results are wanted
+  T* out;
+  std::int64_t out_step;
+  bool accumulate;
+};
+
+// Features by features for one element of a window: sums[l][r] = or += sum over places of left[l] * right[r].
+template <class T>
+struct PlaneOuter {
+  const T *left, *right;  // panels: all features of one place are neighbours
+  std::int64_t left_step, left_pitch, right_pitch, rows, columns;
+  T* sums;
+  bool accumulate;
+};
+
+// Functions by height, the greatest first, and by vectors of columns less one; without any the heights are 0.
+template <class T>
+struct PlaneTileTable {
+  int heights[3] = {};
+  void (*tile[3][2])(const PlaneTile<T>&) = {};
+  void (*outer[3][2])(const PlaneOuter<T>&) = {};
+};
+
 template <class T>
 struct PlaneCode {
   std::int64_t lanes = 0;  // vectors of so many elements are read and written beyond the last element of a plane
@@ -76,6 +107,7 @@ struct PlaneCode {
                  std::int64_t count) = nullptr;
   // totals[i] = sum over t of updates[i - shifts[t]] where which[i - shifts[t]] == numbers[t], in the order of t.
   void (*collect)(const PlaneTotals<T>& windows, T* totals, std::int64_t count) = nullptr;
+  PlaneTileTable<T> tiles = {};
 };
 
 // Of this processor, or of the lesser one that CAPIBARA_CPU_LEVEL names.

@@ -4,6 +4,7 @@
 #include "backends/cpu/kernels/planes/choices.h"
 #include "backends/cpu/kernels/planes/moves.h"
 #include "backends/cpu/kernels/planes/sums.h"
+#include "backends/cpu/kernels/planes/tiles.h"
 
 namespace capibara::cpu {
 
@@ -13,7 +14,7 @@ PlaneCode<T> planes_of() {
   using Sums = PlaneSums<T, Bytes>;
   using Choices = PlaneChoices<T, Bytes>;
   return {Moves::lanes, Moves::lay,     Moves::put, Moves::join,     Moves::panel,
-          Sums::sum,    Sums::sum_each, Sums::dots, Choices::choose, Choices::collect};
+          Sums::sum,    Sums::sum_each, Sums::dots, Choices::choose, Choices::collect, PlaneTiles<T, Bytes>::tables()};
 }
 
 #undef CAPIBARA_PLANE_INLINE

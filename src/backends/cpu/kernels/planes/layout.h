@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "backends/cpu/kernels/planes/code.h"
@@ -31,7 +32,7 @@ class PlaneLayout {
         columns_(columns),
         max_rows_(max_rows),
         pitch_(columns.length(columns.places)),
-        phase_size_(rows.length(max_rows) * pitch_ + lanes) {
+        phase_size_(spread((rows.length(max_rows) * pitch_ + 2 * lanes - 1) / lanes * lanes, lanes)) {
     used_rows_.resize(static_cast<std::size_t>(rows.stride));
     used_columns_.resize(static_cast<std::size_t>(columns.stride));
     for (int64_t r = 0; r < rows.size; ++r)
@@ -73,6 +74,13 @@ class PlaneLayout {
   // So many rows of places as one loop.
   int64_t count(int64_t rows) const { return (rows - 1) * pitch_ + columns_.places; }
 
+  // Rows [begin, end) of an image that `count` rows of places from `first` on meet.
+  std::pair<int64_t, int64_t> rows_met(int64_t first, int64_t count) const {
+    const int64_t begin = first * rows_.stride - rows_.padding, end = begin + (count - 1) * rows_.stride + rows_.reach();
+    const int64_t from = std::clamp<int64_t>(begin, 0, rows_.extent);
+    return {from, std::clamp(end, from, rows_.extent)};
+  }
+
   // The rows of an image, `row_step` elements apart, that `count` rows of places from `first` on meet.
   template <class T>
   void lay(const PlaneCode<T>& code, const T* image, int64_t row_step, int64_t first, int64_t count, T blank,
@@ -101,6 +109,9 @@ class PlaneLayout {
   }
 
  private:
+  // Planes a power of two apart would meet in a few sets of the first cache.
+  static int64_t spread(int64_t size, int64_t lanes) { return size % (16 * lanes) == 0 ? size + lanes : size; }
+
   // One phase of columns: where it begins in a row of the image, and which of its elements are inside.
   struct Part {
     int64_t start, low, high;

@@ -10,7 +10,9 @@
 #include <memory>
 
 #include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/products/convolution_direct.h"
 #include "backends/cpu/kernels/products/convolution_pack.h"
+#include "backends/cpu/kernels/products/convolution_pairs.h"
 #include "backends/cpu/kernels/products/convolution_spread.h"
 #include "backends/cpu/kernels/products/depthwise.h"
 #include "backends/cpu/kernels/products/depthwise_planes.h"
@@ -113,6 +115,8 @@ template <class K, class S>
 void run_groups(const ConvolutionPlan& plan, const S* lhs, const S* rhs, typename K::Sum* out) {
   Scratch<S> hold;
   if constexpr (std::is_floating_point_v<S> && std::is_same_v<S, typename K::Packed>) {
+    if (plan.pairs_features()) return PairConvolution<K>(plan, lhs, rhs, out).run();
+    if (plan.band != 0) return DirectConvolution<K>(plan, lhs, rhs, out).run();
     if (plan.layout) {
       hold = Scratch<S>(plan.lhs_images * plan.lhs_features * plan.layout->elements(), "planes of a convolution");
       lay_input<S>(plan, lhs, hold.data());
@@ -298,7 +302,7 @@ HostKernel make_convolution(const KernelRequest& request) {
   HostKernel kernel;
   if (plan->out_size != 0 && !is_complex(plan->types.out) && !plan->spreads()) plan->set_phases();
   const bool by_matmul = plan->inner() != 0 && !plan->is_depthwise() && !plan->sums_images() && !plan->spreads();
-  if (by_matmul) plan->set_layout();
+  if (by_matmul && !plan->pairs_features()) plan->set_layout();
   // Narrow types are converted before all others.
   if (by_matmul) {
     const bool narrow = visit_narrow_product(plan->types, [&]<class K, class S>(K, Type<S>) {

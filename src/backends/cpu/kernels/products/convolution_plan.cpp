@@ -2,8 +2,10 @@
 #include "backends/cpu/kernels/products/convolution_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
+#include "backends/cpu/kernels/products/tile_heights.h"
 #include "backends/reference/kernels.h"
 
 namespace capibara::cpu {
@@ -28,6 +30,20 @@ bool ConvolutionPlan::sums_images() const {
     image *= d.size;
   }
   return is_floating(types.out) && kernel <= 256 && image >= 16;
+}
+
+bool ConvolutionPlan::pairs_features() const {
+  constexpr int64_t min_features = 8, max_taps = 64, min_pairs = 64, min_columns = 7, max_columns = 1024, min_image = 32;
+  if (groups != 1 || !is_planar() || dims.back().kernel_step != 1 || !is_floating(types.out)) return false;
+  const bool wide = types.out == DType::float64;
+  const int64_t lanes = wide ? plane_code<double>().lanes : plane_code<float>().lanes;
+  const int* heights = wide ? plane_code<double>().tiles.heights : plane_code<float>().tiles.heights;
+  if (heights[0] == 0 || batch < min_features || group_features < min_features) return false;
+  const int64_t taps = dims.back().places * (rows() ? rows()->places : 1), columns = dims.back().size;
+  if (taps > max_taps || taps * batch < min_pairs || columns < min_columns || columns > max_columns) return false;
+  // Sums that are computed for nothing.
+  const int64_t left = TileHeights(batch, heights).rows(), right = (group_features + lanes - 1) / lanes * lanes;
+  return window_size() >= min_image && window_size() >= taps && 4 * batch * group_features >= 3 * left * right;
 }
 
 bool ConvolutionPlan::spreads() const {
@@ -135,6 +151,81 @@ bool ConvolutionPlan::meets_neighbours() const {
   return is_planar() && out_feature_stride != 1 && dims.back().places >= std::max<int64_t>(8, dims.back().size);
 }
 
+void ConvolutionPlan::set_direct_offsets(const PlaneLayout& planes, int64_t y, int64_t x) {
+  const PlaneDimension own_rows = over_plane(rows()), own_columns = over_plane(&dims.back());
+  Ints sizes{in_features}, steps{kernel_in_stride};
+  for (const ConvolutionDimension& d : dims) {
+    sizes.push_back(d.size);
+    steps.push_back(d.kernel_step);
+  }
+  direct_inner = Axis(sizes, steps);
+  for (int64_t feature = 0; feature < in_features; ++feature) {
+    for (int64_t r = 0; r < own_rows.size; ++r) {
+      for (int64_t c = 0; c < own_columns.size; ++c) {
+        direct_offsets.push_back(static_cast<int32_t>(
+            feature * planes.elements() + planes.tap(y + r * own_rows.dilation, x + c * own_columns.dilation)));
+      }
+    }
+  }
+}
+
+// Whether places are computed straight from planes, and how many rows of them at once: so many that the planes stay in the
+// second cache and few lanes of vectors are computed for nothing.
+bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimension& columns,
+                                 std::span<ConvolutionPlan* const> parts) {
+  constexpr int64_t preferred_bytes = 256 * 1024, max_bytes = 1024 * 1024, min_features = 4;
+  const bool wide = types.out == DType::float64;
+  const int64_t lanes = wide ? plane_code<double>().lanes : plane_code<float>().lanes, size = wide ? 8 : 4;
+  const int height = wide ? plane_code<double>().tiles.heights[0] : plane_code<float>().tiles.heights[0];
+  if (height == 0 || group_features < min_features || (!phases.empty() && woven_size == 0)) return false;
+  double products = 0;  // for each place and feature in
+  for (const ConvolutionPlan* part : parts) {
+    const ConvolutionDimension& last = part->dims.back();
+    if (last.out_step != 1 || (part->rows() && part->rows()->out_step != last.places)) return false;
+    // The lanes of a vector are in two rows at most.
+    if (last.places < lanes - 1 && last.places != columns.length(columns.places)) return false;
+    products += static_cast<double>(group_features * part->window_size());
+  }
+  const int64_t row_bytes = in_features * columns.length(columns.places) * rows.stride * columns.stride * size;
+  const int64_t more = (rows.reach() + rows.stride - 1) / rows.stride - 1;  // rows of planes beyond those of places
+  if ((1 + more) * row_bytes > max_bytes) return false;
+  const int64_t tasks = std::max(8, 4 * thread_count());
+  const int64_t limit = std::min({rows.places, std::max<int64_t>(1, preferred_bytes / row_bytes - more),
+                                  std::max<int64_t>(2, groups * batch * rows.places / tasks)});
+  double best = 0;
+  for (int64_t some = 1; some <= limit; ++some) {
+    double vectors = 0;
+    const int64_t last = rows.places % some;
+    for (int64_t own : {some, last}) {
+      const int64_t full = (own * columns.places + lanes - 1) / lanes;
+      // A single vector at the end takes a little longer than half of two.
+      vectors += (static_cast<double>(full) + (full % 2) * 0.15) * static_cast<double>(own == some ? rows.places / some : 1);
+    }
+    const double laid = static_cast<double>((rows.places + some - 1) / some * (some + more) * rows.stride) *
+                        static_cast<double>(columns.length(columns.places) * columns.stride) / static_cast<double>(lanes);
+    const double cost = vectors * products / 2 + laid * 6;
+    if (band != 0 && cost >= best) continue;
+    best = cost;
+    band = some;
+  }
+  const double used = static_cast<double>(rows.places * columns.places) * products / 2 / static_cast<double>(lanes);
+  if (used < 0.7 * best) {
+    band = 0;
+    return false;
+  }
+  auto planes = std::make_shared<const PlaneLayout>(rows, columns, band, lanes);
+  if (in_features * planes->elements() > std::numeric_limits<int32_t>::max()) {
+    band = 0;
+    return false;
+  }
+  for (ConvolutionPlan* part : parts) {
+    const int64_t own_rows = part->rows() ? part->rows()->padding : 0;
+    part->set_direct_offsets(*planes, rows.padding - own_rows, columns.padding - part->dims.back().padding);
+  }
+  layout = planes;
+  return true;
+}
+
 // Phases share one layout: it has the padding of the phase that begins first.
 void ConvolutionPlan::set_layout() {
   constexpr int64_t max_elements = int64_t{1} << 26, max_lanes = 16;
@@ -146,7 +237,7 @@ void ConvolutionPlan::set_layout() {
   if (phases.empty()) parts.push_back(this);
   if (parts.empty()) return;
   const auto is_point = [](const ConvolutionDimension& d) { return d.size == 1 && d.stride == 1 && d.padding == 0; };
-  if (phases.empty() && std::all_of(dims.begin(), dims.end(), is_point)) return;
+  const bool points = phases.empty() && std::all_of(dims.begin(), dims.end(), is_point);
   PlaneDimension common[2];  // rows and columns
   if (std::all_of(parts.begin(), parts.end(), [](const ConvolutionPlan* part) { return part->meets_neighbours(); })) {
     auto of = [](const ConvolutionPlan* part, int i) { return over_plane(i == 0 ? part->rows() : &part->dims.back()); };
@@ -162,6 +253,7 @@ void ConvolutionPlan::set_layout() {
         common[i].size = std::max(common[i].size, of(part, i).reach() + common[i].padding - of(part, i).padding);
       }
     }
+    if (set_direct(common[0], common[1], parts) || points) return;
     auto shared = std::make_shared<const PlaneLayout>(common[0], common[1], common[0].places, max_lanes);
     if (shared->elements() * lhs_images * lhs_features > max_elements) return;
     for (ConvolutionPlan* part : parts) {
@@ -175,7 +267,7 @@ void ConvolutionPlan::set_layout() {
       part->layout = shared;
     }
     layout = shared;
-  } else if (phases.empty() && is_planar() && along_window) {
+  } else if (phases.empty() && is_planar() && along_window && !points) {
     const PlaneDimension image_rows = image_over_plane(rows()), image_columns = image_over_plane(&dims.back());
     // Rows that need no padding and have no holes are read as they are.
     const PlaneDimension columns = over_plane(&dims.back());

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "backends/cpu/kernels/planes/layout.h"
@@ -40,6 +41,10 @@ struct ConvolutionPlan {
   bool by_images = false;        // the window is an image: its elements are neighbours in a plane, not its places
   std::vector<int64_t> offsets;  // of each k in the planes, for the first place
   std::vector<int64_t> taps;     // of each place in a plane, for the first element of an image
+  // Rows of places that are computed straight from planes at once, whose layout is theirs alone; 0: panels are packed.
+  int64_t band = 0;
+  std::vector<int32_t> direct_offsets;  // of each k, which is (feature, element) here
+  Axis direct_inner;                    // the same k in the kernel
 
   void set_space(const std::vector<ConvolutionDimension>& space);
   void set_phases();
@@ -60,11 +65,15 @@ struct ConvolutionPlan {
   bool is_depthwise() const;
   // The gradient of such a kernel: few places of a window that is an image, one feature out for each group.
   bool sums_images() const;
+  // The gradient of a kernel: few places of a window that is an image, many images by many features.
+  bool pairs_features() const;
   // Few features out and many in, and each element of the input meets every element of the window.
   bool spreads() const;
 
  private:
   bool meets_neighbours() const;
+  bool set_direct(const PlaneDimension& rows, const PlaneDimension& columns, std::span<ConvolutionPlan* const> parts);
+  void set_direct_offsets(const PlaneLayout& planes, int64_t y, int64_t x);
 };
 
 struct ConvolutionPlan::Phase {
