@@ -1,18 +1,16 @@
 """How arrays are placed on devices: shardings, the shards of an array, layouts."""
 import collections
-import dataclasses
 import functools
 import weakref
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError
+from capibara._records import FrozenRecord
 from capibara._shape_struct import PlacementRules, set_placement_rules
 from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
-from capibara.jax._hlo_sharding import hlo_of
 from capibara.jax._layouts import AutoLayout, Layout
 from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained, current_mesh
-from capibara.jax._sdy_sharding import sdy_of_named
 from capibara.jax._spec_checks import DuplicateSpecError, IndivisibleError, check_once, check_rank, check_sums  # noqa: F401
 
 
@@ -52,10 +50,12 @@ class Sharding:
 
     def _to_xla_hlo_sharding(self, num_dimensions):
         """XLA's form of the sharding, for arrays of this rank."""
+        from capibara.jax._hlo_sharding import hlo_of
         return hlo_of(self, num_dimensions)  # the same object for equal ones
 
     def _to_sdy_sharding(self, num_dimensions, modify_wrt_axis_types=False):
         """Shardy's form of it."""
+        from capibara.jax._sdy_sharding import sdy_of_named
         return sdy_of_named(self, num_dimensions)
 
     def devices_indices_map(self, global_shape):
@@ -328,14 +328,13 @@ def _nothing_like(part):
     return zeros if placement is None else _core.device_put(zeros, placement)
 
 
-@dataclasses.dataclass(frozen=True)
-class Format:
+class Format(FrozenRecord):
     """A layout and a sharding; None for what is left open. It is a leaf of trees."""
 
-    layout: Layout | None = None
-    sharding: object = None
+    __match_args__ = ("layout", "sharding")
 
-    def __post_init__(self):
+    def __init__(self, layout=None, sharding=None):
+        super().__init__(layout, sharding)
         if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please pass a "
                              "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got sharding "
