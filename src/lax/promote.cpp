@@ -146,7 +146,10 @@ Arrays promote_args_inexact(const char* name, const Arrays& operands) {
   return promote_ranks(name, promote_dtypes_inexact(operands));
 }
 
-Array promote_inexact(const char* name, const Array& x) { return promote_args_inexact(name, {x})[0]; }
+Array promote_inexact(const char* name, const Array& x) {
+  if (x.defined() && is_inexact(x.dtype())) return x;  // one operand has nothing to agree with
+  return promote_args_inexact(name, {x})[0];
+}
 
 Array broadcast_to(const char* name, const Array& x, const Shape& shape) {
   if (x.shape() == shape) return x;
