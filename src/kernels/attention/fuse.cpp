@@ -160,7 +160,8 @@ Program fused(const Program& program, passes::NestedPass& nested, const passes::
   const Equations equations(program);
   std::vector<std::unique_ptr<Replacement>> found;
   std::map<int, Replacement*> inner, last;
-  for (int at = 0; has_parts(program) && at < static_cast<int>(program.equations().size()); ++at) {
+  const int count = has_parts(program) ? static_cast<int>(program.equations().size()) : 0;
+  for (int at = 0; at < count; ++at) {
     if (equations[at].primitive != prim::div()) continue;
     std::unique_ptr<Replacement> one = Replacement::find(equations, at, claims);
     if (!one) continue;
