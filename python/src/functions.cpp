@@ -13,7 +13,7 @@
 #include "lax/promotion_scope.h"
 #include "library/table/function.h"
 #include "runtime/transfer_guard.h"
-#include "trace/known_values.h"
+#include "staged_results.h"
 #include "trace/trace.h"
 
 #include <structmember.h>
@@ -111,34 +111,6 @@ void check_transfer(const LibraryFunction& function) {
   if (!function.fills || !transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
   transfer::check(transfer::Direction::host_to_device,
                   [&] { return concat("the number that ", function.record->name, " fills an array with"); });
-}
-
-// Whether an array is one of the arguments, or in a sequence among them.
-bool is_among(const Array& array, std::span<PyObject* const> objects) {
-  for (PyObject* object : objects) {
-    if (nb::isinstance<Array>(object)) {
-      if (nb::cast<const Array&>(nb::handle(object)).body() == array.body()) return true;
-    } else if (PyTuple_Check(object) || PyList_Check(object)) {
-      const auto size = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(object));
-      if (is_among(array, std::span<PyObject* const>(PySequence_Fast_ITEMS(object), size))) return true;
-    }
-  }
-  return false;
-}
-
-bool has_known_array(const library::Value& value) {
-  if (const Array* array = value.array()) return array->defined() && !array->is_tracer();
-  const library::Sequence* sequence = value.sequence();
-  return sequence && std::any_of(sequence->items.begin(), sequence->items.end(), has_known_array);
-}
-
-// Inside of jit the arrays that a function makes are traced, those that it returns as they were given are not.
-library::Value staged(library::Value result, std::span<PyObject* const> arguments) {
-  if (!has_known_array(result)) return result;
-  if (const Array* array = result.array()) return is_among(*array, arguments) ? *array : stage_value(*array);
-  library::Sequence sequence = *result.sequence();
-  for (library::Value& item : sequence.items) item = staged(std::move(item), arguments);
-  return sequence;
 }
 
 // jax's reshape hands arrays of NumPy to their own method, so that they stay known inside of jit. Null: another call.

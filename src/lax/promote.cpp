@@ -96,7 +96,8 @@ ScalarType result_type(const Arrays& operands) {
 bool are_promoted(const Array& a, const Array& b) {
   if (!a.defined() || !b.defined()) return false;
   const ArrayType &x = a.type(), &y = b.type();
-  if (x.dtype != y.dtype || x.weak_type != y.weak_type || (x.rank() != y.rank() && x.rank() != 0 && y.rank() != 0)) return false;
+  if (x.dtype != y.dtype || x.weak_type != y.weak_type) return false;
+  if (x.rank() != y.rank() && x.rank() != 0 && y.rank() != 0) return false;
   use_up(dtype_rule);
   use_up(rank_rule);
   return true;
@@ -149,8 +150,8 @@ Arrays promote_args(const char* name, const Arrays& operands) {
 }
 
 Arrays promote_args_inexact(const char* name, const Arrays& operands) {
-  if (operands.size() == 2 && operands[0].defined() && is_inexact(operands[0].dtype()) && are_promoted(operands[0], operands[1]))
-    return operands;
+  const bool inexact = operands.size() == 2 && operands[0].defined() && is_inexact(operands[0].dtype());
+  if (inexact && are_promoted(operands[0], operands[1])) return operands;
   require_numbers(name, operands);
   return promote_ranks(name, promote_dtypes_inexact(operands));
 }

@@ -9,8 +9,10 @@ from capibara._records import FrozenRecord
 from capibara._shape_struct import PlacementRules, set_placement_rules
 from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
+from capibara.jax._hlo_sharding import hlo_of
 from capibara.jax._layouts import AutoLayout, Layout
 from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, Unconstrained, current_mesh
+from capibara.jax._sdy_sharding import sdy_of_named
 from capibara.jax._spec_checks import DuplicateSpecError, IndivisibleError, check_once, check_rank, check_sums  # noqa: F401
 
 
@@ -50,12 +52,10 @@ class Sharding:
 
     def _to_xla_hlo_sharding(self, num_dimensions):
         """XLA's form of the sharding, for arrays of this rank."""
-        from capibara.jax._hlo_sharding import hlo_of
         return hlo_of(self, num_dimensions)  # the same object for equal ones
 
     def _to_sdy_sharding(self, num_dimensions, modify_wrt_axis_types=False):
         """Shardy's form of it."""
-        from capibara.jax._sdy_sharding import sdy_of_named
         return sdy_of_named(self, num_dimensions)
 
     def devices_indices_map(self, global_shape):

@@ -72,13 +72,13 @@ class KernelExecutable final : public Executable, public std::enable_shared_from
     Arrays outputs;
     outputs.reserve(outputs_.size());
     for (const ArrayType& type : outputs_) {
-      outputs.push_back(Array::from_buffer(type, Buffer::allocate(static_cast<std::size_t>(type.size() * storage_size(type.dtype)))));
+      const auto bytes = static_cast<std::size_t>(type.size() * storage_size(type.dtype));
+      outputs.push_back(Array::from_buffer(type, Buffer::allocate(bytes)));
     }
     if (should_attend(nanoseconds_)) {
       for (const Array& input : inputs) input.block_until_ready();
-      run_attended(name_, [self = shared_from_this(), read = Arrays(inputs.begin(), inputs.end()), outputs](const std::atomic<int32_t>&) {
-        self->run(read, outputs);
-      });
+      const Arrays read(inputs.begin(), inputs.end());
+      run_attended(name_, [self = shared_from_this(), read, outputs](const auto&) { self->run(read, outputs); });
     } else {
       run(inputs, outputs);
     }
@@ -207,12 +207,14 @@ class RecentWays {
     hasher.mix(attrs.hash());
     for (const Array& input : inputs) hasher.type(input.type());
     Slot& slot = slots_[hasher.value() % slots_.size()];
-    if (slot.primitive == primitive && slot.settings == settings && slot.generation == generation && slot.attrs == attrs &&
+    if (slot.primitive == primitive && slot.settings == settings && slot.generation == generation &&
+        slot.attrs == attrs &&
         std::equal(inputs.begin(), inputs.end(), slot.types.begin(), slot.types.end(),
                    [](const Array& input, const ArrayType& type) { return input.type() == type; })) {
       return slot.way;
     }
-    std::shared_ptr<const Way> way = find_way(primitive, inputs, attrs);  // may compile, and run other operations meanwhile
+    // May compile, and run other operations meanwhile.
+    std::shared_ptr<const Way> way = find_way(primitive, inputs, attrs);
     slot = {primitive, attrs, {}, settings, generation, way};
     for (const Array& input : inputs) slot.types.push_back(input.type());
     return way;
@@ -237,7 +239,8 @@ bool is_value(const Attr& attr) {
 }
 
 bool may_remember(const Attrs& attrs) {
-  return std::all_of(attrs.entries().begin(), attrs.entries().end(), [](const Attrs::Entry& entry) { return is_value(entry.second); });
+  const auto entries = attrs.entries();
+  return std::all_of(entries.begin(), entries.end(), [](const Attrs::Entry& entry) { return is_value(entry.second); });
 }
 
 std::shared_ptr<const Way> way_of(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {

@@ -9,10 +9,10 @@ namespace capibara::cpu {
 
 class ElementFunction;
 
-// The function of an operation, and the type of its result on operands of the types that it was asked for.
+// The function of an operation, and the type of its result on operands of the types that it was asked for. The function
+// is null where there is none: another kind of operation, operands that are stretched, no compiler.
 struct ElementCall {
-  std::shared_ptr<const ElementFunction> function;  // null where there is none: another kind of operation, operands that
-                                                    // are stretched, no compiler
+  std::shared_ptr<const ElementFunction> function;
   ArrayType result;
 };
 
