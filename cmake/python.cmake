@@ -33,6 +33,15 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
       file(MAKE_DIRECTORY ${folder})
       file(CREATE_LINK ${PROJECT_SOURCE_DIR}/python/${module} ${CMAKE_BINARY_DIR}/python/${module} SYMBOLIC)
     endforeach()
+    # Their bytecode, as an installed package has it: where PYTHONDONTWRITEBYTECODE is set or the folder is read-only, each
+    # process would compile all of them again.
+    list(TRANSFORM CAPIBARA_PYTHON_MODULES PREPEND ${PROJECT_SOURCE_DIR}/python/ OUTPUT_VARIABLE module_files)
+    add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/python/bytecode
+      COMMAND ${Python_EXECUTABLE} -m compileall -q ${CMAKE_BINARY_DIR}/python/capibara
+      COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/python/bytecode
+      DEPENDS ${module_files})
+    add_custom_target(capibara_bytecode DEPENDS ${CMAKE_BINARY_DIR}/python/bytecode)
+    add_dependencies(capibara_python capibara_bytecode)
     message(STATUS "capibara: Python extension for ${Python_EXECUTABLE} (${Python_VERSION})")
   else()
     message(STATUS "capibara: no Python extension (needs Python headers and nanobind)")

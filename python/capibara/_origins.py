@@ -1,6 +1,4 @@
 """What errors call the arguments of a traced function."""
-import inspect
-
 from capibara import _core
 
 
@@ -16,6 +14,7 @@ def argument_name(function, numbered, number):
 
 
 def _roots(function, args, kwargs):
+    import inspect  # takes long: not before it is needed
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except (ValueError, TypeError):

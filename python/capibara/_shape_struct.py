@@ -1,17 +1,13 @@
 """Shapes and dtypes without values, and what stages know of arguments."""
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections import namedtuple
 
 from capibara import _core
 
 
-class PlacementRules(NamedTuple):
-    """What the module of shardings knows, which imports this one."""
-    checked: Callable[..., Any]  # (sharding, shape) -> (sharding, layout); raises where they do not fit
-    meant: Callable[..., Any]  # the sharding that a specification means in the mesh around it
-    Format: type
-    Sharding: type
+# What the module of shardings knows, which imports this one: `checked` of (sharding, shape) gives (sharding, layout) and raises
+# where they do not fit; `meant` is the sharding that a specification means in the mesh around it; two classes.
+PlacementRules = namedtuple("PlacementRules", "checked, meant, Format, Sharding")
 
 
 def set_placement_rules(rules):

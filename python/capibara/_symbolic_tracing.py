@@ -6,7 +6,6 @@ expressions, so that it may decide by them; what it decides holds for the sizes 
 """
 import itertools
 import sys
-from fractions import Fraction
 
 from capibara import _core
 from capibara._symbolic_sizes import SymbolicSize, operation, sizes_chosen, variable
@@ -178,6 +177,7 @@ def _of_monomial(names, points, third, size_at, scope):
 
 def _affine(candidates, points, size_at):
     """A sum of multiples of the variables and a constant."""
+    from fractions import Fraction  # takes long: not before it is needed
     first, total = points[0], 0
     for name, point in zip(candidates.names, points[2:]):
         change = point[name] - first[name]
@@ -193,6 +193,7 @@ def _affine(candidates, points, size_at):
 
 def _quotient(base, candidates, points, size_at):
     """floordiv(times * base + constant, divisor), which needs as many traces as the divisor is large."""
+    from fractions import Fraction
     first, second = points[:2]
     run = base.value(second) - base.value(first)
     slope = Fraction(size_at(second) - size_at(first), run).limit_denominator(_MAX_DIVISOR) if run else Fraction(0)

@@ -3,6 +3,7 @@ import enum
 from collections import namedtuple
 
 from capibara import _core
+from capibara._records import Record
 from capibara._shape_struct import ArgInfo, ShapeDtypeStruct, zeros_of  # noqa: F401
 
 
@@ -79,24 +80,7 @@ class SymbolicZero:
         return cls(_core.as_array(value).aval.to_tangent_aval())
 
 
-class _Record:
-    """A class whose objects are their fields: compared and printed by them. Written here: dataclasses take long to import."""
-
-    __slots__ = ()
-    __hash__ = None
-
-    def _fields(self):
-        return tuple(getattr(self, name) for name in self.__slots__)
-
-    def __eq__(self, other):
-        return self._fields() == other._fields() if type(other) is type(self) else NotImplemented
-
-    def __repr__(self):
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"{type(self).__qualname__}({fields})"
-
-
-class CustomVJPPrimal(_Record):
+class CustomVJPPrimal(Record):
     """An argument of a forward rule that asked for symbolic zeros: its value, and whether it is differentiated."""
 
     __slots__ = __match_args__ = ("value", "perturbed")
@@ -151,7 +135,7 @@ def _is_static(dimension):
     return hasattr(dimension, "__index__") and not isinstance(dimension, _core.Tracer)
 
 
-class Slice(_Record):
+class Slice(Record):
     """A window of an array: where it starts, which may be traced, its size and its stride."""
 
     __slots__ = __match_args__ = ("start", "size", "stride")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from capibara._core import Array, ShapedArray
+from capibara._records import Record
 from capibara._shape_struct import ArgInfo as ArgInfo
 from capibara._shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
 from capibara._shape_struct import zeros_of as zeros_of
@@ -36,9 +37,7 @@ class SymbolicZero:
     @classmethod
     def from_primal_value(cls, value: ArrayLike) -> SymbolicZero: ...
 
-class _Record: ...
-
-class CustomVJPPrimal(_Record):
+class CustomVJPPrimal(Record):
     """An argument of a forward rule that asked for symbolic zeros: its value, and whether it is differentiated."""
 
     value: Any
@@ -91,7 +90,7 @@ class RaggedDotDimensionNumbers(_RaggedDotFields):
         cls, dot_dimension_numbers: Sequence[Any], lhs_ragged_dimensions: Sequence[int], rhs_group_dimensions: Sequence[int]
     ) -> RaggedDotDimensionNumbers: ...
 
-class Slice(_Record):
+class Slice(Record):
     """A window of an array: where it starts, which may be traced, its size and its stride."""
 
     start: Any

@@ -82,7 +82,6 @@ CAPIBARA_DIRECT(op_true_divide, /)
 CAPIBARA_BINARY(op_floor_divide, "floor_divide")
 CAPIBARA_BINARY(op_remainder, "remainder")
 CAPIBARA_BINARY(op_divmod, "divmod")
-CAPIBARA_BINARY(op_matmul, "matmul")
 CAPIBARA_BINARY(op_and, "bitwise_and")
 CAPIBARA_BINARY(op_or, "bitwise_or")
 CAPIBARA_BINARY(op_xor, "bitwise_xor")
@@ -95,6 +94,10 @@ CAPIBARA_UNARY(op_invert, "invert")
 #undef CAPIBARA_DIRECT
 #undef CAPIBARA_BINARY
 #undef CAPIBARA_UNARY
+
+PyObject* op_matmul(PyObject* a, PyObject* b) noexcept {
+  return direct([](const Array& x, const Array& y) { return jax::numpy::matmul(x, y); }, a, b);
+}
 
 PyObject* op_power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
   if (modulus != Py_None) return not_implemented();

@@ -13,12 +13,13 @@
 #include "lax/promotion_scope.h"
 #include "library/table/function.h"
 #include "runtime/transfer_guard.h"
-#include "trace/known_values.h"
+#include "staged_results.h"
 #include "trace/trace.h"
 
 #include <structmember.h>
 
 #include <algorithm>
+#include <bitset>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -30,10 +31,14 @@ namespace capibara::python {
 
 namespace {
 
+constexpr std::size_t max_parameters = 64;
+
 struct LibraryFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   const library::Function* record;
   const library::Signature* parsed;  // null until somebody calls or asks
+  PromotionScope::Rule promotions;
+  bool fills, takes_prototype, is_reshape;  // arrays filled with a number; zeros_like and its like; jax.numpy.reshape
   PyObject* name;
   PyObject* module;
   PyObject* dict;
@@ -41,7 +46,11 @@ struct LibraryFunction {
 
 // Parsed at the first use: most functions of a module are never called.
 const library::Signature& signature_of(LibraryFunction& function) {
-  if (!function.parsed) function.parsed = new library::Signature(function.record->signature);
+  if (!function.parsed) {
+    function.parsed = new library::Signature(function.record->signature);
+    if (function.parsed->parameters().size() > max_parameters)
+      throw InternalError(concat(function.record->name, " has more parameters than a call can tell apart"));
+  }
   return *function.parsed;
 }
 
@@ -91,49 +100,23 @@ library::Value prototype_value(PyObject* object) {
   return jax::lax::zeros(type);
 }
 
-// Arrays that are filled with a number of the host's: a transfer that a guard may forbid.
-void check_transfer(std::string_view name) {
-  if (!transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
+bool fills_arrays(std::string_view name) {
   static const std::set<std::string_view> filled = {"ones",      "zeros",      "full",      "empty",      "eye",
                                                     "ones_like", "zeros_like", "full_like", "empty_like", "identity"};
-  if (filled.count(name))
-    transfer::check(transfer::Direction::host_to_device,
-                    [name] { return concat("the number that ", name, " fills an array with"); });
+  return filled.count(name) > 0;
 }
 
-// Whether an array is one of the arguments, or in a sequence among them.
-bool is_among(const Array& array, std::span<PyObject* const> objects) {
-  for (PyObject* object : objects) {
-    if (nb::isinstance<Array>(object)) {
-      if (nb::cast<const Array&>(nb::handle(object)).body() == array.body()) return true;
-    } else if (PyTuple_Check(object) || PyList_Check(object)) {
-      const auto size = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(object));
-      if (is_among(array, std::span<PyObject* const>(PySequence_Fast_ITEMS(object), size))) return true;
-    }
-  }
-  return false;
-}
-
-bool has_known_array(const library::Value& value) {
-  if (const Array* array = value.array()) return array->defined() && !array->is_tracer();
-  const library::Sequence* sequence = value.sequence();
-  return sequence && std::any_of(sequence->items.begin(), sequence->items.end(), has_known_array);
-}
-
-// Inside of jit the arrays that a function makes are traced, those that it returns as they were given are not.
-library::Value staged(library::Value result, std::span<PyObject* const> arguments) {
-  if (!has_known_array(result)) return result;
-  if (const Array* array = result.array()) return is_among(*array, arguments) ? *array : stage_value(*array);
-  library::Sequence sequence = *result.sequence();
-  for (library::Value& item : sequence.items) item = staged(std::move(item), arguments);
-  return sequence;
+// Arrays that are filled with a number of the host's: a transfer that a guard may forbid.
+void check_transfer(const LibraryFunction& function) {
+  if (!function.fills || !transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
+  transfer::check(transfer::Direction::host_to_device,
+                  [&] { return concat("the number that ", function.record->name, " fills an array with"); });
 }
 
 // jax's reshape hands arrays of NumPy to their own method, so that they stay known inside of jit. Null: another call.
 PyObject* reshaped_by_numpy(const LibraryFunction& function, PyObject* const* arguments, std::size_t given,
                             PyObject* names) {
-  if (evaluating() || function.record->name != "reshape" || given == 0 || given > 3) return nullptr;
-  if (!text_of(function.module).ends_with(".numpy")) return nullptr;
+  if (!function.is_reshape || evaluating() || given == 0 || given > 3) return nullptr;
   static PyObject* ndarray = nb::module_::import_("numpy").attr("ndarray").ptr();
   if (reinterpret_cast<PyObject*>(Py_TYPE(arguments[0])) != ndarray) return nullptr;
   PyObject* shape = given > 1 ? arguments[1] : nullptr;
@@ -157,15 +140,15 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
     auto& function = *reinterpret_cast<LibraryFunction*>(self);
     const std::size_t given = static_cast<std::size_t>(PyVectorcall_NARGS(flags));
     if (PyObject* known = reshaped_by_numpy(function, arguments, given, names)) return known;
-    check_transfer(function.record->name);
+    check_transfer(function);
     const library::Signature& signature = signature_of(function);
     const auto& parameters = signature.parameters();
     library::Values values(parameters.size());
-    std::vector<bool> filled(parameters.size(), false);
+    std::bitset<max_parameters> filled;
     const std::size_t positional = std::min(given, signature.positional_count());
-    std::string name(function.record->name);
+    const std::string_view name = function.record->name;
     for (std::size_t i = 0; i < positional; ++i) {
-      values[i] = i == 0 && name.ends_with("_like") ? prototype_value(arguments[0]) : to_value(arguments[i]);
+      values[i] = i == 0 && function.takes_prototype ? prototype_value(arguments[0]) : to_value(arguments[i]);
       filled[i] = true;
     }
     if (given > positional) {
@@ -202,7 +185,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       PyObject* argument = arguments[given + static_cast<std::size_t>(k)];
       if (keyword == "out_sharding") {
         if (argument != Py_None && !splits_nothing(argument))
-          asked = asked_out_sharding(argument, name_in_errors(text_of(function.module), name));
+          asked = asked_out_sharding(argument, name_in_errors(text_of(function.module), std::string(name)));
         argument = Py_None;
       }
       if (keyword == "device") std::swap(device, argument);  // the function makes the array, then it is placed
@@ -223,7 +206,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
                                 " argument: '", parameters[i].name, "'"));
       }
     }
-    PromotionScope promotions(promotion_rule(text_of(function.module)));
+    PromotionScope promotions(function.promotions);
     if (asked) return from_value(call_asking(*function.record, signature, std::move(values), *asked)).release().ptr();
     library::Value result = function.record->call(library::Arguments(function.record->name, signature, values));
     if (chosen_device() && result.get_if<Array>()) result = placed_by_default({*result.get_if<Array>()})[0];
@@ -352,6 +335,10 @@ nb::object make_function(std::string_view module, const library::Function& recor
   std::string full = module.starts_with("capibara.") ? std::string(module) : concat("capibara.jax.", module);
   function->module = PyUnicode_FromStringAndSize(full.data(), static_cast<Py_ssize_t>(full.size()));
   function->dict = nullptr;
+  function->promotions = promotion_rule(full);
+  function->fills = fills_arrays(record.name);
+  function->takes_prototype = record.name.ends_with("_like");
+  function->is_reshape = record.name == "reshape" && full.ends_with(".numpy");
   return nb::steal(reinterpret_cast<PyObject*>(function));
 }
 

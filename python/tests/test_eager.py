@@ -80,3 +80,57 @@ def test_an_argument_that_is_donated_and_returned_can_be_donated_again():
   for count in range(12):
     total, state = step(state, jnp.ones(3))
   assert float(total) == 784 * 200 + 3 and state[1].tolist() == [13.0, 13.0]
+
+
+def test_an_operation_is_found_by_its_types_attributes_and_settings():
+  """What was found for one call does not answer another: each result against NumPy's, in turns."""
+  a, b = np.arange(12, dtype="float32").reshape(3, 4), np.arange(20, dtype="float32").reshape(4, 5)
+  for _ in range(3):
+    for dtype in ("float32", "int32", "bfloat16"):
+      x, y = jnp.asarray(a).astype(dtype), jnp.asarray(b).astype(dtype)
+      assert (x @ y).dtype == dtype and (x @ y[:, 0]).shape == (3,)
+      np.testing.assert_allclose(np.asarray(x @ y, "float32"), a @ b, rtol=2e-2)
+      np.testing.assert_array_equal(np.asarray(x + x, "float32"), a + a)
+    for axis in (0, 1, None):
+      np.testing.assert_array_equal(np.asarray(jnp.sum(jnp.asarray(a), axis)), a.sum(axis))
+      np.testing.assert_array_equal(np.asarray(jnp.cumsum(jnp.asarray(a), axis)), a.cumsum(axis))
+    with jax.enable_x64(True):
+      assert (jnp.asarray(a, "float64") @ jnp.asarray(b, "float64")).dtype == "float64"
+      assert (jnp.arange(3) * 2).dtype == "int64"
+    assert (jnp.arange(3) * 2).dtype == "int32"
+    jax.clear_caches()
+
+
+def test_dot_general_says_how_it_is_called_though_the_last_call_is_remembered():
+  x = values(4, 4)
+  for _ in range(2):
+    assert "precision" not in str(jax.make_jaxpr(lambda v: v @ v)(x))
+    with jax.default_matmul_precision("highest"):
+      assert "HIGHEST" in str(jax.make_jaxpr(lambda v: v @ v)(x))
+    assert "preferred_element_type=float32" in str(jax.make_jaxpr(lambda v: jnp.matmul(v, v))(x))
+    text = str(jax.make_jaxpr(lambda v: lax.dot_general(v, v, (((0,), (1,)), ((), ()))))(x))
+    assert "preferred_element_type" not in text and "dimension_numbers=(([0], [1]), ([], []))" in text
+
+
+def test_nan_is_looked_for_in_an_operation_that_ran_before():
+  x = jnp.asarray([0.0, 1.0])
+  assert np.isnan(np.asarray(x / x)[0])
+  with jax.debug_nans(True):
+    with pytest.raises(FloatingPointError):
+      x / x
+  assert np.isnan(np.asarray(x / x)[0])
+
+
+@pytest.mark.parametrize("call", [
+    lambda m: m @ jnp.ones((5, 3)), lambda m: m @ 2.0, lambda m: jnp.ones((2, 3, 4)) @ jnp.ones((3, 4, 2)), lambda m: m @ None
+], ids=["sizes", "number", "batches", "None"])
+def test_matmul_refuses_what_does_not_fit(call):
+  with pytest.raises((TypeError, ValueError)):
+    call(values(3, 4))
+
+
+def test_matmul_takes_arrays_of_numpy_on_either_side():
+  a, b = np.ones((2, 3), "float32"), jnp.full((3, 2), 2.0)
+  for result in (a @ b, b.T @ a.T):
+    assert isinstance(result, jax.Array)
+    np.testing.assert_array_equal(np.asarray(result), np.full((2, 2), 6.0))

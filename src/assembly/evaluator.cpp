@@ -25,7 +25,8 @@ namespace {
 // none, so that it joins operands of any.
 Arrays placed_within_functions(Arrays outputs) {
   const auto& around = context_mesh();
-  return !around || around->mesh.any_is(AxisType::Explicit) ? outputs : placed_in_context(std::move(outputs));
+  if (!around || around->mesh.any_is(AxisType::Explicit)) return outputs;
+  return placed_in_context(std::move(outputs));
 }
 
 bool is_typed(std::span<const Array> inputs, const Attrs& attrs) {

@@ -7,6 +7,8 @@
 #include "runtime/caches.h"
 #include "trace/stage.h"
 
+#include <algorithm>
+
 namespace capibara {
 
 SingleOperations::SingleOperations(std::size_t max_entries) : max_entries_(max_entries) {
@@ -20,16 +22,13 @@ SingleOperations::SingleOperations(std::size_t max_entries) : max_entries_(max_e
 std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs,
                                                    const Compile& compile) {
   const std::size_t settings = config_key();
-  Types types;
   Hasher hasher;
-  hasher.bytes(primitive.name().data(), primitive.name().size());
+  hasher.mix(std::hash<const void*>{}(&primitive.record()));
   hasher.mix(attrs.hash());
   hasher.mix(settings);
-  for (const Array& input : inputs) {
-    types.push_back(input.type());
-    hasher.type(types.back());
-  }
+  for (const Array& input : inputs) hasher.type(input.type());
   const std::size_t key = hasher.value();
+  const auto has_types = [&](const Array& input, const ArrayType& type) { return input.type() == type; };
   // Attributes may hold objects of the host language, whose comparison may let other threads run: not with the lock held.
   std::vector<std::shared_ptr<const Entry>> candidates;
   {
@@ -38,8 +37,13 @@ std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, s
     for (auto it = first; it != last; ++it) candidates.push_back(it->second);
   }
   for (const std::shared_ptr<const Entry>& entry : candidates) {
-    if (entry->settings == settings && entry->primitive == primitive && entry->types == types && entry->attrs == attrs) return entry->executable;
+    if (entry->settings == settings && entry->primitive == primitive &&
+        std::equal(inputs.begin(), inputs.end(), entry->types.begin(), entry->types.end(), has_types) && entry->attrs == attrs) {
+      return entry->executable;
+    }
   }
+  Types types;
+  for (const Array& input : inputs) types.push_back(input.type());
   const FlatFunction call = [&](std::span<const Array> operands) { return capibara::bind(primitive, operands, attrs); };
   std::shared_ptr<Executable> executable = compile(stage(call, types, primitive.name()).program);
   auto made = std::make_shared<const Entry>(Entry{primitive, std::move(types), attrs, settings, executable});

@@ -337,11 +337,24 @@ Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers&
   static const Primitive p = primitive("dot_general");
   const std::size_t result_rank = lhs.shape().size() + rhs.shape().size() - dimension_numbers.lhs_batch.size() -
                                   2 * dimension_numbers.lhs_contracting.size();
-  return capibara::bind(p, Arrays{lhs, rhs},
-                        {{"dimension_numbers", dimension_numbers},
-                         {"precision", precision_attr("dot_general", options.precision)},
-                         {"preferred_element_type", canonical_attr(options.preferred_element_type)},
-                         {"out_sharding", sharding_attr(taken_out_sharding(result_rank))}})[0];
+  const Sharding out_sharding = taken_out_sharding(result_rank);
+  Attr preferred = canonical_attr(options.preferred_element_type);
+  const auto attrs = [&](Attr precision) {
+    return Attrs{{"dimension_numbers", dimension_numbers},
+                 {"precision", std::move(precision)},
+                 {"preferred_element_type", std::move(preferred)},
+                 {"out_sharding", sharding_attr(out_sharding)}};
+  };
+  const bool plain = options.precision.empty() && capibara::config().default_matmul_precision.empty() && !out_sharding.is_explicit();
+  if (!plain) return bind1(p, {lhs, rhs}, attrs(precision_attr("dot_general", options.precision)));
+  // Matmuls called one by one are mostly alike: the attributes of the last one are at hand.
+  thread_local Attrs last;
+  if (last.empty() || !(last["preferred_element_type"] == preferred) ||
+      !(last.get<DotDimensionNumbers>("dimension_numbers") == dimension_numbers)) {
+    last = attrs(Attr());
+  }
+  const Attrs own = last;  // what is bound may run other matmuls
+  return bind1(p, {lhs, rhs}, own);
 }
 
 Array dot(const Array& lhs, const Array& rhs, const DotOptions& options) {

@@ -80,6 +80,7 @@ Array operator*(const Array& a, const Array& b) {
   return is_bool(x.a.dtype()) ? lax::bitwise_and(x.a, x.b) : lax::mul(x.a, x.b);
 }
 Array operator/(const Array& a, const Array& b) {
+  if (a.defined() && is_inexact(a.dtype()) && are_promoted(a, b)) return lax::div(a, b);
   const Arrays x = promote_args_inexact("true_divide", {a, b});
   return lax::div(x[0], x[1]);
 }

@@ -22,8 +22,11 @@ namespace {
 thread_local PromotionScope::Rule dtype_rule = PromotionScope::all, rank_rule = PromotionScope::all;
 
 // A promotion of several operands was the user's; the next one is the library's.
+void use_up(PromotionScope::Rule& rule) {
+  if (rule == PromotionScope::first) rule = PromotionScope::none;
+}
 void use_up(PromotionScope::Rule& rule, const Arrays& operands) {
-  if (rule == PromotionScope::first && operands.size() > 1) rule = PromotionScope::none;
+  if (operands.size() > 1) use_up(rule);
 }
 
 void check_rank_promotion(const char* name, const Arrays& operands) {
@@ -85,15 +88,19 @@ DType inexact_dtype(DType dtype) {
 
 ScalarType result_type(const Arrays& operands) {
   std::vector<ScalarType> types;
+  types.reserve(operands.size());
   for (const Array& x : operands) types.push_back({x.dtype(), x.weak_type()});
   return promote_types(types, config().enable_x64, promotion_mode());
 }
 
 bool are_promoted(const Array& a, const Array& b) {
-  if (!a.defined() || !b.defined() || dtype_rule == PromotionScope::first || rank_rule == PromotionScope::first)
-    return false;
+  if (!a.defined() || !b.defined()) return false;
   const ArrayType &x = a.type(), &y = b.type();
-  return x.dtype == y.dtype && x.weak_type == y.weak_type && (x.rank() == y.rank() || x.rank() == 0 || y.rank() == 0);
+  if (x.dtype != y.dtype || x.weak_type != y.weak_type) return false;
+  if (x.rank() != y.rank() && x.rank() != 0 && y.rank() != 0) return false;
+  use_up(dtype_rule);
+  use_up(rank_rule);
+  return true;
 }
 
 Arrays promote_dtypes(const Arrays& operands) {
@@ -137,16 +144,22 @@ Arrays promote_ranks(const char* name, const Arrays& operands) {
 }
 
 Arrays promote_args(const char* name, const Arrays& operands) {
+  if (operands.size() == 2 && are_promoted(operands[0], operands[1])) return operands;
   require_numbers(name, operands);
   return promote_ranks(name, promote_dtypes(operands));
 }
 
 Arrays promote_args_inexact(const char* name, const Arrays& operands) {
+  const bool inexact = operands.size() == 2 && operands[0].defined() && is_inexact(operands[0].dtype());
+  if (inexact && are_promoted(operands[0], operands[1])) return operands;
   require_numbers(name, operands);
   return promote_ranks(name, promote_dtypes_inexact(operands));
 }
 
-Array promote_inexact(const char* name, const Array& x) { return promote_args_inexact(name, {x})[0]; }
+Array promote_inexact(const char* name, const Array& x) {
+  if (x.defined() && is_inexact(x.dtype())) return x;  // one operand has nothing to agree with
+  return promote_args_inexact(name, {x})[0];
+}
 
 Array broadcast_to(const char* name, const Array& x, const Shape& shape) {
   if (x.shape() == shape) return x;

@@ -23,8 +23,8 @@ class PromotionScope {
   Rule dtypes_, ranks_;  // of the scope around
 };
 
-// Whether two operands have one dtype and ranks that need no change, and no promotion is counted here: they are what
-// promotion would return.
+// Whether two operands have one dtype and ranks that need no change: they are what promotion would return, and count as
+// promoted where they are.
 bool are_promoted(const Array& a, const Array& b);
 
 }  // namespace capibara

@@ -5,6 +5,7 @@
 #include "array/hash.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace capibara {
@@ -91,6 +92,12 @@ struct Hash {
   }
 };
 
+// What Attrs share: the hash is computed once, since every eager operation asks for it. 0: not yet.
+struct Stored : std::vector<Attrs::Entry> {
+  explicit Stored(std::vector<Attrs::Entry> entries) : std::vector<Attrs::Entry>(std::move(entries)) {}
+  mutable std::atomic<std::size_t> hash{0};
+};
+
 }  // namespace
 
 bool operator==(const Attr& a, const Attr& b) { return std::visit(Equal{}, a.value_, b.value_); }
@@ -107,7 +114,7 @@ Attrs::Attrs(std::initializer_list<Entry> entries) : Attrs(std::vector<Entry>(en
 Attrs::Attrs(std::vector<Entry> entries) {
   if (entries.empty()) return;
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.first < b.first; });
-  entries_ = std::make_shared<const std::vector<Entry>>(std::move(entries));
+  entries_ = std::make_shared<const Stored>(std::move(entries));
 }
 
 std::span<const Attrs::Entry> Attrs::entries() const {
@@ -187,11 +194,15 @@ bool operator==(const Attrs& a, const Attrs& b) {
 }
 
 std::size_t Attrs::hash() const {
+  if (!entries_) return Hasher().value();
+  std::atomic<std::size_t>& known = static_cast<const Stored&>(*entries_).hash;
+  if (const std::size_t hash = known.load(std::memory_order_relaxed)) return hash;
   Hasher hasher;
   for (const Entry& entry : entries()) {
     hasher.bytes(entry.first.data(), entry.first.size());
     hasher.mix(entry.second.hash());
   }
+  known.store(hasher.value(), std::memory_order_relaxed);
   return hasher.value();
 }
 

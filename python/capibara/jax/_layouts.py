@@ -1,5 +1,5 @@
 """Layouts: the order of an array's dimensions in memory."""
-import dataclasses
+from capibara._records import FrozenRecord
 
 
 class AutoLayout:
@@ -9,13 +9,13 @@ class AutoLayout:
         return "AUTO"
 
 
-@dataclasses.dataclass(frozen=True)
-class Layout:
+class Layout(FrozenRecord):
     """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
 
-    major_to_minor: tuple
-    tiling: tuple | None = None
-    sub_byte_element_size_in_bits: int = 0
+    __match_args__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
+
+    def __init__(self, major_to_minor, tiling=None, sub_byte_element_size_in_bits=0):
+        super().__init__(major_to_minor, tiling, sub_byte_element_size_in_bits)
 
     def check_compatible_aval(self, aval_shape):
         """Raises where arrays of this shape have another number of dimensions."""

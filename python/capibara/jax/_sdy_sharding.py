@@ -1,14 +1,15 @@
 """Shardings as Shardy writes them."""
-import dataclasses
-
+from capibara._records import FrozenRecord
 from capibara.jax._mesh import Unconstrained
 
 
-@dataclasses.dataclass(frozen=True)
-class SdyDim:
+class SdyDim(FrozenRecord):
     """The axes that split a dimension; an open one may be split further."""
-    axes: tuple
-    is_open: bool
+
+    __match_args__ = ("axes", "is_open")
+
+    def __init__(self, axes, is_open):
+        super().__init__(axes, is_open)
 
     def _text(self):
         return "{" + ", ".join([*map(repr, self.axes), *(["?"] if self.is_open else [])]) + "}"
@@ -17,14 +18,13 @@ class SdyDim:
         return f"SdyDim({self._text()})"
 
 
-@dataclasses.dataclass(frozen=True)
-class SdyArray:
+class SdyArray(FrozenRecord):
     """A sharding as Shardy writes it."""
-    mesh_shape: tuple | None
-    dim_shardings: tuple
-    logical_device_ids: tuple | None = None
-    replicated_axes: frozenset = frozenset()
-    unreduced_axes: frozenset = frozenset()
+
+    __match_args__ = ("mesh_shape", "dim_shardings", "logical_device_ids", "replicated_axes", "unreduced_axes")
+
+    def __init__(self, mesh_shape, dim_shardings, logical_device_ids=None, replicated_axes=frozenset(), unreduced_axes=frozenset()):
+        super().__init__(mesh_shape, dim_shardings, logical_device_ids, replicated_axes, unreduced_axes)
 
     def __repr__(self):
         devices = "" if self.logical_device_ids is None else f", device_ids={self.logical_device_ids}"

@@ -1,11 +1,11 @@
 """How arrays are placed on devices: shardings, the shards of an array, layouts."""
 import collections
-import dataclasses
 import functools
 import weakref
 
 from capibara import _core, _tracebacks
 from capibara._errors import ConcretizationTypeError
+from capibara._records import FrozenRecord
 from capibara._shape_struct import PlacementRules, set_placement_rules
 from capibara.jax._axes import AbstractMesh
 from capibara.jax._devices import Device, _called, device_of, devices
@@ -328,14 +328,13 @@ def _nothing_like(part):
     return zeros if placement is None else _core.device_put(zeros, placement)
 
 
-@dataclasses.dataclass(frozen=True)
-class Format:
+class Format(FrozenRecord):
     """A layout and a sharding; None for what is left open. It is a leaf of trees."""
 
-    layout: Layout | None = None
-    sharding: object = None
+    __match_args__ = ("layout", "sharding")
 
-    def __post_init__(self):
+    def __init__(self, layout=None, sharding=None):
+        super().__init__(layout, sharding)
         if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(f"Sharding has to be concrete when layout is of type {type(self.layout)}. Please pass a "
                              "`jax.sharding.NamedSharding` or `jax.sharding.SingleDeviceSharding` to the sharding argument. Got sharding "

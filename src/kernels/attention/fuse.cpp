@@ -157,10 +157,13 @@ bool any_within(const Program& program, const std::function<bool(const Equation&
 }
 
 Program fused(const Program& program, passes::NestedPass& nested, const passes::Keep& claims) {
+  const auto none = [](const Equation&) { return false; };
+  const bool may_hold = has_parts(program);
+  if (!may_hold && !passes::changes(program, nested, none)) return program;
   const Equations equations(program);
   std::vector<std::unique_ptr<Replacement>> found;
   std::map<int, Replacement*> inner, last;
-  for (int at = 0; has_parts(program) && at < static_cast<int>(program.equations().size()); ++at) {
+  for (int at = 0; may_hold && at < static_cast<int>(program.equations().size()); ++at) {
     if (equations[at].primitive != prim::div()) continue;
     std::unique_ptr<Replacement> one = Replacement::find(equations, at, claims);
     if (!one) continue;
@@ -168,18 +171,16 @@ Program fused(const Program& program, passes::NestedPass& nested, const passes::
     for (int i : one->last()) last[i] = one.get();
     found.push_back(std::move(one));
   }
-  bool changed = !found.empty();
+  if (found.empty() && !passes::changes(program, nested, none)) return program;
   Copy copy(program);
   for (int at = 0; at < static_cast<int>(program.equations().size()); ++at) {
     if (const auto it = last.find(at); it != last.end()) {
       it->second->emit(copy, at);
     } else if (!inner.contains(at)) {
-      Attrs attrs = nested(equations[at].attrs);
-      changed |= !same_object(attrs, equations[at].attrs);
-      copy.emit(equations[at], copy(equations[at].inputs), std::move(attrs));
+      copy.emit(equations[at], copy(equations[at].inputs), nested(equations[at].attrs));
     }
   }
-  return changed ? copy.finish() : program;
+  return copy.finish();
 }
 
 }  // namespace
@@ -195,8 +196,7 @@ bool holds_fused_attention(const Program& program) { return any_within(program, 
 
 Program fuse_attention(const Program& program, const passes::Keep& claims) {
   return passes::NestedPass([&](const Program& one, passes::NestedPass& nested) {
-    const auto none = [](const Equation&) { return false; };
-    return has_parts(one) || passes::changes(one, nested, none) ? fused(one, nested, claims) : one;
+    return fused(one, nested, claims);
   })(program);
 }
 

@@ -16,6 +16,7 @@ namespace {
 // What the product accumulates in, and the type of the result.
 ScalarType product_type(const Array& a, const Array& b, const std::optional<DType>& preferred) {
   if (preferred) return {canonical(*preferred), false};
+  if (a.dtype() == b.dtype() && !(a.weak_type() && b.weak_type())) return {a.dtype(), false};
   return result_type({a, b});
 }
 
@@ -42,6 +43,11 @@ Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
   const bool a_is_matrix = a.ndim() > 1, b_is_matrix = b.ndim() > 1;
   const int64_t a_batch = std::max<int64_t>(0, a.ndim() - 2), b_batch = std::max<int64_t>(0, b.ndim() - 2);
   const int64_t batch = std::max(a_batch, b_batch);
+  if (batch == 0 && !out_sharding_in_scope().is_explicit()) {
+    const Array product =
+        lax::dot_general(a, b, {{a.ndim() - 1}, {0}, {}, {}}, {options.precision, type.dtype});
+    return lax::convert_element_type(product, type.dtype, type.weak);
+  }
 
   // Batch axes that one side lacks or has with size one are free axes of the other: no broadcast is made.
   Ints a_squeeze, b_squeeze, both_squeeze, shared, a_free, b_free;

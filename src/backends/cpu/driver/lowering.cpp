@@ -112,7 +112,7 @@ void Lowering::release_dead(Frame& frame, const Analysis& known, int g) {
     arena_.release(place->arena_offset, bytes_of(frame.program.type(var)));
     place->arena_offset = -1;
   };
-  for (int e : known.members[at(g)]) {
+  for (int e : known.fusion.members[at(g)]) {
     const Equation& equation = frame.program.equations()[at(e)];
     for (Atom input : equation.inputs) {
       if (!input.is_literal()) consider(input.var());
@@ -156,7 +156,7 @@ int Lowering::end_of_registers(const Frame& frame, const Analysis& known, int fi
   int g = first;
   for (; g < static_cast<int>(known.fusion.groups.size()); ++g) {
     int64_t own = 0;
-    for (int e : known.members[at(g)]) {
+    for (int e : known.fusion.members[at(g)]) {
       const Equation& equation = frame.program.equations()[at(e)];
       if (!fits_registers(frame.program, equation)) return g;
       own += register_cost(frame.program, equation);
@@ -169,7 +169,7 @@ int Lowering::end_of_registers(const Frame& frame, const Analysis& known, int fi
 
 void Lowering::lower_registers(Frame& frame, const Analysis& known, int first, int end) {
   std::vector<int> equations;
-  for (int g = first; g < end; ++g) equations.insert(equations.end(), known.members[at(g)].begin(), known.members[at(g)].end());
+  for (int g = first; g < end; ++g) equations.insert(equations.end(), known.fusion.members[at(g)].begin(), known.fusion.members[at(g)].end());
   std::sort(equations.begin(), equations.end());
   std::vector<Var> stored;
   for (int e : equations) {
@@ -274,7 +274,7 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   if (next == static_cast<int>(known.fusion.groups.size())) return -1;
   const Group& reader = known.fusion.groups[at(next)];
   if (reader.work != Work::loops || !reader.columns.empty()) return -1;
-  if (std::none_of(known.members[at(next)].begin(), known.members[at(next)].end(), reads)) return -1;
+  if (std::none_of(known.fusion.members[at(next)].begin(), known.fusion.members[at(next)].end(), reads)) return -1;
   HostCall call = host_call(frame, product, make_results(frame, product, {frame.program.type(product.outputs[0])}));
   ProductKernel kernel = product_kernel(call.inputs, call.outputs, product.attrs, call.constants);
   for (int alias = g + 1; alias < next; ++alias) lower_alias(frame, known.fusion.groups[at(alias)]);
@@ -288,8 +288,8 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
     lowered_.kernels.push_back(host_kernel(product.primitive, call.inputs, call.outputs, product.attrs, call.constants));
   }
   if (sites_) {
-    std::vector<int> together = known.members[at(g)];
-    if (follows) together.insert(together.end(), known.members[at(next)].begin(), known.members[at(next)].end());
+    std::vector<int> together = known.fusion.members[at(g)];
+    if (follows) together.insert(together.end(), known.fusion.members[at(next)].begin(), known.fusion.members[at(next)].end());
     mark_equations(frame, known, std::move(together));
   }
   driver_->host(number, std::move(call.arguments));

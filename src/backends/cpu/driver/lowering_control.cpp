@@ -17,7 +17,7 @@ void Lowering::mark_equations(const Frame& frame, const Analysis& known, std::ve
 }
 
 void Lowering::mark_group(const Frame& frame, const Analysis& known, int g) {
-  mark_equations(frame, known, known.members[at(g)]);
+  mark_equations(frame, known, known.fusion.members[at(g)]);
 }
 
 template <class F>

@@ -1,5 +1,7 @@
 // Chooses how an operation outside of jit runs: compiled, by one of the backend's kernels, or by the reference backend.
 //
+// What was chosen is remembered by types and attributes: a small operation costs little more than finding it again.
+//
 // Programs (jit under an eager transform, loops, branches), operations by regions of scalars that no kernel knows, and
 // operations on many elements are compiled as programs of their own. Fewer elements are not worth the milliseconds that
 // compiling takes: a kernel in C++ runs them where there is one.
@@ -8,7 +10,10 @@
 #include <capibara/config.h>
 
 #include <algorithm>
+#include <array>
+#include <memory>
 
+#include "array/hash.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/execution/backend.h"
 #include "backends/cpu/execution/cost.h"
@@ -19,6 +24,7 @@
 #include "backends/single_operations.h"
 #include "program/handles.h"
 #include "runtime/attend.h"
+#include "runtime/caches.h"
 #include "runtime/interrupt.h"
 
 namespace capibara::cpu {
@@ -63,23 +69,38 @@ class KernelExecutable final : public Executable, public std::enable_shared_from
       : name_(std::move(name)), outputs_(std::move(outputs)), kernel_(std::move(kernel)), nanoseconds_(nanoseconds) {}
 
   Arrays execute(std::span<const Array> inputs, const std::vector<bool>&) override {
-    for (const Array& input : inputs) input.block_until_ready();
-    Arrays all(inputs.begin(), inputs.end());
+    Arrays outputs;
+    outputs.reserve(outputs_.size());
     for (const ArrayType& type : outputs_) {
-      all.push_back(Array::from_buffer(type, Buffer::allocate(static_cast<std::size_t>(type.size() * storage_size(type.dtype)))));
+      const auto bytes = static_cast<std::size_t>(type.size() * storage_size(type.dtype));
+      outputs.push_back(Array::from_buffer(type, Buffer::allocate(bytes)));
     }
-    if (should_attend(nanoseconds_)) run_attended(name_, [self = shared_from_this(), all](const std::atomic<int32_t>&) { self->run(all); });
-    else run(all);
-    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(inputs.size()));
-    return all;
+    if (should_attend(nanoseconds_)) {
+      for (const Array& input : inputs) input.block_until_ready();
+      const Arrays read(inputs.begin(), inputs.end());
+      run_attended(name_, [self = shared_from_this(), read, outputs](const auto&) { self->run(read, outputs); });
+    } else {
+      run(inputs, outputs);
+    }
+    return outputs;
   }
 
  private:
-  void run(const Arrays& all) const {
-    std::vector<std::byte*> buffers;
-    buffers.reserve(all.size());
-    for (const Array& array : all) buffers.push_back(const_cast<std::byte*>(array.raw_data()));
-    kernel_(buffers.data());
+  static constexpr std::size_t few = 8;
+
+  // Reading an operand waits for it.
+  void run(std::span<const Array> inputs, std::span<const Array> outputs) const {
+    std::byte* on_stack[few];
+    std::unique_ptr<std::byte*[]> many;
+    std::byte** buffers = on_stack;
+    if (inputs.size() + outputs.size() > few) {
+      many = std::make_unique<std::byte*[]>(inputs.size() + outputs.size());
+      buffers = many.get();
+    }
+    std::byte** next = buffers;
+    for (const Array& input : inputs) *next++ = const_cast<std::byte*>(input.raw_data());
+    for (const Array& output : outputs) *next++ = const_cast<std::byte*>(output.raw_data());
+    kernel_(buffers);
   }
 
   std::string name_;
@@ -161,15 +182,81 @@ Array copied(const Array& x) {
   return Array::from_buffer(x.type(), std::move(buffer));
 }
 
+// How an operation runs on operands of these types: neither a function nor an executable is the reference backend.
+struct Way {
+  ElementCall elements;
+  std::shared_ptr<Executable> executable;
+};
+
+std::shared_ptr<const Way> find_way(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  Way way;
+  if (std::none_of(inputs.begin(), inputs.end(), is_large)) way.elements = find_elements(primitive, inputs, attrs);
+  if (!way.elements.function) way.executable = find_executable(primitive, inputs, attrs);
+  return std::make_shared<const Way>(std::move(way));
+}
+
+// The ways that this thread took last. The tables behind them are shared by threads and keep every operation; here a
+// look needs no lock, and no rule computes the type of the result again.
+class RecentWays {
+ public:
+  std::shared_ptr<const Way> find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+    const std::size_t settings = config_key();
+    const unsigned generation = cache_generation();
+    Hasher hasher;
+    hasher.mix(std::hash<const void*>{}(&primitive.record()));
+    hasher.mix(attrs.hash());
+    for (const Array& input : inputs) hasher.type(input.type());
+    Slot& slot = slots_[hasher.value() % slots_.size()];
+    if (slot.primitive == primitive && slot.settings == settings && slot.generation == generation &&
+        slot.attrs == attrs &&
+        std::equal(inputs.begin(), inputs.end(), slot.types.begin(), slot.types.end(),
+                   [](const Array& input, const ArrayType& type) { return input.type() == type; })) {
+      return slot.way;
+    }
+    // May compile, and run other operations meanwhile.
+    std::shared_ptr<const Way> way = find_way(primitive, inputs, attrs);
+    slot = {primitive, attrs, {}, settings, generation, way};
+    for (const Array& input : inputs) slot.types.push_back(input.type());
+    return way;
+  }
+
+ private:
+  struct Slot {
+    Primitive primitive;
+    Attrs attrs;
+    Types types;
+    std::size_t settings = 0;
+    unsigned generation = 0;
+    std::shared_ptr<const Way> way;
+  };
+  std::array<Slot, 256> slots_;
+};
+
+// Programs and objects of the host language are not kept alive by a thread.
+bool is_value(const Attr& attr) {
+  return !attr.get_if<Array>() && !attr.get_if<std::shared_ptr<const Program>>() &&
+         !attr.get_if<std::shared_ptr<const Opaque>>() && !attr.get_if<std::shared_ptr<const Attr::List>>();
+}
+
+bool may_remember(const Attrs& attrs) {
+  const auto entries = attrs.entries();
+  return std::all_of(entries.begin(), entries.end(), [](const Attrs::Entry& entry) { return is_value(entry.second); });
+}
+
+std::shared_ptr<const Way> way_of(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  if (!may_remember(attrs)) return find_way(primitive, inputs, attrs);
+  thread_local const auto recent = std::make_unique<RecentWays>();
+  return recent->find(primitive, inputs, attrs);
+}
+
 }  // namespace
 
 Arrays run_eagerly(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (primitive == prim::copy() && is_large(inputs[0]) && !inputs[0].type().ref) return {copied(inputs[0])};
   if (may_compile(primitive, inputs)) {
-    if (std::none_of(inputs.begin(), inputs.end(), is_large)) {
-      if (std::optional<Array> result = run_elements(primitive, inputs, attrs)) return {std::move(*result)};
-    }
-    if (const std::shared_ptr<Executable> found = find_executable(primitive, inputs, attrs)) return found->execute(inputs, {});
+    const std::shared_ptr<const Way> way = way_of(primitive, inputs, attrs);
+    if (way->elements.function) return {run_elements(way->elements, inputs)};
+    if (way->executable) return way->executable->execute(inputs, {});
   }
   if (!primitive->evaluate && may_be_interrupted() && should_attend(estimated_nanoseconds(primitive, inputs, attrs))) {
     return run_reference_attended(primitive, inputs, attrs);

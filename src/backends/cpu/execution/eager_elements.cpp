@@ -34,6 +34,8 @@ Operand operand_of(const ArrayType& type, const Shape& shape) {
   return type.shape.empty() ? Operand::number : Operand::other;
 }
 
+}  // namespace
+
 class ElementFunction {
  public:
   // Null where the operation does not become one parallel loop over all elements and nothing else.
@@ -94,6 +96,8 @@ class ElementFunction {
   std::shared_ptr<const Code> code_;
   Entry driver_ = nullptr;
 };
+
+namespace {
 
 // The functions made so far, and the operations that have none.
 class ElementFunctions {
@@ -168,21 +172,23 @@ ElementFunctions& functions() {
 
 }  // namespace
 
-std::optional<Array> run_elements(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+ElementCall find_elements(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (primitive->traits.elementwise == Elementwise::no || inputs.empty() || inputs.size() > max_operands ||
       !has_compiler())
-    return std::nullopt;
+    return {};
   Types types;
   types.reserve(inputs.size());
   for (const Array& input : inputs) {
-    if (!has_element(input.dtype())) return std::nullopt;
+    if (!has_element(input.dtype())) return {};
     types.push_back(input.type());
   }
   const Types outputs = primitive->type(types, attrs).types;
-  if (outputs.size() != 1 || !has_element(outputs[0].dtype)) return std::nullopt;
-  const std::shared_ptr<const ElementFunction> function = functions().find(primitive, inputs, outputs[0].shape, attrs);
-  if (!function) return std::nullopt;
-  return function->run(inputs, outputs[0]);
+  if (outputs.size() != 1 || !has_element(outputs[0].dtype)) return {};
+  return {functions().find(primitive, inputs, outputs[0].shape, attrs), outputs[0]};
+}
+
+Array run_elements(const ElementCall& call, std::span<const Array> inputs) {
+  return call.function->run(inputs, call.result);
 }
 
 }  // namespace capibara::cpu

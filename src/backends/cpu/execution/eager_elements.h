@@ -3,11 +3,20 @@
 
 #include <capibara/primitive.h>
 
-#include <optional>
+#include <memory>
 
 namespace capibara::cpu {
 
-// Nothing where there is no such function: another kind of operation, operands that are stretched, no compiler.
-std::optional<Array> run_elements(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
+class ElementFunction;
+
+// The function of an operation, and the type of its result on operands of the types that it was asked for. The function
+// is null where there is none: another kind of operation, operands that are stretched, no compiler.
+struct ElementCall {
+  std::shared_ptr<const ElementFunction> function;
+  ArrayType result;
+};
+
+ElementCall find_elements(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
+Array run_elements(const ElementCall& call, std::span<const Array> inputs);
 
 }  // namespace capibara::cpu

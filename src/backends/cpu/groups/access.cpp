@@ -6,9 +6,32 @@
 
 namespace capibara::cpu {
 
+void Terms::add(Symbol symbol, int64_t factor) {
+  if (factor == 0) return;
+  if (empty()) {
+    one_ = {symbol, factor};
+    has_one_ = true;
+    return;
+  }
+  if (more_.empty() && one_.first == symbol) {
+    one_.second += factor;
+    has_one_ = one_.second != 0;
+    return;
+  }
+  if (more_.empty()) more_.push_back(one_);
+  auto it = std::lower_bound(more_.begin(), more_.end(), symbol, [](const Term& term, Symbol s) { return term.first < s; });
+  if (it == more_.end() || it->first != symbol) {
+    more_.insert(it, {symbol, factor});
+    return;
+  }
+  it->second += factor;
+  if (it->second == 0) more_.erase(it);
+  has_one_ = false;  // `more_` may have become empty
+}
+
 Affine Affine::of(Symbol symbol, int64_t factor) {
   Affine result;
-  if (factor != 0) result.terms.emplace_back(symbol, factor);
+  result.terms.add(symbol, factor);
   return result;
 }
 
@@ -22,16 +45,7 @@ int64_t Affine::factor(Symbol symbol) const {
 Affine& Affine::add(const Affine& other, int64_t factor) {
   constant += other.constant * factor;
   if (factor == 0) return *this;
-  for (const auto& [symbol, own] : other.terms) {
-    auto it =
-        std::lower_bound(terms.begin(), terms.end(), symbol, [](const auto& term, Symbol s) { return term.first < s; });
-    if (it == terms.end() || it->first != symbol) {
-      terms.insert(it, {symbol, own * factor});
-    } else {
-      it->second += own * factor;
-      if (it->second == 0) terms.erase(it);
-    }
-  }
+  for (const auto& [symbol, own] : other.terms) terms.add(symbol, own * factor);
   return *this;
 }
 

@@ -3,8 +3,11 @@
 
 #include <capibara/primitive.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
+#include <utility>
+#include <vector>
 
 namespace capibara::cpu {
 
@@ -14,10 +17,32 @@ inline std::size_t at(int64_t position) { return static_cast<std::size_t>(positi
 // Something an index depends on: a loop of the region, or a number found when the program runs.
 using Symbol = int32_t;
 
+// The terms of a sum. Most indices are one loop's: a single term needs no memory of its own.
+class Terms {
+ public:
+  using Term = std::pair<Symbol, int64_t>;
+
+  const Term* begin() const { return more_.empty() ? &one_ : more_.data(); }
+  const Term* end() const { return begin() + size(); }
+  std::size_t size() const { return more_.empty() ? (has_one_ ? 1 : 0) : more_.size(); }
+  bool empty() const { return size() == 0; }
+  const Term& operator[](std::size_t i) const { return begin()[i]; }
+  const Term& back() const { return *(end() - 1); }
+
+  void add(Symbol symbol, int64_t factor);  // to the term of this symbol; terms of the factor 0 vanish
+
+  friend bool operator==(const Terms& a, const Terms& b) { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+
+ private:
+  Term one_;
+  bool has_one_ = false;    // where `more_` is empty
+  std::vector<Term> more_;  // all of them, where there are several
+};
+
 // constant + the sum of symbol * factor; terms are sorted by symbol, none has the factor 0.
 struct Affine {
   int64_t constant = 0;
-  std::vector<std::pair<Symbol, int64_t>> terms;
+  Terms terms;
 
   Affine(int64_t value = 0) : constant(value) {}
   static Affine of(Symbol symbol, int64_t factor = 1);

@@ -28,6 +28,7 @@ struct Fusion {
   std::vector<Group> groups;   // in the order of execution
   std::vector<int> definition;  // equation that defines a variable, -1 for inputs and constants
   std::vector<int> home;        // group in which an equation is computed, -1: nowhere (dead)
+  std::vector<std::vector<int>> members;  // equations of each group, once the order of groups is known
   std::vector<bool> stored;     // variables that live in memory
 
   bool inlined(Var var) const { return !stored[static_cast<std::size_t>(var.id)]; }

@@ -67,7 +67,7 @@ bool is_scatter(const Group& group, const Equation& equation) {
 }
 
 bool reads_anywhere(const Program& body, const Analysis& known, const Group& group, Var var) {
-  for (int e : known.members[at(&group - known.fusion.groups.data())]) {
+  for (int e : known.fusion.members[at(&group - known.fusion.groups.data())]) {
     const std::vector<Atom>& inputs = body.equations()[at(e)].inputs;
     if (std::find(inputs.begin(), inputs.end(), Atom(var)) != inputs.end()) return true;
   }
@@ -106,11 +106,11 @@ const Analysis& Analyses::of(const Program& program) {
   schedule(program, found.fusion);
   const int groups = static_cast<int>(found.fusion.groups.size());
   found.last_use.assign(at(program.var_count()), -1);
-  found.members.resize(at(groups));
+  found.fusion.members.resize(at(groups));
   for (std::size_t e = 0; e < program.equations().size(); ++e) {
     const int home = found.fusion.home[e];
     if (home < 0) continue;
-    found.members[at(home)].push_back(static_cast<int>(e));
+    found.fusion.members[at(home)].push_back(static_cast<int>(e));
     for (Atom input : program.equations()[e].inputs) {
       if (!input.is_literal()) found.last_use[at(input.code)] = std::max(found.last_use[at(input.code)], home);
     }
@@ -176,7 +176,7 @@ bool reads_what_it_writes(const Program& program, const std::vector<int>& member
 }
 
 bool reads_elsewhere(const Analysis& known, int g, const Equation& update) {
-  const std::vector<int>& members = known.members[at(g)];
+  const std::vector<int>& members = known.fusion.members[at(g)];
   return std::any_of(members.begin(), members.end(), [&](int e) {
     const Equation& reader = known.program.equations()[at(e)];
     const bool once = &reader == &update || reads_what_it_writes(known.program, members, reader, update);
@@ -205,7 +205,7 @@ bool may_replace(const Analysis& known, Var old, std::size_t output) {
     if (known.fusion.home[e] < 0 || std::find(reader.inputs.begin(), reader.inputs.end(), Atom(old)) == reader.inputs.end()) continue;
     if (known.fusion.home[e] > home || known.fusion.groups[at(known.fusion.home[e])].work == Work::alias) return false;
     if (known.fusion.home[e] < home) continue;
-    if (updates && static_cast<int>(e) != definition && !reads_what_it_writes(body, known.members[at(home)], reader, writer)) return false;
+    if (updates && static_cast<int>(e) != definition && !reads_what_it_writes(body, known.fusion.members[at(home)], reader, writer)) return false;
     if (updates && std::count(reader.inputs.begin(), reader.inputs.end(), Atom(old)) != 1) return false;
   }
   return updates || reads_at_own_place(body, known, group, old);

@@ -13,7 +13,6 @@ struct Analysis {
   Program program;  // kept alive: the fusion refers to it
   Fusion fusion;
   std::vector<int> last_use;  // group after which a variable is dead, -1: never read; outputs live on
-  std::vector<std::vector<int>> members;  // equations of each group
 };
 
 // Analyses of programs and of those nested in them, each made once.

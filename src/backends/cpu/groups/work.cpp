@@ -4,7 +4,6 @@
 #include <capibara/config.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/groups/fuse.h"
@@ -128,7 +127,7 @@ std::optional<Index> operand_index(const Program& program, const Equation& equat
 std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
                              const std::vector<int>& stops, Symbol first_free) {
   std::vector<Access> found, todo;
-  std::unordered_map<int32_t, std::vector<Index>> seen;
+  std::vector<Access> seen;
   auto free_symbol = [&] { return first_free++; };
   auto push_operands = [&](const Equation& reader, const Index& place) {
     if (reader.primitive == prim::pad() || reader.primitive == prim::concatenate()) {
@@ -149,7 +148,7 @@ std::vector<Access> accesses(const Program& program, const Fusion& fusion, const
     for (std::size_t i = 0; i < reader.inputs.size(); ++i) {
       if (reader.inputs[i].is_literal()) continue;
       if (std::optional<Index> operand = operand_index(program, reader, i, place, free_symbol)) {
-        todo.push_back({reader.inputs[i].var(), *operand});
+        todo.push_back({reader.inputs[i].var(), std::move(*operand)});
       }
     }
   };
@@ -157,9 +156,9 @@ std::vector<Access> accesses(const Program& program, const Fusion& fusion, const
   while (!todo.empty()) {
     Access access = std::move(todo.back());
     todo.pop_back();
-    std::vector<Index>& places = seen[access.var.id];
-    if (std::find(places.begin(), places.end(), access.index) != places.end()) continue;
-    places.push_back(access.index);
+    const auto is_same = [&](const Access& other) { return other.var == access.var && other.index == access.index; };
+    if (std::any_of(seen.begin(), seen.end(), is_same)) continue;
+    seen.push_back(access);
     const int definition = fusion.definition[at(access.var.id)];
     const bool stop = std::find(stops.begin(), stops.end(), definition) != stops.end();
     if (definition < 0 || !fusion.inlined(access.var) || stop) {

@@ -251,12 +251,25 @@ llvm::Value* FunctionEmitter::math(Math function, Scalar scalar_type, llvm::Valu
     return y ? b_.CreateCall(callee, {x, y}) : b_.CreateCall(callee, {x});
   };
   if (!a->getType()->isVectorTy()) return call(a, b);
-  llvm::Value* result = llvm::PoisonValue::get(a->getType());
-  for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes_); ++lane) {
-    llvm::Value* one = call(b_.CreateExtractElement(a, lane), b ? b_.CreateExtractElement(b, lane) : nullptr);
-    result = b_.CreateInsertElement(result, one, lane);
-  }
-  return result;
+  // A loop over the lanes in memory: as many calls in a row took the code generator longer than the rest of a region.
+  llvm::IRBuilder<> top(&out_->getEntryBlock(), out_->getEntryBlock().begin());
+  llvm::Value* lanes = top.CreateAlloca(a->getType());
+  llvm::Value* others = b ? top.CreateAlloca(b->getType()) : nullptr;
+  b_.CreateStore(a, lanes);
+  if (b) b_.CreateStore(b, others);
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *body = new_block("lane"), *after = new_block("lanes");
+  b_.CreateBr(body);
+  b_.SetInsertPoint(body);
+  llvm::PHINode* lane = b_.CreatePHI(b_.getInt64Ty(), 2);
+  lane->addIncoming(index(0), before);
+  llvm::Value* place = b_.CreateGEP(element, lanes, lane);
+  llvm::Value* other = b ? b_.CreateLoad(element, b_.CreateGEP(element, others, lane)) : nullptr;
+  b_.CreateStore(call(b_.CreateLoad(element, place), other), place);
+  llvm::Value* next = b_.CreateAdd(lane, index(1));
+  lane->addIncoming(next, body);
+  b_.CreateCondBr(b_.CreateICmpEQ(next, index(lanes_)), after, body);
+  b_.SetInsertPoint(after);
+  return b_.CreateLoad(a->getType(), lanes);
 }
 
 }  // namespace capibara::cpu

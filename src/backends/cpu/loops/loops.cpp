@@ -3,9 +3,12 @@
 #include "backends/cpu/loops/loops.h"
 
 #include <bit>
+#include <charconv>
 #include <cmath>
+#include <concepts>
 #include <cstdio>
 #include <iterator>
+#include <string_view>
 
 namespace capibara::cpu {
 
@@ -42,20 +45,24 @@ std::string number(double value, int digits) {
   return text;
 }
 
+std::string hexadecimal(uint64_t bits) {
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(bits));
+  return text;
+}
+
 std::string constant_text(Scalar type, uint64_t bits) {
-  char hexadecimal[24];
-  std::snprintf(hexadecimal, sizeof hexadecimal, "0x%llx", static_cast<unsigned long long>(bits));
   switch (type) {
     case Scalar::f32: {
       float value = std::bit_cast<float>(static_cast<uint32_t>(bits));
-      return std::isnan(value) ? std::string(hexadecimal) : number(value, 9);
+      return std::isnan(value) ? hexadecimal(bits) : number(value, 9);
     }
     case Scalar::f64: {
       double value = std::bit_cast<double>(bits);
-      return std::isnan(value) ? std::string(hexadecimal) : number(value, 17);
+      return std::isnan(value) ? hexadecimal(bits) : number(value, 17);
     }
     case Scalar::f16:
-    case Scalar::bf16: return hexadecimal;
+    case Scalar::bf16: return hexadecimal(bits);
     case Scalar::i1: return bits ? "true" : "false";
     default: {
       int unused = 64 - 8 * byte_size(type);
@@ -91,38 +98,68 @@ class Printer {
                (product ? " ends in " + name_of(formula.factor_a) + " * " + name_of(formula.factor_b) : "") + ": " +
                to_string(*formula.body);
     }
-    return text_;
+    return std::move(text_);
   }
 
  private:
-  void line(const std::string& content) { text_ += std::string(static_cast<std::size_t>(2 * depth_), ' ') + content + "\n"; }
+  // Pieces of a line are written where they belong: every region is printed to find its like.
+  struct Typed {
+    Value value;
+  };
+  void put(std::string_view text) { text_ += text; }
+  void put(std::integral auto value) {
+    char digits[24];
+    text_.append(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  }
+  void put_name(Value value) {
+    text_ += '%';
+    put(static_cast<int64_t>(value));
+  }
+  void put(Typed typed) {
+    put_name(typed.value);
+    text_ += ": ";
+    text_ += scalar_names[static_cast<int>(function_.types[static_cast<std::size_t>(typed.value)])];
+  }
+  void put(const Address& address) {
+    text_ += 'b';
+    put(address.buffer);
+    text_ += '[';
+    for (const Term& term : address.terms) {
+      if (&term != address.terms.data()) text_ += " + ";
+      if (term.factor != 1) {
+        put(term.factor);
+        text_ += '*';
+      }
+      put_name(term.index);
+    }
+    if (address.offset != 0 || address.terms.empty()) {
+      if (!address.terms.empty()) text_ += " + ";
+      put(address.offset);
+    }
+    text_ += ']';
+    if (address.ahead != 0) {
+      text_ += " ahead ";
+      put(address.ahead);
+    }
+  }
+  void put(const std::vector<Argument>& arguments) {
+    text_ += '(';
+    for (const Argument& argument : arguments) {
+      if (&argument != arguments.data()) text_ += ", ";
+      put(argument.address);
+    }
+    text_ += ')';
+  }
+
+  template <class... Pieces>
+  void line(const Pieces&... pieces) {
+    text_.append(static_cast<std::size_t>(2 * depth_), ' ');
+    (put(pieces), ...);
+    text_ += '\n';
+  }
 
   std::string typed(Value value) const {
     return name_of(value) + ": " + scalar_names[static_cast<int>(function_.types[static_cast<std::size_t>(value)])];
-  }
-
-  static std::string address_text(const Address& address) {
-    std::string inside;
-    for (const Term& term : address.terms) {
-      if (!inside.empty()) inside += " + ";
-      if (term.factor != 1) inside += std::to_string(term.factor) + "*";
-      inside += name_of(term.index);
-    }
-    if (address.offset != 0 || inside.empty()) {
-      if (!inside.empty()) inside += " + ";
-      inside += std::to_string(address.offset);
-    }
-    const std::string ahead = address.ahead == 0 ? "" : " ahead " + std::to_string(address.ahead);
-    return "b" + std::to_string(address.buffer) + "[" + inside + "]" + ahead;
-  }
-
-  static std::string arguments_text(const std::vector<Argument>& arguments) {
-    std::string text = "(";
-    for (const Argument& argument : arguments) {
-      if (text.size() > 1) text += ", ";
-      text += address_text(argument.address);
-    }
-    return text + ")";
   }
 
   // "%7: f32, %8: i64 = ", or nothing.
@@ -162,19 +199,30 @@ class Printer {
 
   void print(const Compute& compute) {
     const Scalar type = function_.types[static_cast<std::size_t>(compute.result)];
-    if (compute.op == Op::constant) return line(typed(compute.result) + " = " + constant_text(type, compute.bits));
-    std::string text = compute.op == Op::call ? math_names[compute.bits] : op_names[static_cast<int>(compute.op)];
-    if (compute.op == Op::apply) text += " formula " + std::to_string(compute.bits) + " to";
+    const Typed result{compute.result};
+    if (compute.op == Op::constant) return line(result, " = ", constant_text(type, compute.bits));
+    text_.append(static_cast<std::size_t>(2 * depth_), ' ');
+    put(result);
+    text_ += " = ";
+    text_ += compute.op == Op::call ? math_names[compute.bits] : op_names[static_cast<int>(compute.op)];
+    if (compute.op == Op::apply) {
+      text_ += " formula ";
+      put(compute.bits);
+      text_ += " to";
+    }
     const char* separator = " ";
     for (Value operand : {compute.a, compute.b, compute.c}) {
-      if (operand != no_value) text += separator + name_of(operand);
+      if (operand != no_value) {
+        text_ += separator;
+        put_name(operand);
+      }
       separator = ", ";
     }
-    line(typed(compute.result) + " = " + text);
+    text_ += '\n';
   }
 
-  void print(const Load& load) { line(typed(load.result) + " = load " + address_text(load.address)); }
-  void print(const Store& store) { line("store " + name_of(store.value) + " to " + address_text(store.address)); }
+  void print(const Load& load) { line(Typed{load.result}, " = load ", load.address); }
+  void print(const Store& store) { line("store ", name_of(store.value), " to ", store.address); }
 
   void print(const For& loop) {
     std::string extent = loop.extent_value == no_value ? std::to_string(loop.extent) : name_of(loop.extent_value);
@@ -220,9 +268,9 @@ class Printer {
   }
 
   void print(const Invoke& invoke) {
-    line("invoke " + std::to_string(invoke.function) + arguments_text(invoke.arguments));
+    line("invoke ", invoke.function, invoke.arguments);
   }
-  void print(const Host& host) { line("host " + std::to_string(host.kernel) + arguments_text(host.arguments)); }
+  void print(const Host& host) { line("host ", host.kernel, host.arguments); }
 
   const Function& function_;
   std::string text_;

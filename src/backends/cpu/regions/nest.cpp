@@ -28,9 +28,9 @@ NestWriter::NestWriter(const Program& program, const Fusion& fusion, const Group
   memo_.emplace_back();
   std::unordered_map<const PrimitiveRecord*, int> copies;
   int all = 0;
-  for (std::size_t e = 0; e < program_.equations().size(); ++e) {
-    const Primitive& primitive = program_.equations()[e].primitive;
-    if (fusion_.home[e] != group_number_ || !is_expensive(primitive)) continue;
+  for (int e : fusion_.members[at(group_number_)]) {
+    const Primitive& primitive = program_.equations()[at(e)].primitive;
+    if (!is_expensive(primitive)) continue;
     ++copies[&primitive.record()];
     ++all;
   }
