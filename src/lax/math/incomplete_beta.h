@@ -1,7 +1,7 @@
 // The regularized incomplete beta function by its continued fraction (DLMF 8.17.22) with Lentz' algorithm.
 //
-// Largest relative difference from jax 0.10.2 over a, b in [0.05, 50] (float32, float64): 3e-5, 2e-13. From the truth
-// in float64: 4e-13.
+// Largest relative difference from the truth over a, b in [0.05, 50] and points within 0.4 of the mean (float32, float64):
+// 6e-6, 4e-14. jax 0.10.2, which takes the difference of logarithms of gamma, is 5e-5 and 5e-13 away from it.
 #pragma once
 
 #include "lax/math/formula.h"
@@ -48,6 +48,29 @@ V beta_fraction(V a, V b, V x) {
   return std::get<4>(state);
 }
 
+// x^a (1 - x)^b / (a B(a, b)). By Lanczos' series gamma(v + 1) is (v + 7.5)^(v + 1/2) exp(-v - 7.5) s(v) sqrt(2 pi), and
+// the powers are taken together: each logarithm of gamma would lose digits that cancel in their difference.
+template <class V>
+V beta_factor(V a, V b, V x) {
+  V one = constant(1, x), offset = constant(lanczos_gamma + 0.5, x), y = one - x, sum = a + b;
+  auto series = [](V v) {
+    V total = constant(lanczos_base, v);
+    double k = 0;
+    for (double c : lanczos) total = total + constant(c, v) / (v + constant(++k, v));
+    return total;
+  };
+  V ta = a + offset, tb = b + offset, tsum = sum + offset;
+  // log(x tsum / ta) and log(y tsum / tb); near one by what they differ from it.
+  auto log_ratio = [&](V share, V far, V t) {
+    return select(lt(abs(far), constant(0.4, x)), log1p(far), log(share * (tsum / t)));
+  };
+  V log_x = log_ratio(x, multiply_add(x, b, -(y * ta)) / ta, ta);
+  V log_y = log_ratio(y, multiply_add(y, a, -(x * tb)) / tb, tb);
+  // exp(7.5) / sqrt(2 pi)
+  V powers = exp(multiply_add(a, log_x, b * log_y)) * constant(721.3045638856141, x);
+  return powers * sqrt(tsum / ta / tb) * (series(sum) / (series(a) * series(b))) * (b / sum);
+}
+
 }  // namespace detail
 
 template <class V>
@@ -65,12 +88,7 @@ V regularized_incomplete_beta(V a, Same<V> b, Same<V> x) {
   // Left of the mean the fraction converges fast; right of it I_x(a, b) = 1 - I_(1-x)(b, a).
   auto direct = lt(x, (a + one) / (a + b + constant(2, x)));
   V first = select(direct, a, b), second = select(direct, b, a), t = select(direct, x, one - x);
-  V log_beta_rest = lgamma(second) - lgamma(first + second);
-  V log_beta = lgamma(first) + log_beta_rest;
-  // first * gamma(first) tends to one.
-  V for_tiny = exp(log1p(-t) * second - log_beta_rest);
-  V for_others = exp(log(t) * first + log1p(-t) * second - log_beta) / first;
-  V factor = select(lt(first, constant(2 * smallest_normal(x), x)), for_tiny, for_others);
+  V factor = detail::beta_factor(first, second, t);
   V value = detail::beta_fraction(first, second, t) * factor;
   V result = select(direct, value, one - value);
   result = select(is_zero, zero, result);

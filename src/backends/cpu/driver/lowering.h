@@ -11,6 +11,7 @@
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/driver/sites.h"
 #include "backends/cpu/groups/reuse.h"
+#include "backends/cpu/groups/scan_columns.h"
 #include "backends/cpu/loops/builder.h"
 #include "backends/cpu/regions/region.h"
 #include "backends/cpu/rewrites/unshare.h"
@@ -30,7 +31,7 @@ class Lowering {
  public:
   // `sites`: gets the call sites, each of which is then marked; null for none.
   Lowering(const Program& program, const std::vector<bool>& donated, Sites* sites = nullptr)
-      : program_(unshare(program)), donated_(donated), sites_(sites) {
+      : program_(read_columns(unshare(program))), donated_(donated), sites_(sites) {
     lowered_.module.functions.emplace_back();
     lowered_.module.functions[0].name = "driver";
     driver_ = std::make_unique<Builder>(driver_function_);
@@ -130,6 +131,9 @@ class Lowering {
                        std::size_t first_carry, const std::vector<Address>& further_outputs);
   void lower_while(Frame& frame, const Equation& equation);
   void lower_scan(Frame& frame, const Equation& equation);
+  // One call: blocks of elements pass through all steps.
+  void lower_scan_blocks(Frame& frame, const Equation& equation);
+  static Types types_of_scan(const Equation& equation);
   static std::vector<Address> joined(std::vector<Address> first, const std::vector<Address>& second);
 
   const Program program_;

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/driver/lowering.h"
 #include "backends/cpu/elements/element.h"
+#include "backends/cpu/regions/scan_blocks.h"
 #include "program/handles.h"
 #include "program/views.h"
 
@@ -174,7 +175,56 @@ void Lowering::lower_while(Frame& frame, const Equation& equation) {
   release(results);
 }
 
+Types Lowering::types_of_scan(const Equation& equation) {
+  const ScanView view(equation);
+  Types types = view.body().output_types();
+  for (std::size_t i = view.carry(); i < types.size(); ++i) types[i].shape.insert(types[i].shape.begin(), view.length());
+  return types;
+}
+
+void Lowering::lower_scan_blocks(Frame& frame, const Equation& equation) {
+  const ScanView view(equation);
+  const Program& body = view.body();
+  const Types types = types_of_scan(equation);
+  const Results results = make_results(frame, equation, types);
+  std::vector<Argument> arguments, written;
+  for (const Address& place : results.places) written.push_back({place});
+  std::vector<std::pair<int64_t, int64_t>> copies;  // offset and size in the arena
+  auto apart = [&](const Address& from, int64_t bytes) {
+    const bool overlaps = std::any_of(results.places.begin(), results.places.end(), [&](const Address& place) {
+      const int64_t size = bytes_of(types[static_cast<std::size_t>(&place - results.places.data())]);
+      if (from.buffer != place.buffer) return false;
+      if (!from.terms.empty() || !place.terms.empty()) return same(from, place);
+      return from.offset < place.offset + size && place.offset < from.offset + bytes;
+    });
+    if (!overlaps) return from;
+    const Place other = in_arena(bytes);
+    copies.emplace_back(other.arena_offset, bytes);
+    copy(from, other.address, bytes);
+    return other.address;
+  };
+  std::vector<bool> in_place(view.carry(), false);
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    const ArrayType& step = body.type(body.invars()[i]);
+    const Address from = address_of(frame, equation.inputs[i]);
+    const std::size_t carry = i - view.consts();
+    const bool carried = i >= view.consts() && i < view.first_xs();
+    // A number is read by every block: another may have written its last value by then.
+    if (carried && step.size() > 1 && same(from, results.places[carry])) {
+      in_place[carry] = true;
+      continue;
+    }
+    arguments.push_back({apart(from, (i < view.first_xs() ? 1 : view.length()) * bytes_of(step))});
+  }
+  arguments.insert(arguments.end(), written.begin(), written.end());
+  if (sites_ && !quiet_) mark(sites_->add_loop(frame.program, equation));
+  driver_->invoke(function_number(write_scan_blocks(equation, in_place)), std::move(arguments));
+  for (const auto& [offset, bytes] : copies) arena_.release(offset, bytes);
+  release(results);
+}
+
 void Lowering::lower_scan(Frame& frame, const Equation& equation) {
+  if (runs_in_blocks(equation)) return lower_scan_blocks(frame, equation);
   const ScanView view(equation);
   const Program& body = view.body();
   const std::size_t carry = view.carry();
@@ -182,13 +232,7 @@ void Lowering::lower_scan(Frame& frame, const Equation& equation) {
   const bool reverse = view.reverse();
   const std::vector<Address> given = places_of(frame, view.consts(equation.inputs));
   const std::vector<Address> sequences = places_of(frame, view.xs(equation.inputs));
-  Types types;
-  for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
-    ArrayType type = body.type(body.outputs()[i]);
-    if (i >= carry) type.shape.insert(type.shape.begin(), length);
-    types.push_back(type);
-  }
-  const Results results = make_results(frame, equation, types);
+  const Results results = make_results(frame, equation, types_of_scan(equation));
   const std::vector<Address> carries(results.places.begin(), results.places.begin() + static_cast<std::ptrdiff_t>(carry));
   start_carries(frame, view.carry(equation.inputs), carries, body, view.consts());
   marked_loop(frame, equation, body, [&] {

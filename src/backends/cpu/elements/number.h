@@ -121,12 +121,13 @@ struct Operations<cpu::Number> {
     const cpu::Value low = b.compute(Op::bit_and, bits_of(x), b.constant_int(like.integer, fraction));
     return from_bits(b, like.type, b.compute(Op::bit_or, low, b.constant_int(like.integer, half)));
   }
-  // 2^n for an integer n of normal range, 0 for the one below; anything for others.
+  // 2^n for an integer n of normal range, 0 for the one below; anything for others. A large number added leaves the field of
+  // the exponent in the last bits: x86_64 has no conversion to integers that saturates, and before AVX-512 none to 64 bits.
   static V power_of_two(V n) {
     const Layout like = layout(n);
     cpu::Builder& b = *n.builder;
-    const cpu::Value whole = b.convert(Op::float_to_signed, like.integer, n.value);
-    const cpu::Value field = b.compute(Op::add, whole, b.constant_int(like.integer, like.bias));
+    const double large = 1.5 * static_cast<double>(std::int64_t{1} << like.digits);
+    const cpu::Value field = bits_of(n + constant(large + static_cast<double>(like.bias), n));
     return from_bits(b, like.type, b.compute(Op::shift_left, field, b.constant_int(like.integer, like.digits)));
   }
 

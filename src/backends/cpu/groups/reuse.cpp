@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/groups/schedule.h"
+#include "backends/cpu/groups/scan_columns.h"
 #include "backends/cpu/rewrites/unshare.h"
 #include "optimise/simplify.h"
 #include "program/handles.h"
@@ -131,7 +132,7 @@ const Analysis& Analyses::of(const Program& program) {
 
 const Program& Analyses::unshared(const Program& program) {
   auto [it, inserted] = unshared_.try_emplace(program.identity());
-  if (inserted) it->second = {program, unshare(program)};
+  if (inserted) it->second = {program, read_columns(unshare(program))};
   return it->second.second;
 }
 

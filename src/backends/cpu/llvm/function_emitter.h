@@ -95,6 +95,7 @@ class FunctionEmitter {
 
   // ---- function_emitter_conversions.cpp -----------------------------------------------------------------------------
   llvm::Value* from_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
+  llvm::Value* to_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
   llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
   bool converts_halves() const;
   // Integers of 16 bits stand for halves.

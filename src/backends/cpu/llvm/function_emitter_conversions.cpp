@@ -1,4 +1,5 @@
-// Conversions between numbers: integers to floats, and floats of 16, 32 and 64 bits.
+// Conversions between numbers: integers to floats and back, and floats of 16, 32 and 64 bits.
+#include <cmath>
 #include <stdexcept>
 
 #include "backends/cpu/llvm/function_emitter.h"
@@ -28,6 +29,26 @@ llvm::Value* FunctionEmitter::from_integer(bool is_signed, llvm::Value* value, l
     lanes = b_.CreateInsertElement(lanes, convert(b_.CreateExtractElement(value, lane), to), lane);
   }
   return lanes;
+}
+
+// Toward zero, saturating, NaN becomes 0. x86_64 has no such instruction, and LLVM takes its vectors apart: there the bounds are
+// chosen after an instruction that is right between them.
+llvm::Value* FunctionEmitter::to_integer(bool is_signed, llvm::Value* value, llvm::Type* to) {
+  llvm::Type *from = value->getType(), *result = like(from, to);
+  if (!is_x86(target_) || !from->isVectorTy()) {
+    return b_.CreateIntrinsic(is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {result, from}, {value});
+  }
+  const unsigned width = to->getIntegerBitWidth();
+  const double beyond = std::ldexp(1.0, static_cast<int>(is_signed ? width - 1 : width)), least = is_signed ? -beyond : 0;
+  auto bound = [&](const llvm::APInt& integer) { return llvm::ConstantInt::get(result, integer); };
+  const auto low = is_signed ? llvm::APInt::getSignedMinValue(width) : llvm::APInt(width, 0);
+  const auto high = is_signed ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getMaxValue(width);
+  llvm::Value* whole = is_signed ? b_.CreateFPToSI(value, result) : b_.CreateFPToUI(value, result);
+  whole = b_.CreateSelect(b_.CreateFCmpOLT(value, llvm::ConstantFP::get(from, beyond)), whole, bound(high));
+  whole = b_.CreateSelect(b_.CreateFCmpOGE(value, llvm::ConstantFP::get(from, least)), whole, bound(low));
+  // Of a NaN every comparison is false, and the lower bound of an unsigned number is 0 already.
+  if (!is_signed) return whole;
+  return b_.CreateSelect(b_.CreateFCmpORD(value, value), whole, llvm::Constant::getNullValue(result));
 }
 
 llvm::Value* FunctionEmitter::convert_float(Scalar from, Scalar to, llvm::Value* value) {

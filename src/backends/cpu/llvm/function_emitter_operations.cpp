@@ -223,9 +223,7 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::signed_to_float:
     case Op::unsigned_to_float: return from_integer(compute.op == Op::signed_to_float, a, type_of(to));
     case Op::float_to_signed:
-      return b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {wide(to), a->getType()}, {a});
-    case Op::float_to_unsigned:
-      return b_.CreateIntrinsic(llvm::Intrinsic::fptoui_sat, {wide(to), a->getType()}, {a});
+    case Op::float_to_unsigned: return to_integer(compute.op == Op::float_to_signed, a, type_of(to));
     case Op::float_convert: return convert_float(from, to, a);
     case Op::bitcast: return b_.CreateBitCast(a, wide(to));
     case Op::call: return math(static_cast<Math>(compute.bits), to, a, b);

@@ -3,11 +3,14 @@
 //   carry (9,)  for step: c[0] = f(c[0]); ...; c[8] = f(c[8])
 //   becomes     for lane in 0, 1: for step: c[lane] = f(c[lane]); c[2 + lane] = f(c[2 + lane]); ...; c[8 + lane] = f(c[8 + lane])
 #include <algorithm>
+#include <bit>
 
 #include "backends/cpu/elements/number.h"
+#include "backends/cpu/groups/scan_columns.h"
 #include "backends/cpu/regions/registers_writer.h"
 #include "program/handles.h"
 #include "program/views.h"
+#include "runtime/processor.h"
 
 namespace capibara::cpu::registers {
 
@@ -15,19 +18,17 @@ namespace {
 
 constexpr int64_t min_in_lanes = 4;      // of values whose functions run in lanes
 constexpr int64_t several_elements = 8;  // of values in scans without long functions
-constexpr int64_t lane_bytes = 16;       // of the registers that every machine has
+
+// Lanes for elements of so many bytes: one register of this machine, or what holds all of them.
+int64_t lanes_for(int64_t size, int64_t bytes) {
+  const int64_t vector_bytes = has_avx512() ? 64 : has_avx2() ? 32 : 16;
+  return std::min(std::max<int64_t>(2, vector_bytes / bytes), static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size))));
+}
 
 // Of one operand: dozens of operations for each element.
 bool is_long_function(const Equation& equation, DType dtype) {
   return (dtype == DType::float32 || dtype == DType::float64) && equation.inputs.size() == 1 &&
          equation.primitive->traits.cost == Cost::function;
-}
-
-// A value of one element is stretched without computing anything.
-bool stretches(const Program& body, const Equation& equation) {
-  const Primitive& primitive = equation.primitive;
-  return (primitive == prim::broadcast_in_dim() || primitive == prim::reshape() || primitive == prim::squeeze()) &&
-         body.type(equation.inputs[0]).size() == 1;
 }
 
 }  // namespace
@@ -38,9 +39,9 @@ bool Writer::runs_in_lanes(const Equation& equation, const ArrayType& type) {
 }
 
 Slot Writer::function_in_lanes(const Equation& equation, const ArrayType& type, const Slot& input) {
-  const int64_t width = lane_bytes / storage_size(type.dtype), blocks = (type.size() + width - 1) / width;
+  const int64_t width = lanes_for(type.size(), storage_size(type.dtype)), blocks = (type.size() + width - 1) / width;
   const Address from = in_blocks(input, blocks * width);
-  const Address to{builder_.local(blocks * lane_bytes), 0, {}};
+  const Address to{builder_.local(blocks * width * storage_size(type.dtype)), 0, {}};
   builder_.loop(width, {.lanes = true}, {}, [&](Value lane, std::span<const Value>) {
     const std::vector<DType> dtypes = {type.dtype};
     std::vector<Element> results;
@@ -112,54 +113,26 @@ Address Writer::in_blocks(const Slot& slot, int64_t count) {
 
 // How elements of a scan are spread over lanes; nothing where they depend on each other or are not worth it.
 std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
+  const std::optional<ElementwiseScan> found = elementwise_scan(scan);
+  if (!found) return std::nullopt;
   const ScanView view(scan);
   const Program& body = view.body();
-  const Shape* shape = nullptr;
-  int64_t widest = 1;
-  // Every value is a number, or has the one shape.
-  auto fits = [&](const ArrayType& type) {
-    if (type.ref || !has_element(type.dtype) || part_count(type.dtype) != 1) return false;
-    if (type.size() == 1) return true;
-    if (shape && *shape != type.shape) return false;
-    shape = &type.shape;
-    widest = std::max({widest, static_cast<int64_t>(storage_size(type.dtype)), static_cast<int64_t>(byte_size(computed_type(type.dtype)))});
-    return true;
-  };
-  for (Var input : body.invars()) {
-    if (!fits(body.type(input))) return std::nullopt;
-  }
-  if (!body.constvars().empty()) return std::nullopt;
-  bool is_long = false;
-  for (const Equation& equation : body.equations()) {
-    if (!equation.effects.empty() || equation.outputs.size() != 1 || equation.outputs[0].dropped()) return std::nullopt;
-    const ArrayType& type = body.type(equation.outputs[0]);
-    if (!fits(type)) return std::nullopt;
-    if (stretches(body, equation)) continue;
-    std::vector<DType> dtypes;
-    for (Atom input : equation.inputs) {
-      if (!fits(body.type(input))) return std::nullopt;
-      dtypes.push_back(body.type(input).dtype);
-    }
-    if (moves_elements(equation.primitive) || is_reduction(equation.primitive)) return std::nullopt;
-    if (!is_elementwise(equation.primitive, dtypes, type.dtype)) return std::nullopt;
-    is_long = is_long || is_long_function(equation, type.dtype);
-  }
-  if (!shape) return std::nullopt;
-  const int64_t size = element_count(*shape), width = std::max<int64_t>(2, lane_bytes / widest);
+  const bool is_long = std::any_of(body.equations().begin(), body.equations().end(), [&](const Equation& equation) {
+    return is_long_function(equation, body.type(equation.outputs[0]).dtype);
+  });
+  const int64_t size = element_count(found->shape);
   if (size < (is_long ? min_in_lanes : several_elements)) return std::nullopt;
-  const Lanes lanes{width, (size + width - 1) / width};
   // Sequences have no room for what lanes past the end read and write.
-  const bool full = size % width == 0;
-  for (Var input : view.xs(body.invars())) {
-    if (!full && body.type(input).size() != 1) return std::nullopt;
+  bool full = false;
+  for (Var input : view.xs(body.invars())) full |= body.type(input).size() != 1;
+  for (std::size_t i = view.carry(); i < body.outputs().size(); ++i) {
+    if (body.type(body.outputs()[i]).size() == 1) return std::nullopt;
+    full = true;
   }
-  for (std::size_t i = 0; i < body.outputs().size(); ++i) {
-    const bool number = body.type(body.outputs()[i]).size() == 1;
-    const bool carried = i < view.carry();
-    if (carried ? number != (body.type(view.carry(body.invars())[i]).size() == 1) : number || !full)
-      return std::nullopt;
-  }
-  return lanes;
+  int64_t width = lanes_for(size, found->widest);
+  while (full && width > 2 && size % width != 0) width /= 2;
+  if (full && size % width != 0) return std::nullopt;
+  return Lanes{width, (size + width - 1) / width};
 }
 
 // One step: the elements of each value that this lane holds, one per block; of a number, the one.

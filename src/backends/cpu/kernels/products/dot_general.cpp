@@ -61,6 +61,7 @@ constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
 constexpr double small_product = 4096;            // products of elements: straight loops
 constexpr double max_unpacked = 1 << 21;          // products of elements: operands are not packed
 constexpr int64_t in_place_bytes = 64 * 1024;     // a right operand that stays in the first cache is not packed
+constexpr int64_t narrow_rows = 96, narrow_inner = 16;  // of matmuls with few columns that are not packed
 
 struct DotPlan {
   ProductTypes types;
@@ -75,15 +76,21 @@ struct DotPlan {
   int64_t columns() const { return out_columns.extent(); }
   int64_t inner() const { return lhs_inner.extent(); }
 
+  // Whether the rows of both operands are contiguous in memory.
+  bool in_rows() const {
+    auto contiguous = [](const Axis& rows, const Axis& elements) {
+      return rows.is_regular() && elements.is_regular() && (elements.extent() == 1 || elements.stride() == 1);
+    };
+    return contiguous(lhs_free, lhs_inner) && contiguous(rhs_inner, rhs_free);
+  }
   // Whether both operands are read in place: they stay in the first cache, and few tiles read each of them.
   bool stays_unpacked(std::size_t size) const {
     const auto m = static_cast<double>(rows()), n = static_cast<double>(columns()), k = static_cast<double>(inner());
-    auto in_rows = [](const Axis& rows, const Axis& elements) {
-      return rows.is_regular() && elements.is_regular() && (elements.extent() == 1 || elements.stride() == 1);
-    };
     return rows() > 1 && inner() > 0 && columns() <= 256 && k * n * static_cast<double>(size) <= in_place_bytes &&
-           m * n * k <= max_unpacked && in_rows(lhs_free, lhs_inner) && in_rows(rhs_inner, rhs_free);
+           m * n * k <= max_unpacked && in_rows();
   }
+  // Whether many rows meet few columns.
+  bool is_narrow() const { return rows() >= narrow_rows && inner() >= narrow_inner && in_rows(); }
 
   // Whether a matmul rounds its sums to bfloat16 itself, while they are in the cache.
   template <class K>
@@ -105,6 +112,7 @@ struct DotPlan {
     const Matrix<S> left{lhs, lhs_free, lhs_inner}, right{rhs, rhs_free, rhs_inner};
     if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
       if (stays_unpacked(sizeof(S)) && multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs})) return done(finish);
+      if (is_narrow() && multiply_narrow<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out}, finish)) return;
     }
     if constexpr (std::is_same_v<S, typename K::Sum>) {
       if (k == 0 || static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= small_product) {
