@@ -155,8 +155,8 @@ class Transform {
     });
   }
 
-  // Vectors within lines, one line after another; false where this is not the way for their length. Several lines may be
-  // taken together where they are contiguous.
+  // Vectors within lines, one line after another; false where this is not the way for their length. Several lines may
+  // be taken together where they are contiguous.
   bool within(int64_t length, int64_t lines, bool may_be_several, fft::Lines<R> all) const {
     const auto plan = fft::within_plan_for<R>(length, fft::lanes<R>().count, may_be_several);
     if (!plan || lines < plan->together) return false;
@@ -177,7 +177,8 @@ class Transform {
       if (left == 0) return 0;
       const int64_t numbers = 2 * together * length;
       Scratch<R> padded(numbers, "fft"), results(numbers, "fft");
-      std::fill(std::copy_n(some.in + some.count * all.in_step, 2 * left * length, padded.data()), padded.data() + numbers, R{});
+      std::fill(std::copy_n(some.in + some.count * all.in_step, 2 * left * length, padded.data()),
+                padded.data() + numbers, R{});
       R* out = some.out + some.count * all.out_step;
       some.in = padded.data();
       some.out = results.data();

@@ -95,7 +95,8 @@ struct Code : Moves<R, Bytes> {
 
   // The last step: where the results of a block go, each `apart` elements from the one before, is in `bases`.
   template <int radix, class Sink>
-  static CAPIBARA_FFT_INLINE void last_step(int64_t blocks, const C* z, const int32_t* bases, int64_t apart, const Sink& sink) {
+  static CAPIBARA_FFT_INLINE void last_step(int64_t blocks, const C* z, const int32_t* bases, int64_t apart,
+                                            const Sink& sink) {
     for (int64_t k = 0; k < blocks; ++k) {
       C t[radix], u[radix];
 #pragma GCC unroll 8
@@ -169,8 +170,8 @@ struct Code : Moves<R, Bytes> {
     }
   }
   template <class Sink>
-  static CAPIBARA_FFT_INLINE void last_stage(const Stage& stage, int64_t blocks, const R* roots, const C* z, const int32_t* bases,
-                                             const Sink& sink) {
+  static CAPIBARA_FFT_INLINE void last_stage(const Stage& stage, int64_t blocks, const R* roots, const C* z,
+                                             const int32_t* bases, const Sink& sink) {
     switch (stage.radix) {
       case 2:
         return last_step<2>(blocks, z, bases, stage.outer, sink);
@@ -227,7 +228,8 @@ struct Code : Moves<R, Bytes> {
     }
   }
 
-  static CAPIBARA_FFT_INLINE void multiply(C* z, const R* roots, int64_t length, bool conjugate_before, bool conjugate_after) {
+  static CAPIBARA_FFT_INLINE void multiply(C* z, const R* roots, int64_t length, bool conjugate_before,
+                                           bool conjugate_after) {
     for (int64_t k = 0; k < length; ++k) {
       if (conjugate_before) z[k].im = -z[k].im;
       z[k] = times(z[k], roots[2 * k], roots[2 * k + 1]);

@@ -261,7 +261,8 @@ std::shared_ptr<const LongPlan<R>> long_plan_for(int64_t length, int64_t lanes) 
 
 template <class R>
 std::shared_ptr<const WithinPlan<R>> within_plan_for(int64_t length, int64_t lanes, bool may_be_several) {
-  const bool several = may_be_several && lanes > 2 && (length == lanes * lanes / 2 || (length == lanes * lanes / 4 && lanes > 4));
+  const bool several =
+      may_be_several && lanes > 2 && (length == lanes * lanes / 2 || (length == lanes * lanes / 4 && lanes > 4));
   if (!several && (length % (lanes * lanes) != 0 || length > max_within)) return nullptr;
   const std::vector<int64_t> factors = factors_of(length / lanes);
   if (std::any_of(factors.begin(), factors.end(), [](int64_t factor) { return factor > 8; })) return nullptr;

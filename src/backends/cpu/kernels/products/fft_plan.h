@@ -28,9 +28,9 @@ struct Plan {
 
   int64_t length;
   std::vector<Stage> stages;
-  std::vector<R> roots;       // pairs
+  std::vector<R> roots;        // pairs
   std::vector<int32_t> bases;  // for each block of the last step: which element its first result is
-  std::vector<R> half_roots;  // exp(-2 pi i k / 2 length), k up to length: for real transforms of twice the length
+  std::vector<R> half_roots;   // exp(-2 pi i k / 2 length), k up to length: for real transforms of twice the length
   std::shared_ptr<const Plan> inner;  // of the convolution
   std::vector<R> chirp, kernel;       // pairs: of `length`, and of the inner length
 
@@ -62,8 +62,8 @@ struct WithinStage {
   std::size_t roots;  // where its roots begin: for each block radix - 1 pairs of vectors
 };
 
-// The last step transforms the elements of each vector, as many vectors at once as it has elements: for lengths that are
-// multiples of the square of the lanes, or for several lines together that are as long as that square.
+// The last step transforms the elements of each vector, as many vectors at once as it has elements: for lengths that
+// are multiples of the square of the lanes, or for several lines together that are as long as that square.
 template <class R>
 struct WithinPlan {
   WithinPlan(int64_t length, int64_t lanes);
@@ -79,8 +79,8 @@ struct WithinPlan {
   std::vector<WithinStage> stages;
   std::vector<int32_t> order;  // which vector holds the elements of the next results
   std::vector<AlignedNumbers<R>> roots;
-  // Of the last step: for each q from 1, as many as a vector has parts of 16 bytes, the q-th powers of the roots of order
-  // `lanes` of each lane within its part.
+  // Of the last step: for each q from 1, as many as a vector has parts of 16 bytes, the q-th powers of the roots of
+  // order `lanes` of each lane within its part.
   std::size_t lane_roots_begin = 0;
   // exp(-2 pi i k / 2 length) / 2 for k below length / 2, real and then imaginary parts.
   std::size_t half_roots_begin = 0;
@@ -93,7 +93,8 @@ std::shared_ptr<const Plan<R>> plan_for(int64_t length);
 template <class R>
 std::shared_ptr<const LongPlan<R>> long_plan_for(int64_t length, int64_t lanes);
 
-// Null where other ways are faster for this length; only plans for one line at a time where several may not be together.
+// Null where other ways are faster for this length; only plans for one line at a time where several may not be
+// together.
 template <class R>
 std::shared_ptr<const WithinPlan<R>> within_plan_for(int64_t length, int64_t lanes, bool may_be_several);
 

@@ -36,7 +36,9 @@ struct Within : Butterflies<R, Bytes> {
   struct Planes {
     R *re, *im;
     const R* ahead;
-    CAPIBARA_FFT_INLINE C operator()(int64_t block) const { return {read(re + block * count), read(im + block * count)}; }
+    CAPIBARA_FFT_INLINE C operator()(int64_t block) const {
+      return {read(re + block * count), read(im + block * count)};
+    }
     CAPIBARA_FFT_INLINE void operator()(int64_t element, const C& value) const {
       write(re + element, value.re);
       write(im + element, value.im);
@@ -127,7 +129,8 @@ struct Within : Butterflies<R, Bytes> {
   }
 
   template <class Source>
-  static CAPIBARA_FFT_INLINE void one_stage(const WithinPlan<R>& plan, const WithinStage& stage, const Source& source, C* z) {
+  static CAPIBARA_FFT_INLINE void one_stage(const WithinPlan<R>& plan, const WithinStage& stage, const Source& source,
+                                            C* z) {
     const R* roots = plan.roots_at(stage.roots);
     switch (stage.radix) {
       case 2:
@@ -145,8 +148,8 @@ struct Within : Butterflies<R, Bytes> {
     }
   }
 
-  // The elements of each vector, as many vectors at once. Element part * p + j is in part p: transforms over p of vectors
-  // whose parts were exchanged, roots, then transforms over j of vectors that were turned within their parts.
+  // The elements of each vector, as many vectors at once. Element part * p + j is in part p: transforms over p of
+  // vectors whose parts were exchanged, roots, then transforms over j of vectors that were turned within their parts.
   template <class Sink>
   static CAPIBARA_FFT_INLINE void last_stage(const WithinPlan<R>& plan, const C* z, const Sink& sink) {
     const int64_t apart = plan.length / count;
@@ -298,10 +301,10 @@ struct Within : Butterflies<R, Bytes> {
   }
 };
 
-#define CAPIBARA_WITHIN(NAME, TARGET, BYTES)                                \
-  template <class R>                                                        \
-  TARGET void NAME(const WithinPlan<R>& plan, const Lines<R>& lines) {      \
-    Within<R, BYTES>::transform(plan, lines);                               \
+#define CAPIBARA_WITHIN(NAME, TARGET, BYTES)                           \
+  template <class R>                                                   \
+  TARGET void NAME(const WithinPlan<R>& plan, const Lines<R>& lines) { \
+    Within<R, BYTES>::transform(plan, lines);                          \
   }
 CAPIBARA_WITHIN(plain_within, , 16)
 #if defined(__x86_64__)
