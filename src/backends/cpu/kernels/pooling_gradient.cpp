@@ -10,6 +10,7 @@
 
 #include "backends/cpu/kernels/planes/layout.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/streaming.h"
 #include "program/window_shape.h"
 #include "runtime/thread_pool.h"
 
@@ -47,14 +48,18 @@ class PoolingGradient {
     const int64_t bands = (rows_.extent + band_ - 1) / band_;
     const double cost =
         static_cast<double>(band_ * columns_.extent) * (0.2 + 0.05 * static_cast<double>(layout_.taps().size()));
+    const int64_t row_bytes = columns_.extent * static_cast<int64_t>(sizeof(T));
+    const bool streamed = columns_.stride == 2 && covered() == columns_.extent &&
+                          streams(out, planes_ * rows_.extent * row_bytes, row_bytes);
     parallel_for_cost(planes_ * bands, cost, [&](int64_t begin, int64_t end) {
       Work work(*this);
       for (int64_t task = begin; task < end; ++task) {
         const int64_t plane = task / bands, first = task % bands * band_;
         const int64_t image = plane * rows_.extent * columns_.extent;
         run_band(work, updates + plane * rows_.places * columns_.places, values + image, first,
-                 std::min(first + band_, rows_.extent), out + image);
+                 std::min(first + band_, rows_.extent), out + image, streamed);
       }
+      if (streamed) finish_streaming();
       return 0;
     });
   }
@@ -83,7 +88,8 @@ class PoolingGradient {
   };
 
   // Rows [first, last) of one plane of the result.
-  void run_band(Work& work, const T* updates, const T* values, int64_t first, int64_t last, T* out) const {
+  void run_band(Work& work, const T* updates, const T* values, int64_t first, int64_t last, T* out,
+                bool streamed) const {
     const int64_t pitch = layout_.pitch(), width = columns_.extent;
     auto up = [](int64_t x, int64_t step) { return x <= 0 ? 0 : (x + step - 1) / step; };
     const int64_t from = std::min(rows_.places, up(first + rows_.padding - (rows_.reach() - 1), rows_.stride));
@@ -107,6 +113,10 @@ class PoolingGradient {
     for (int64_t y = first; y < last; ++y) {
       const int64_t position = y + rows_.padding - from * rows_.stride;
       T* target = out + y * width;
+      // The next plane is as far from this row as this plane is long.
+      constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
+      const T* next = values + (rows_.extent + y) * width;
+      for (int64_t i = 0; i < width; i += line) __builtin_prefetch(next + i, 0, 2);
       if (places == 0 || position < 0 || position >= (places - 1) * rows_.stride + rows_.reach()) {
         std::fill_n(target, width, T(0));
         continue;
@@ -121,7 +131,7 @@ class PoolingGradient {
             {which + row, own + row, taps.shifts.data(), taps.numbers.data(), static_cast<int64_t>(taps.shifts.size())},
             work.totals.data() + phase * total_step, pitch);
       }
-      write_row(work.totals.data(), total_step, target);
+      write_row(work.totals.data(), total_step, target, streamed);
       if (++row_phase == rows_.stride) {
         row_phase = 0;
         row += pitch;
@@ -129,10 +139,14 @@ class PoolingGradient {
     }
   }
 
+  // How many columns of the result windows reach.
+  int64_t covered() const {
+    return std::clamp<int64_t>(layout_.pitch() * columns_.stride - columns_.padding, 0, columns_.extent);
+  }
+
   // The phases of a row as one; what no window covers is zero.
-  void write_row(const T* totals, int64_t step, T* target) const {
-    const int64_t stride = columns_.stride,
-                  covered = std::clamp<int64_t>(layout_.pitch() * stride - columns_.padding, 0, columns_.extent);
+  void write_row(const T* totals, int64_t step, T* target, bool streamed) const {
+    const int64_t stride = columns_.stride, covered = this->covered();
     auto from = [&](int64_t x) {
       const int64_t position = x + columns_.padding;
       return totals + position % stride * step + position / stride;
@@ -141,8 +155,8 @@ class PoolingGradient {
       code_.put(from(0), target, 1, covered);
     } else if (stride == 2) {
       const int64_t first = columns_.padding, second = first + 1;
-      code_.join(totals + (first & 1) * step + (first >> 1), totals + (second & 1) * step + (second >> 1), target,
-                 covered);
+      (streamed ? code_.stream_join : code_.join)(totals + (first & 1) * step + (first >> 1),
+                                                  totals + (second & 1) * step + (second >> 1), target, covered);
     } else {
       for (int64_t x = 0; x < covered; ++x) target[x] = *from(x);
     }

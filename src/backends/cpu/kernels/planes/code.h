@@ -55,8 +55,8 @@ struct PlaneTotals {
   std::int64_t tap_count;
 };
 
-// Some features of some places: out[row][i] = or += sum over k of weights[k][row] * x[i + offsets[k]], where the lanes of
-// a vector are in two rows of places at most: those from `edge` on count from `second`.
+// Some features of some places: out[row][i] = or += sum over k of weights[k][row] * x[i + offsets[k]], where the lanes
+// of a vector are in two rows of places at most: those from `edge` on count from `second`.
 template <class T>
 struct PlaneTile {
   const T* weights;
@@ -94,6 +94,9 @@ struct PlaneCode {
   void (*put)(const T* from, T* to, std::int64_t step, std::int64_t count) = nullptr;
   // to[2 * i] = even[i], to[2 * i + 1] = odd[i], for `count` elements of `to`.
   void (*join)(const T* even, const T* odd, T* to, std::int64_t count) = nullptr;
+  // The same in whole vectors that bypass the caches: `to` is aligned to them, and `count` is a multiple of their
+  // lanes.
+  void (*stream_join)(const T* even, const T* odd, T* to, std::int64_t count) = nullptr;
   void (*panel)(const PlanePanel<T>& panel, T* out) = nullptr;
   // out[i] = sum over t of weights[t] * taps[t][i].
   void (*sum)(const T* const* taps, const T* weights, std::int64_t tap_count, T* out, std::int64_t count) = nullptr;

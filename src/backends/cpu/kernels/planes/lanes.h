@@ -13,8 +13,9 @@ PlaneCode<T> planes_of() {
   using Moves = PlaneMoves<T, Bytes>;
   using Sums = PlaneSums<T, Bytes>;
   using Choices = PlaneChoices<T, Bytes>;
-  return {Moves::lanes, Moves::lay,     Moves::put, Moves::join,     Moves::panel,
-          Sums::sum,    Sums::sum_each, Sums::dots, Choices::choose, Choices::collect, PlaneTiles<T, Bytes>::tables()};
+  return {Moves::lanes,       Moves::lay,      Moves::put,       Moves::join,
+          Moves::stream_join, Moves::panel,    Sums::sum,        Sums::sum_each,
+          Sums::dots,         Choices::choose, Choices::collect, PlaneTiles<T, Bytes>::tables()};
 }
 
 #undef CAPIBARA_PLANE_INLINE

@@ -76,7 +76,8 @@ class PlaneLayout {
 
   // Rows [begin, end) of an image that `count` rows of places from `first` on meet.
   std::pair<int64_t, int64_t> rows_met(int64_t first, int64_t count) const {
-    const int64_t begin = first * rows_.stride - rows_.padding, end = begin + (count - 1) * rows_.stride + rows_.reach();
+    const int64_t begin = first * rows_.stride - rows_.padding,
+                  end = begin + (count - 1) * rows_.stride + rows_.reach();
     const int64_t from = std::clamp<int64_t>(begin, 0, rows_.extent);
     return {from, std::clamp(end, from, rows_.extent)};
   }

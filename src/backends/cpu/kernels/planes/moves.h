@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernels/planes/vectors.h"
 #include "backends/cpu/kernels/products/fft_vectors.h"
+#include "backends/cpu/kernels/streaming.h"
 
 namespace capibara::cpu {
 
@@ -62,6 +63,16 @@ struct PlaneMoves : PlaneVectors<T, Bytes> {
   static void put(const T* from, T* to, Index step, Index count) {
     if (step == 1) return copy(from, to, count);
     for (Index i = 0; i < count; ++i) to[i * step] = from[i];
+  }
+
+  // The same past the caches, where `to` and `count` allow whole vectors.
+  static void stream_join(const T* a, const T* b, T* to, Index count) {
+    for (Index i = 0; 2 * i < count; i += lanes) {
+      V low, high;
+      Between::zip(load(a + i), load(b + i), low, high);
+      stream(to + 2 * i, low);
+      if (2 * i + lanes < count) stream(to + 2 * i + lanes, high);
+    }
   }
 
   static void join(const T* a, const T* b, T* to, Index count) {

@@ -131,9 +131,10 @@ struct PlaneTiles : PlaneVectors<T, Bytes> {
 
   template <int First, int Second, int Third>
   static PlaneTileTable<T> table() {
-    return {{First, Second, Third},
-            {{tile<First, 1>, tile<First, 2>}, {tile<Second, 1>, tile<Second, 2>}, {tile<Third, 1>, tile<Third, 2>}},
-            {{outer<First, 1>, outer<First, 2>}, {outer<Second, 1>, outer<Second, 2>}, {outer<Third, 1>, outer<Third, 2>}}};
+    return {
+        {First, Second, Third},
+        {{tile<First, 1>, tile<First, 2>}, {tile<Second, 1>, tile<Second, 2>}, {tile<Third, 1>, tile<Third, 2>}},
+        {{outer<First, 1>, outer<First, 2>}, {outer<Second, 1>, outer<Second, 2>}, {outer<Third, 1>, outer<Third, 2>}}};
   }
   // As many rows as sums fit in registers; vectors of 16 bytes are left to the tiles of matmuls.
   static PlaneTileTable<T> tables() {

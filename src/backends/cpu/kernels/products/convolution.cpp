@@ -6,6 +6,9 @@
 //
 // A dilated input (the gradient of a strided convolution) is mostly zeros: places fall into phases, each of which meets
 // its own part of the window and is a convolution without holes.
+//
+// Where the processor has the tiles for it, floats with channels first are not packed at all: convolution_direct.cpp
+// reads places from planes, and convolution_pairs.cpp computes the gradients of kernels.
 #include <algorithm>
 #include <memory>
 
@@ -115,8 +118,8 @@ template <class K, class S>
 void run_groups(const ConvolutionPlan& plan, const S* lhs, const S* rhs, typename K::Sum* out) {
   Scratch<S> hold;
   if constexpr (std::is_floating_point_v<S> && std::is_same_v<S, typename K::Packed>) {
-    if (plan.pairs_features()) return PairConvolution<K>(plan, lhs, rhs, out).run();
-    if (plan.band != 0) return DirectConvolution<K>(plan, lhs, rhs, out).run();
+    if (plan.pairs_features()) return convolve_pairs<K>(plan, lhs, rhs, out);
+    if (plan.band != 0) return convolve_from_planes<K>(plan, lhs, rhs, out);
     if (plan.layout) {
       hold = Scratch<S>(plan.lhs_images * plan.lhs_features * plan.layout->elements(), "planes of a convolution");
       lay_input<S>(plan, lhs, hold.data());

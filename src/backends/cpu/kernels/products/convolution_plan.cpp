@@ -33,7 +33,8 @@ bool ConvolutionPlan::sums_images() const {
 }
 
 bool ConvolutionPlan::pairs_features() const {
-  constexpr int64_t min_features = 8, max_taps = 64, min_pairs = 64, min_columns = 7, max_columns = 1024, min_image = 32;
+  constexpr int64_t min_features = 8, max_taps = 64, min_pairs = 64, min_columns = 7, max_columns = 1024,
+                    min_image = 32;
   if (groups != 1 || !is_planar() || dims.back().kernel_step != 1 || !is_floating(types.out)) return false;
   const bool wide = types.out == DType::float64;
   const int64_t lanes = wide ? plane_code<double>().lanes : plane_code<float>().lanes;
@@ -169,8 +170,8 @@ void ConvolutionPlan::set_direct_offsets(const PlaneLayout& planes, int64_t y, i
   }
 }
 
-// Whether places are computed straight from planes, and how many rows of them at once: so many that the planes stay in the
-// second cache and few lanes of vectors are computed for nothing.
+// Whether places are computed straight from planes, and how many rows of them at once: so many that the planes stay in
+// the second cache and few lanes of vectors are computed for nothing.
 bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimension& columns,
                                  std::span<ConvolutionPlan* const> parts) {
   constexpr int64_t preferred_bytes = 256 * 1024, max_bytes = 1024 * 1024, min_features = 4;
@@ -199,10 +200,12 @@ bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimensio
     for (int64_t own : {some, last}) {
       const int64_t full = (own * columns.places + lanes - 1) / lanes;
       // A single vector at the end takes a little longer than half of two.
-      vectors += (static_cast<double>(full) + (full % 2) * 0.15) * static_cast<double>(own == some ? rows.places / some : 1);
+      vectors +=
+          (static_cast<double>(full) + (full % 2) * 0.15) * static_cast<double>(own == some ? rows.places / some : 1);
     }
     const double laid = static_cast<double>((rows.places + some - 1) / some * (some + more) * rows.stride) *
-                        static_cast<double>(columns.length(columns.places) * columns.stride) / static_cast<double>(lanes);
+                        static_cast<double>(columns.length(columns.places) * columns.stride) /
+                        static_cast<double>(lanes);
     const double cost = vectors * products / 2 + laid * 6;
     if (band != 0 && cost >= best) continue;
     best = cost;
