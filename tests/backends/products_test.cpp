@@ -58,16 +58,6 @@ TEST_F(DotGeneral, OfManyBlocks) {
   check_matmul(DType::complex128, 64, 400, 70);
 }
 
-// Of up to four vectors of columns, with sums that are taken up again for the next part of the inner dimension.
-TEST_F(DotGeneral, OfManyRowsAndFewColumns) {
-  for (DType dtype : {DType::float32, DType::float64}) {
-    for (int64_t n : {7, 12, 16, 25, 30, 32, 48, 61, 64}) check_matmul(dtype, 101, 131, n);
-    check_matmul(dtype, 96, 16, 16);
-    check_matmul(dtype, 197, 1000, 31);
-    check_matmul(dtype, 300, 97, 64);
-  }
-}
-
 TEST_F(DotGeneral, OfLongVectors) {
   for (DType dtype : {DType::float32, DType::float64, DType::complex64, DType::int32}) {
     check_kernel({"dot_general", {type_of(dtype, {50001}), type_of(dtype, {50001})}, dot_attrs({{0}, {0}, {}, {}}), {}, sum_tolerance(dtype, dtype, 50001)});

@@ -1,7 +1,7 @@
 // The regularized incomplete beta function by its continued fraction (DLMF 8.17.22) with Lentz' algorithm.
 //
-// Largest relative difference from the truth over a, b in [0.05, 50] and points within 0.4 of the mean (float32, float64):
-// 6e-6, 4e-14. jax 0.10.2, which takes the difference of logarithms of gamma, is 5e-5 and 5e-13 away from it.
+// Largest relative difference from the truth over a, b in [0.05, 50] near the mean (float32, float64): 6e-6, 4e-14.
+// jax 0.10.2, which takes the difference of logarithms of gamma, is 5e-5 and 5e-13 away from it.
 #pragma once
 
 #include "lax/math/formula.h"
@@ -48,8 +48,8 @@ V beta_fraction(V a, V b, V x) {
   return std::get<4>(state);
 }
 
-// x^a (1 - x)^b / (a B(a, b)). By Lanczos' series gamma(v + 1) is (v + 7.5)^(v + 1/2) exp(-v - 7.5) s(v) sqrt(2 pi), and
-// the powers are taken together: each logarithm of gamma would lose digits that cancel in their difference.
+// x^a (1 - x)^b / (a B(a, b)). By Lanczos' series gamma(v + 1) is (v + 7.5)^(v + 1/2) exp(-v - 7.5) s(v) sqrt(2 pi),
+// and the powers are taken together: each logarithm of gamma would lose digits that cancel in their difference.
 template <class V>
 V beta_factor(V a, V b, V x) {
   V one = constant(1, x), offset = constant(lanczos_gamma + 0.5, x), y = one - x, sum = a + b;

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/products/gemm_unpacked.h"
 
 namespace capibara::cpu {
 namespace {
 
-template <class T>
-void check(int64_t m, int64_t k, int64_t n) {
+template <class T, class Multiply>
+void check(int64_t m, int64_t k, int64_t n, Multiply&& multiply) {
   std::mt19937 random(static_cast<unsigned>(m * 100 + n * 10 + k));
   std::uniform_real_distribution<T> value(-1, 1);
   const int64_t left_step = k + 3, right_step = n + 5;
@@ -22,7 +22,7 @@ void check(int64_t m, int64_t k, int64_t n) {
   std::vector<T> out(static_cast<std::size_t>(m * n) + 8, T(77));
   const SmallProduct<T> product{m,          k,          n,          left.data(), left_step, right.data(),
                                 right_step, out.data(), nullptr, nullptr};
-  if (!multiply_unpacked<T>(product)) return;  // left to others
+  if (!multiply(product)) return;  // left to others
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
@@ -40,11 +40,20 @@ void check(int64_t m, int64_t k, int64_t n) {
 
 template <class T>
 void check_all() {
+  auto whole = [](const SmallProduct<T>& product) { return multiply_unpacked<T>(product); };
+  auto narrow = [](const SmallProduct<T>& product) { return multiply_narrow<T>(product, nullptr); };
   for (int64_t m = 1; m <= 14; ++m) {
-    for (int64_t n = 1; n <= 70; ++n) check<T>(m, 1 + (m + n) % 5, n);
+    for (int64_t n = 1; n <= 70; ++n) {
+      check<T>(m, 1 + (m + n) % 5, n, whole);
+      check<T>(m, 1 + (m + n) % 5, n, narrow);
+    }
   }
-  check<T>(64, 64, 64);
-  check<T>(33, 100, 130);
+  check<T>(64, 64, 64, whole);
+  check<T>(33, 100, 130, whole);
+  // Several blocks of rows, and sums that are taken up again for the next part of the inner dimension.
+  check<T>(101, 131, 61, narrow);
+  check<T>(197, 1000, 31, narrow);
+  check<T>(300, 97, 64, narrow);
 }
 
 TEST(Unpacked, MultipliesEveryRemainder) {

@@ -121,9 +121,7 @@ class Lowering {
   void lower_cond(Frame& frame, const Equation& equation);
   void branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Address>& inputs,
                    const std::vector<Address>& outputs);
-  // An element of rank 0 in the driver; addresses there count bytes.
   Value loaded_scalar(DType dtype, Address address);
-  // Copies the first values of carries into the memory of the results, which the loop then updates.
   void start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
                      std::size_t first);
   // One iteration: the new values of the carries are written beside the old ones unless they may take their place.
@@ -131,9 +129,7 @@ class Lowering {
                        std::size_t first_carry, const std::vector<Address>& further_outputs);
   void lower_while(Frame& frame, const Equation& equation);
   void lower_scan(Frame& frame, const Equation& equation);
-  // One call: blocks of elements pass through all steps.
   void lower_scan_blocks(Frame& frame, const Equation& equation);
-  static Types types_of_scan(const Equation& equation);
   static std::vector<Address> joined(std::vector<Address> first, const std::vector<Address>& second);
 
   const Program program_;

@@ -9,6 +9,18 @@
 
 namespace capibara::cpu {
 
+namespace {
+
+Types types_of_scan(const Equation& equation) {
+  const ScanView view(equation);
+  Types types = view.body().output_types();
+  for (std::size_t i = view.carry(); i < types.size(); ++i)
+    types[i].shape.insert(types[i].shape.begin(), view.length());
+  return types;
+}
+
+}  // namespace
+
 void Lowering::mark(int32_t site) { driver_->host(first_mark - site, {}); }
 
 void Lowering::mark_equations(const Frame& frame, const Analysis& known, std::vector<int> equations) {
@@ -106,6 +118,7 @@ void Lowering::branch_from(const std::vector<Program>& branches, std::size_t fir
       });
 }
 
+// An element of rank 0 in the driver; addresses there count bytes.
 Value Lowering::loaded_scalar(DType dtype, Address address) {
   const int64_t size = storage_size(dtype);
   address.offset /= size;
@@ -113,6 +126,7 @@ Value Lowering::loaded_scalar(DType dtype, Address address) {
   return load_element(*driver_, dtype, address).parts[0];
 }
 
+// Copies the first values of carries into the memory of the results, which the loop then updates.
 void Lowering::start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
                    std::size_t first) {
   for (std::size_t i = 0; i < initial.size(); ++i) {
@@ -175,13 +189,7 @@ void Lowering::lower_while(Frame& frame, const Equation& equation) {
   release(results);
 }
 
-Types Lowering::types_of_scan(const Equation& equation) {
-  const ScanView view(equation);
-  Types types = view.body().output_types();
-  for (std::size_t i = view.carry(); i < types.size(); ++i) types[i].shape.insert(types[i].shape.begin(), view.length());
-  return types;
-}
-
+// One call: blocks of elements pass through all steps.
 void Lowering::lower_scan_blocks(Frame& frame, const Equation& equation) {
   const ScanView view(equation);
   const Program& body = view.body();

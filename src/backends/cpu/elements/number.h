@@ -121,14 +121,13 @@ struct Operations<cpu::Number> {
     const cpu::Value low = b.compute(Op::bit_and, bits_of(x), b.constant_int(like.integer, fraction));
     return from_bits(b, like.type, b.compute(Op::bit_or, low, b.constant_int(like.integer, half)));
   }
-  // 2^n for an integer n of normal range, 0 for the one below; anything for others. A large number added leaves the field of
-  // the exponent in the last bits: x86_64 has no conversion to integers that saturates, and before AVX-512 none to 64 bits.
+  // 2^n for an integer n of normal range, 0 for the one below; anything for others. A large number leaves n in the last
+  // bits: x86_64 converts no vectors to integers that saturate, and before AVX-512 none to 64 bits.
   static V power_of_two(V n) {
     const Layout like = layout(n);
     cpu::Builder& b = *n.builder;
-    const double large = 1.5 * static_cast<double>(std::int64_t{1} << like.digits);
-    const cpu::Value field = bits_of(n + constant(large + static_cast<double>(like.bias), n));
-    return from_bits(b, like.type, b.compute(Op::shift_left, field, b.constant_int(like.integer, like.digits)));
+    const V sum = n + constant(static_cast<double>((std::int64_t{3} << (like.digits - 1)) + like.bias), n);
+    return from_bits(b, like.type, b.compute(Op::shift_left, bits_of(sum), b.constant_int(like.integer, like.digits)));
   }
 
   // One bit of the representation, counted from the last; and the sign of x changed where z has that bit.

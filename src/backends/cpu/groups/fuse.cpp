@@ -7,13 +7,13 @@
 #include <set>
 
 #include "backends/cpu/elements/element.h"
+#include "backends/cpu/groups/fuse_sharing.h"
 #include "program/handles.h"
 
 namespace capibara::cpu {
 
 namespace {
 
-constexpr int max_group = 96;                  // equations in one nest: larger ones compile slowly and spill
 constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be computed this often instead of being stored
 constexpr int64_t one_row = 16384;             // elements: up to here a reduction to a single number runs as one row
 constexpr int64_t min_row_length = 4;
@@ -76,8 +76,8 @@ class Fuser {
       Group& reading = group(homes[0]);
       const bool opens_loops = reading.work == Work::loops || reading.work == Work::pieces;
       const bool transposes = transposes_rows(reader);
-      if (opens_loops && reading.size < max_group && inlines(e, copies) && !(transposes && !reading.row.empty()) &&
-          !hinders_update(e, reading)) {
+      if (opens_loops && has_room(program_, fusion_, e, homes[0]) && inlines(e, copies) &&
+          !(transposes && !reading.row.empty()) && !hinders_update(e, reading)) {
         reading.transposed = reading.transposed || transposes;
         fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = homes[0];
@@ -322,7 +322,8 @@ class Fuser {
     const bool reduces = is_reduction(self.primitive), transposes = transposes_rows(self);
     for (int home : homes) {
       Group& reading = group(home);
-      if (reading.work != Work::loops || reading.depth != deepest || reading.size >= max_group || !others_later(home))
+      if (reading.work != Work::loops || reading.depth != deepest || !has_room(program_, fusion_, e, home) ||
+          !others_later(home))
         continue;
       if (transposes && !reading.row.empty()) continue;
       if (!reduces && reading.space == shape(output) && reads_in_place(home, output)) {
@@ -401,25 +402,9 @@ class Fuser {
     for (auto g = it->second.rbegin(); g != it->second.rend() && looked_at < 4; ++g, ++looked_at) {
       const Group& other = group(*g);
       if (other.depth <= deepest || other.size >= max_group || !fits(other)) continue;
-      if (element_count(space) < large_space || reads_with(e, *g)) return *g;
+      if (element_count(space) < large_space || reads_with(program_, fusion_, readers_, e, *g)) return *g;
     }
     return -1;
-  }
-
-  // Whether an equation reads, directly or through others that its loops can compute, a value that a group reads too.
-  bool reads_with(int e, int g) const {
-    std::vector<int> visits = {e};
-    for (std::size_t i = 0; i < visits.size() && visits.size() < 64; ++i) {
-      for (Atom input : equation(visits[i]).inputs) {
-        if (input.is_literal() || program_.type(input).size() < 2) continue;
-        for (int reader : readers_[at(input.code)]) {
-          if (fusion_.home[at(reader)] == g) return true;
-        }
-        const int definition = fusion_.definition[at(input.code)];
-        if (definition >= 0 && work_of(program_, equation(definition)) == Work::loops) visits.push_back(definition);
-      }
-    }
-    return false;
   }
 
   int64_t row_length(const Equation& self, const std::vector<bool>& kept) const {

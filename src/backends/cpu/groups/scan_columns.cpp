@@ -13,8 +13,8 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t max_in_registers = 64;       // elements; scans of smaller values are written in registers
-constexpr std::size_t max_equations = 128;     // of a step: larger ones are left to loops that share functions
+constexpr int64_t max_in_registers = 64;    // elements; scans of smaller values are written in registers
+constexpr std::size_t max_equations = 128;  // of a step: larger ones are left to loops that share functions
 constexpr int max_functions = 8;
 constexpr int64_t min_columns_length = 4;      // steps; shorter columns are not worth a tile
 constexpr int64_t max_tile_bytes = 96 * 1024;  // of all tiles of a scan
@@ -61,7 +61,10 @@ std::optional<SequenceLayout> layout_of(const Source& source) {
 class Rewriter {
  public:
   explicit Rewriter(const Program& program)
-      : program_(program), body_(program.body()), definition_(at(program.var_count()), -1), readers_(definition_.size()) {
+      : program_(program),
+        body_(program.body()),
+        definition_(at(program.var_count()), -1),
+        readers_(definition_.size()) {
     for (std::size_t e = 0; e < body_.equations.size(); ++e) {
       for (Var output : body_.equations[e].outputs) {
         if (!output.dropped()) definition_[at(output.id)] = static_cast<int>(e);
@@ -123,7 +126,8 @@ class Rewriter {
     }
     if (!any) return false;
     Ints numbers;
-    for (const SequenceLayout& layout : layouts) numbers.push_back((layout.columns ? 1 : 0) + (layout.reversed ? 2 : 0));
+    for (const SequenceLayout& layout : layouts)
+      numbers.push_back((layout.columns ? 1 : 0) + (layout.reversed ? 2 : 0));
     scan.attrs = scan.attrs.with(layouts_name, numbers);
     return true;
   }
@@ -156,7 +160,9 @@ class Rewriter {
     const std::vector<int>& readers = readers_[at(output.id)];
     if (readers.size() != 1 || readers[0] < 0) return -1;
     const Equation& reader = equation(readers[0]);
-    if (reader.primitive != prim::transpose() || std::find(dropped_.begin(), dropped_.end(), readers[0]) != dropped_.end()) return -1;
+    if (reader.primitive != prim::transpose() ||
+        std::find(dropped_.begin(), dropped_.end(), readers[0]) != dropped_.end())
+      return -1;
     // A scan behind it may read the result with its steps first.
     const Ints& permutation = reader.attrs.ints("permutation");
     for (std::size_t d = 0; d < permutation.size(); ++d) {
@@ -172,7 +178,8 @@ class Rewriter {
       if (e < 0) return false;
       const Equation& reader = equation(e);
       if (reader.primitive == prim::scan()) return runs_in_blocks(reader);
-      return (reader.primitive == prim::transpose() || reader.primitive == prim::rev()) && leads_to_scans_only(reader.outputs[0]);
+      return (reader.primitive == prim::transpose() || reader.primitive == prim::rev()) &&
+             leads_to_scans_only(reader.outputs[0]);
     });
   }
 

@@ -1,7 +1,8 @@
-// Scans whose steps are elementwise: an element of every carry depends on the same element of other values alone, so that
-// blocks of elements pass through all steps one after another, each in the cache.
+// Scans whose steps are elementwise: an element of every carry depends on the same element of other values alone, so
+// that blocks of elements pass through all steps one after another, each in the cache.
 //
-//   for step: for e: c[e] = f(c[e], x[step, e])     becomes     for block: for step: for e in block: c[e] = f(c[e], x[step, e])
+//   for step: for e: c[e] = f(c[e], x[step, e])     becomes     for block: for step: for e in block: c[e] = f(c[e],
+//   x[step, e])
 //
 // A sequence that is stored with its steps last (jnp.moveaxis puts them first) is read and written as it is stored.
 #pragma once

@@ -31,15 +31,17 @@ llvm::Value* FunctionEmitter::from_integer(bool is_signed, llvm::Value* value, l
   return lanes;
 }
 
-// Toward zero, saturating, NaN becomes 0. x86_64 has no such instruction, and LLVM takes its vectors apart: there the bounds are
-// chosen after an instruction that is right between them.
+// Toward zero, saturating, NaN becomes 0. x86_64 has no such instruction, and LLVM takes its vectors apart: there the
+// bounds are chosen after an instruction that is right between them.
 llvm::Value* FunctionEmitter::to_integer(bool is_signed, llvm::Value* value, llvm::Type* to) {
   llvm::Type *from = value->getType(), *result = like(from, to);
   if (!is_x86(target_) || !from->isVectorTy()) {
-    return b_.CreateIntrinsic(is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat, {result, from}, {value});
+    const auto intrinsic = is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return b_.CreateIntrinsic(intrinsic, {result, from}, {value});
   }
   const unsigned width = to->getIntegerBitWidth();
-  const double beyond = std::ldexp(1.0, static_cast<int>(is_signed ? width - 1 : width)), least = is_signed ? -beyond : 0;
+  const double beyond = std::ldexp(1.0, static_cast<int>(is_signed ? width - 1 : width));
+  const double least = is_signed ? -beyond : 0;
   auto bound = [&](const llvm::APInt& integer) { return llvm::ConstantInt::get(result, integer); };
   const auto low = is_signed ? llvm::APInt::getSignedMinValue(width) : llvm::APInt(width, 0);
   const auto high = is_signed ? llvm::APInt::getSignedMaxValue(width) : llvm::APInt::getMaxValue(width);

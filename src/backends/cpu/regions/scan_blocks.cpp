@@ -1,4 +1,5 @@
-// Scans block by block: carries stay in the memory of their last values, sequences in columns go through tiles of the frame.
+// Scans block by block: carries stay in the memory of their last values, sequences in columns go through tiles of the
+// frame.
 #include "backends/cpu/regions/scan_blocks.h"
 
 #include <unordered_map>
@@ -28,14 +29,17 @@ class ScanBlocks {
     for (std::size_t i = 0; i < body_.invars().size(); ++i) {
       const ArrayType& type = body_.type(body_.invars()[i]);
       const bool carried = i >= first_carry && i < first_xs;
-      if (carried && in_place[i - first_carry]) inputs_.push_back(-1);
-      else inputs_.push_back(parameter(type, i < first_xs ? 1 : view_.length()));
+      if (carried && in_place[i - first_carry])
+        inputs_.push_back(-1);
+      else
+        inputs_.push_back(parameter(type, i < first_xs ? 1 : view_.length()));
       if (i >= first_xs) sequences_.push_back({inputs_.back(), type.dtype, layouts[i - first_xs], is_number(type)});
     }
     for (std::size_t i = 0; i < body_.outputs().size(); ++i) {
       const ArrayType& type = body_.type(body_.outputs()[i]);
       outputs_.push_back(parameter(type, i < view_.carry() ? 1 : view_.length()));
-      if (i >= view_.carry()) stacks_.push_back({outputs_.back(), type.dtype, layouts[view_.xs() + i - view_.carry()], false});
+      if (i >= view_.carry())
+        stacks_.push_back({outputs_.back(), type.dtype, layouts[view_.xs() + i - view_.carry()], false});
     }
     for (std::size_t i = 0; i < in_place.size(); ++i) {
       if (in_place[i]) inputs_[first_carry + i] = outputs_[i];
@@ -117,7 +121,8 @@ class ScanBlocks {
           elements.push_back(load_element(builder_, sequence.dtype, from));
         }
         for (int64_t k = 0; k < count; ++k) {
-          store_element(builder_, sequence.dtype, {sequence.tile, k, {{step, tile_step()}, {first, 1}}}, elements[at(k)]);
+          store_element(builder_, sequence.dtype, {sequence.tile, k, {{step, tile_step()}, {first, 1}}},
+                        elements[at(k)]);
         }
       });
     };
@@ -137,16 +142,19 @@ class ScanBlocks {
       elements_loop([&](Value e) {
         std::vector<Element> elements;
         for (int64_t k = 0; k < rows_together; ++k) {
-          elements.push_back(load_element(builder_, stack.dtype, {stack.tile, k * tile_step(), {{first, tile_step()}, {e, 1}}}));
+          elements.push_back(
+              load_element(builder_, stack.dtype, {stack.tile, k * tile_step(), {{first, tile_step()}, {e, 1}}}));
         }
         for (int64_t k = 0; k < rows_together; ++k) {
-          store_element(builder_, stack.dtype, {stack.buffer, k, {{start_, length}, {e, length}, {first, 1}}}, elements[at(k)]);
+          store_element(builder_, stack.dtype, {stack.buffer, k, {{start_, length}, {e, length}, {first, 1}}},
+                        elements[at(k)]);
         }
       });
     };
     // The last four steps are written whole, some of them twice.
     const Value together = builder_.index(rows_together);
-    plain_loop(length / rows_together, no_value, false, [&](Value group) { rows(builder_.compute(Op::mul, group, together)); });
+    plain_loop(length / rows_together, no_value, false,
+               [&](Value group) { rows(builder_.compute(Op::mul, group, together)); });
     if (length % rows_together != 0) rows(builder_.index(length - rows_together));
   }
 
@@ -157,7 +165,9 @@ class ScanBlocks {
       const int32_t from = inputs_[view_.consts() + i], to = outputs_[i];
       const ArrayType& type = body_.type(body_.outputs()[i]);
       if (from == to || is_number(type)) continue;
-      elements_loop([&](Value e) { store_element(builder_, type.dtype, in_block(to, e), load_element(builder_, type.dtype, in_block(from, e))); });
+      elements_loop([&](Value e) {
+        store_element(builder_, type.dtype, in_block(to, e), load_element(builder_, type.dtype, in_block(from, e)));
+      });
     }
   }
 
@@ -168,7 +178,8 @@ class ScanBlocks {
     const int64_t length = view_.length();
     const bool backwards = view_.reverse() != sequence.layout.reversed;
     const int64_t factor = sequence.number ? 1 : sequence.layout.columns ? tile_step() : size_;
-    Address address{sequence.layout.columns ? sequence.tile : sequence.buffer, backwards ? (length - 1) * factor : 0, {}};
+    Address address{
+        sequence.layout.columns ? sequence.tile : sequence.buffer, backwards ? (length - 1) * factor : 0, {}};
     address.terms.push_back({step, backwards ? -factor : factor});
     if (sequence.number) return address;
     if (!sequence.layout.columns) address.terms.push_back({start_, 1});
@@ -199,7 +210,8 @@ class ScanBlocks {
         inputs.push_back(known(values, input));
         dtypes.push_back(body_.type(input).dtype);
       }
-      values[output.id] = apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, body_.type(output).dtype, inputs);
+      values[output.id] =
+          apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, body_.type(output).dtype, inputs);
     }
   }
 
@@ -211,8 +223,10 @@ class ScanBlocks {
     for (std::size_t i = 0; i < first_carry + carry; ++i) {
       if (!is_number(type_of(i))) continue;
       const Element number = load_element(builder_, type_of(i).dtype, {inputs_[i], 0, {}});
-      if (i < first_carry) given[body_.invars()[i].id] = number;
-      else initial.push_back({number.parts[0]});
+      if (i < first_carry)
+        given[body_.invars()[i].id] = number;
+      else
+        initial.push_back({number.parts[0]});
     }
     const std::vector<Value> last =
         builder_.loop(view_.length(), {.poll = true}, initial, [&](Value step, std::span<const Value> carried) {
@@ -223,7 +237,8 @@ class ScanBlocks {
           }
           for (std::size_t i = 0; i < sequences_.size(); ++i) {
             if (!sequences_[i].number) continue;
-            values[view_.xs(body_.invars())[i].id] = load_element(builder_, sequences_[i].dtype, in_step(sequences_[i], step, no_value));
+            values[view_.xs(body_.invars())[i].id] =
+                load_element(builder_, sequences_[i].dtype, in_step(sequences_[i], step, no_value));
           }
           write_equations(values, true);
           elements_loop([&](Value e) { write_step(values, step, e); });
@@ -251,7 +266,8 @@ class ScanBlocks {
     }
     for (std::size_t i = 0; i < sequences_.size(); ++i) {
       if (sequences_[i].number) continue;
-      values[view_.xs(body_.invars())[i].id] = load_element(builder_, sequences_[i].dtype, in_step(sequences_[i], step, e));
+      values[view_.xs(body_.invars())[i].id] =
+          load_element(builder_, sequences_[i].dtype, in_step(sequences_[i], step, e));
     }
     write_equations(values, false);
     for (std::size_t i = 0; i < body_.outputs().size(); ++i) {
@@ -278,6 +294,8 @@ class ScanBlocks {
 
 }  // namespace
 
-Function write_scan_blocks(const Equation& scan, const std::vector<bool>& in_place) { return ScanBlocks(scan, in_place).write(); }
+Function write_scan_blocks(const Equation& scan, const std::vector<bool>& in_place) {
+  return ScanBlocks(scan, in_place).write();
+}
 
 }  // namespace capibara::cpu

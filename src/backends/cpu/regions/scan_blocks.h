@@ -6,8 +6,8 @@
 
 namespace capibara::cpu {
 
-// The parameters are consts, first values of carries, xs, last values of carries, ys. `in_place`: for each carry, whether its
-// first value is already in the memory of the last one; it is no parameter of its own then.
+// The parameters are consts, first values of carries, xs, last values of carries, ys. `in_place`: for each carry,
+// whether its first value is already in the memory of the last one; it is no parameter of its own then.
 Function write_scan_blocks(const Equation& scan, const std::vector<bool>& in_place);
 
 }  // namespace capibara::cpu

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/products/amx_product.h"
 #include "backends/cpu/kernels/products/gemm_parts.h"
 #include "backends/cpu/kernels/products/gemm_tile.h"
+#include "backends/cpu/kernels/products/gemm_unpacked.h"
 #include "backends/cpu/kernels/products/gemv.h"
 #include "backends/cpu/kernels/products/product.h"
 #include "backends/reference/kernels.h"

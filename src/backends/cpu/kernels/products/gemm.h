@@ -161,10 +161,6 @@ struct SmallProduct {
 // False: left to others (another processor, or n does not fill vectors).
 template <class T>
 bool multiply_unpacked(const SmallProduct<T>& product);
-// A matmul of many rows whose right operand has few columns: each element of the left one is read once, and packing it would
-// cost as much as that. False: as above.
-template <class T>
-bool multiply_narrow(const SmallProduct<T>& product, const Finish* finish);
 
 // Straight loops for a few elements.
 template <class T>

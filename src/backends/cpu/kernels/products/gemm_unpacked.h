@@ -5,6 +5,11 @@
 
 namespace capibara::cpu {
 
+// A matmul of many rows by few columns: each element of the left operand is read once, and packing it would cost as
+// much. False: left to others (another processor, or more columns than four vectors).
+template <class T>
+bool multiply_narrow(const SmallProduct<T>& product, const Finish* finish);
+
 // Prefetches the operands of the next matmul in equal parts, one with each tile.
 template <class T>
 class Coming {

@@ -1,4 +1,4 @@
-// Small and narrow matmuls straight from memory by AVX-512: six rows of the left operand by four vectors of the right one.
+// Small and narrow matmuls straight from memory by AVX-512: six rows of the left operand by four vectors of the right.
 #include "backends/cpu/kernels/products/gemm_unpacked.h"
 #include "runtime/processor.h"
 
@@ -144,7 +144,8 @@ bool multiply_narrow(const SmallProduct<T>& p, const Finish* finish) {
   const int64_t vectors = (p.n + lanes - 1) / lanes;
   if (!has_avx512() || vectors > max_vectors || 4 * p.n < 3 * vectors * lanes) return false;
   const unsigned mask = (1u << (p.n - (vectors - 1) * lanes)) - 1;
-  const int64_t part = std::max<int64_t>(lanes, close_bytes / (vectors * 64)), blocks = (p.m + block_rows - 1) / block_rows;
+  const int64_t part = std::max<int64_t>(lanes, close_bytes / (vectors * 64));
+  const int64_t blocks = (p.m + block_rows - 1) / block_rows;
   const double products = static_cast<double>(block_rows) * static_cast<double>(p.inner) * static_cast<double>(p.n);
   parallel_for_cost(blocks, multiply_cost<typename KindOf<T>::type>(products), [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {

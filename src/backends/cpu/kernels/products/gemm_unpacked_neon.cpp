@@ -108,8 +108,15 @@ bool multiply_unpacked(const SmallProduct<T>& p) {
   return true;
 }
 
+template <class T>
+bool multiply_narrow(const SmallProduct<T>&, const Finish*) {
+  return false;
+}
+
 template bool multiply_unpacked<float>(const SmallProduct<float>&);
 template bool multiply_unpacked<double>(const SmallProduct<double>&);
+template bool multiply_narrow<float>(const SmallProduct<float>&, const Finish*);
+template bool multiply_narrow<double>(const SmallProduct<double>&, const Finish*);
 
 #endif
 
