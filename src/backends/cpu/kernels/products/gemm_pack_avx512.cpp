@@ -1,3 +1,4 @@
+// Transposes and copies of a matmul's operands by AVX-512.
 #include "backends/cpu/kernels/products/gemm_pack_avx512.h"
 
 #include <algorithm>
