@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import changes
+
 
 def busy_seconds():
     """What the processors this process may use have worked since the machine started, other programs included."""
@@ -41,4 +43,5 @@ def machine():
             break
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {"processor": model, "processors": len(os.sched_getaffinity(0)), "memory GiB": round(memory, 1),
-            "system": platform.platform(), "load at start": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d")}
+            "system": platform.platform(), "load at start": os.getloadavg()[0], "date": time.strftime("%Y-%m-%d"),
+            "commit": changes.commit()}

@@ -5,6 +5,8 @@ import math
 import sys
 from pathlib import Path
 
+import changes
+
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ("jax", "torch", "torch.compile", "mlx", "mlx.compile", "numpy", "scipy", "numba", "faiss")
 COLOURS = {"jax": "#3b6fb5", "torch": "#d9622b", "torch.compile": "#a83f8e", "mlx": "#6b6b6b", "mlx.compile": "#3a3a3a", "numpy": "#3f9c5a",
@@ -99,7 +101,7 @@ def temporaries(record):
     return f"{ours / 1e6:.3g} / {theirs / 1e6:.3g} MB ({ours / theirs:.1%})"
 
 
-def table(records):
+def table(records, mark=""):
     peers = [peer for peer in PEERS if any(peer in record["value"] or peer in record["failed"] for record in records)]
     shares = any("share" in record for record in records)
     errors = any("capibara" in record["error"] for record in records)
@@ -108,7 +110,7 @@ def table(records):
     head += ["error"] * errors
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for record in records:
-        cells = [f"**{record['name']}**: {record['what']}", str(record["threads"]), cell(record, "capibara")]
+        cells = [f"**{record['name']}**{mark}: {record['what']}", str(record["threads"]), cell(record, "capibara")]
         cells += [cell(record, peer) for peer in peers]
         if shares:
             cells.append(f"{record['share']:.0%} of {record['limit'][0]}" if "share" in record else "")
@@ -179,7 +181,8 @@ def describe(results):
     machine = results["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in sorted(results["versions"].items()) if name != "capibara")
     return [f"- machine: {machine['processor']}, {machine['processors']} processors, {machine['memory GiB']} GiB, {machine['system']}; "
-            f"load at the start {machine['load at start']:.1f}; {machine['date']}", f"- peers: {versions}",
+            f"load at the start {machine['load at start']:.1f}; {machine['date']}",
+            *[f"- capibara: commit {commit}" for commit in [machine.get("commit")] if commit], f"- peers: {versions}",
             *[f"- not there: {name} ({why})" for name, why in results.get("missing", {}).items()]]
 
 
@@ -196,14 +199,18 @@ def page(results, architecture, folder):
     lines += ["", "Copying counts bytes read and written. A program whose arrays stay in the caches can be above the limit of "
               "memory.", "", f"Ahead of: {ahead(records)}.", ""]
     (folder / architecture).mkdir(exist_ok=True)
-    for family in dict.fromkeys(record["family"] for record in records):
+    families = list(dict.fromkeys(record["family"] for record in records))
+    changed = changes.changed_families(results["machine"].get("commit"), families)
+    if changed:
+        lines += ["The code behind rows with a † has changed since they were measured.", ""]
+    for family in families:
         chosen = [record for record in records if record["family"] == family]
         lines += [f"## {TITLES[family]}", ""]
         drawing = plot(TITLES[family], chosen)
         if drawing:
             (folder / architecture / f"{family}.svg").write_text(drawing)
             lines += [f"![{TITLES[family]}]({architecture}/{family}.svg)", ""]
-        lines += table(chosen) + [""]
+        lines += table(chosen, " †" if family in changed else "") + [""]
     below = [record for record in records if record["missed"] or record["failed"]]
     if below:
         lines += ["## Below what was asked", "", "| row | what |", "|---|---|"]

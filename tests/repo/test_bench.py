@@ -116,3 +116,26 @@ def test_the_backward_rows_of_torch_run_the_forward_pass_once():
         assert run(x, cotangent)[0].tolist() == [2.0, 40.0]
     assert len(calls) == 1
     assert run(x + 1, cotangent)[0].tolist() == [4.0, 60.0]
+
+
+def test_rows_whose_code_changed_since_are_known(monkeypatch):
+    import subprocess
+
+    import changes
+    assert set(changes.SOURCES) <= set(report.TITLES)
+    assert changes.changed_families(None, report.TITLES) == set()
+
+    def diff(*arguments, **options):
+        return subprocess.CompletedProcess(arguments, 0, stdout="src/backends/cpu/kernels/products/fft_line.cpp\nsrc/tpu/plan.cpp\n")
+
+    monkeypatch.setattr(changes.subprocess, "run", diff)
+    assert changes.changed_families("abc", ["fourier", "contractions", "linear_algebra", "transformer"]) == {"fourier", "transformer"}
+
+
+def test_patterns_of_sources_name_files():
+    import fnmatch
+
+    import changes
+    files = [str(path.relative_to(changes.ROOT)) for folder in ("src", "python") for path in (changes.ROOT / folder).rglob("*")]
+    unknown = [pattern for patterns in changes.SOURCES.values() for pattern in patterns if not fnmatch.filter(files, pattern)]
+    assert not unknown
