@@ -50,7 +50,9 @@ fft::Fft2Options two_axes(const Arguments& a) {
   return {.s = a.optional_ints("s"), .axes = axes, .norm = a.text("norm")};
 }
 
-int64_t sample_count(const Arguments& a) {
+// The number of samples and their spacing, once both are known to be single values.
+template <class Frequencies>
+Value frequencies(const Arguments& a, Frequencies make) {
   for (const char* name : {"n", "d"}) {
     if (a[name].sequence()) {
       throw ValueError(concat("The ", name, " argument of jax.numpy.fft.", a.function(), " only takes ",
@@ -58,10 +60,9 @@ int64_t sample_count(const Arguments& a) {
                               written(a[name]), "."));
     }
   }
-  return a.integer("n");
+  const fft::FrequencyOptions spacing{.d = a.array("d"), .dtype = a.optional_dtype("dtype")};
+  return make(a.integer("n"), spacing);
 }
-
-fft::FrequencyOptions spacing(const Arguments& a) { return {.d = a.array("d"), .dtype = a.optional_dtype("dtype")}; }
 
 const Function numpy_fft_functions[] = {
     {"fft", "a, n=None, axis=-1, norm=None",
@@ -103,10 +104,10 @@ const Function numpy_fft_functions[] = {
     {"irfft2", "a, s=None, axes=(-2, -1), norm=None",
      [](const Arguments& a) -> Value { return fft::irfft2(a.array("a"), two_axes(a)); }, "The inverse of rfft2."},
     {"fftfreq", "n, d=1.0, *, dtype=None, device=None",
-     [](const Arguments& a) -> Value { return fft::fftfreq(sample_count(a), spacing(a)); },
+     [](const Arguments& a) -> Value { return frequencies(a, fft::fftfreq); },
      "The frequencies of the entries of a transform of n samples."},
     {"rfftfreq", "n, d=1.0, *, dtype=None, device=None",
-     [](const Arguments& a) -> Value { return fft::rfftfreq(sample_count(a), spacing(a)); },
+     [](const Arguments& a) -> Value { return frequencies(a, fft::rfftfreq); },
      "The frequencies of the entries of rfft of n samples."},
     {"fftshift", "x, axes: int | Sequence[int] = None",
      [](const Arguments& a) -> Value { return fft::fftshift(a.array("x"), a.axis("axes")); },
