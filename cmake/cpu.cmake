@@ -29,7 +29,7 @@ if(CAPIBARA_CPU AND CAPIBARA_CPU_SOURCES)
     target_link_libraries(capibara_cpu PRIVATE ${CAPIBARA_LLVM_LIBRARIES} capibara_compile_options)
     target_link_options(capibara_cpu PRIVATE -Wl,--as-needed -Wl,--gc-sections -Wl,--build-id -s)
     capibara_hide_symbols(capibara_cpu)
-    capibara_compile_in_batches(capibara_cpu 12)
+    capibara_compile_in_batches(capibara_cpu 40)
     # Where it was built it is what programs run on by default.
     set_source_files_properties(${PROJECT_SOURCE_DIR}/src/runtime/config.cpp PROPERTIES COMPILE_DEFINITIONS CAPIBARA_HAS_CODE_GENERATOR)
     message(STATUS "capibara: native compiler from LLVM ${LLVM_PACKAGE_VERSION}")

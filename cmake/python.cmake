@@ -21,7 +21,7 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
       OUTPUT_NAME _core
       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/python/capibara)
     capibara_hide_symbols(capibara_python)
-    capibara_compile_in_batches(capibara_python 8)
+    capibara_compile_in_batches(capibara_python 20)
     foreach(module capibara_lapack capibara_cpu capibara_mpi capibara_http)
       if(TARGET ${module})
         add_dependencies(capibara_python ${module})

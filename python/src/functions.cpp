@@ -302,21 +302,21 @@ PyGetSetDef attributes[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
-PyMethodDef methods[] = {
+PyMethodDef function_methods[] = {
     {"__reduce__", reduce_function, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
-PyType_Slot slots[] = {
+PyType_Slot function_slots[] = {
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
     {Py_tp_descr_get, reinterpret_cast<void*>(bind_method)},
     {Py_tp_repr, reinterpret_cast<void*>(represent)},
     {Py_tp_members, members},
     {Py_tp_getset, attributes},
-    {Py_tp_methods, methods},
+    {Py_tp_methods, function_methods},
     {0, nullptr},
 };
 PyType_Spec specification = {"capibara._core.LibraryFunction", sizeof(LibraryFunction), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, slots};
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, function_slots};
 
 PyObject* function_type() {
   static PyObject* type = PyType_FromSpec(&specification);

@@ -69,7 +69,7 @@ Shape joined(Shape first, const Shape& second) {
   return first;
 }
 
-void require_sizes(const std::string& op, const Ints& shape) {
+void require_draw_sizes(const std::string& op, const Ints& shape) {
   for (int64_t size : shape) {
     if (size < 0) throw ValueError(concat(op, ": every size must be nonnegative, got ", size, " (argument 'shape')"));
   }
@@ -136,7 +136,7 @@ PrimitiveRecord counter_record() {
   r.traits.multiple_results = true;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("iota_2x32_shape", types, 0);
-    require_sizes("iota_2x32_shape", attrs.ints("shape"));
+    require_draw_sizes("iota_2x32_shape", attrs.ints("shape"));
     ArrayType out = plain_type(DType::uint32, attrs.ints("shape"));
     return TypeResult(Types{out, out});
   };
@@ -192,7 +192,7 @@ PrimitiveRecord split_keys_record() {
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("random_split", types, 1);
     require_keys("random_split", types[0]);
-    require_sizes("random_split", attrs.ints("shape"));
+    require_draw_sizes("random_split", attrs.ints("shape"));
     return TypeResult(Types{plain_type(types[0].dtype, joined(types[0].shape, attrs.ints("shape")))});
   };
   r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
@@ -242,7 +242,7 @@ PrimitiveRecord bits_record() {
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("random_bits", types, 1);
     require_keys("random_bits", types[0]);
-    require_sizes("random_bits", attrs.ints("shape"));
+    require_draw_sizes("random_bits", attrs.ints("shape"));
     int64_t width = attrs.integer("bit_width");
     if (width != 8 && width != 16 && width != 32 && width != 64) {
       throw TypeError(concat("random_bits: requires 8-, 16-, 32- or 64-bit field width, got ", width));
@@ -350,7 +350,7 @@ PrimitiveRecord generator_record() {
   r.jvp = nullptr;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     require_count("rng_bit_generator", types, 1);
-    require_sizes("rng_bit_generator", attrs.ints("shape"));
+    require_draw_sizes("rng_bit_generator", attrs.ints("shape"));
     const ArrayType& state = types[0];
     bool words = state.dtype == DType::uint32 && state.shape == Shape{4};
     bool wide = state.dtype == DType::uint64 && (state.shape == Shape{2} || state.shape == Shape{3});
@@ -413,7 +413,7 @@ PrimitiveRecord uniform_record() {
     if (!is_integer(types[0].dtype) && !is_floating(types[0].dtype)) {
       throw TypeError(concat("rng_uniform: the bounds must be integers or floats, got ", to_string(types[0])));
     }
-    require_sizes("rng_uniform", attrs.ints("shape"));
+    require_draw_sizes("rng_uniform", attrs.ints("shape"));
     ArrayType out = plain_type(types[0].dtype, attrs.ints("shape"));
     out.weak_type = types[0].weak_type && types[1].weak_type;
     return TypeResult(Types{out});

@@ -9,16 +9,16 @@ namespace capibara {
 
 namespace {
 
-std::mutex mutex;
-std::shared_ptr<const WarningHandler> handler;
+std::mutex warning_mutex;
+std::shared_ptr<const WarningHandler> warning_handler;
 
 }  // namespace
 
 void warn(const std::string& text, WarningKind kind) {
   std::shared_ptr<const WarningHandler> current;
   {
-    std::lock_guard lock(mutex);
-    current = handler;
+    std::lock_guard lock(warning_mutex);
+    current = warning_handler;
   }
   if (current) {
     (*current)(text, kind);
@@ -28,8 +28,8 @@ void warn(const std::string& text, WarningKind kind) {
 }
 
 void set_warning_handler(WarningHandler next) {
-  std::lock_guard lock(mutex);
-  handler = next ? std::make_shared<const WarningHandler>(std::move(next)) : nullptr;
+  std::lock_guard lock(warning_mutex);
+  warning_handler = next ? std::make_shared<const WarningHandler>(std::move(next)) : nullptr;
 }
 
 }  // namespace capibara

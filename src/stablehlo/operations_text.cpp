@@ -142,7 +142,7 @@ std::string signature_text(std::span<const ArrayType> inputs, std::span<const Ar
 namespace {
 
 template <class List>
-std::string joined(const List& values) {
+std::string joined_numbers(const List& values) {
   std::string out;
   for (auto value : values) out += (out.empty() ? "" : ", ") + std::to_string(value);
   return out;
@@ -150,7 +150,7 @@ std::string joined(const List& values) {
 
 }  // namespace
 
-std::string array_text(const Ints& values) { return values.empty() ? "array<i64>" : "array<i64: " + joined(values) + ">"; }
+std::string array_text(const Ints& values) { return values.empty() ? "array<i64>" : "array<i64: " + joined_numbers(values) + ">"; }
 
 std::string bool_array_text(const std::vector<bool>& values) {
   std::string out;
@@ -158,7 +158,7 @@ std::string bool_array_text(const std::vector<bool>& values) {
   return "array<i1" + out + ">";
 }
 
-std::string list_text(const Ints& values) { return "[" + joined(values) + "]"; }
+std::string list_text(const Ints& values) { return "[" + joined_numbers(values) + "]"; }
 
 std::string integer_text(int64_t value) { return std::to_string(value) + " : i64"; }
 

@@ -23,7 +23,7 @@ std::string cell(std::string_view text) {
 }
 
 // The page docs/library.md.
-void print_markdown() {
+void print_functions_page() {
   std::printf(
       "# The library\n\nMade by `capibara library --markdown` from the table of functions. In Python each is "
       "`capibara.jax.MODULE.NAME`; in C++ the function of that name in `capibara::jax::MODULE`, with the options "
@@ -41,7 +41,7 @@ void print_markdown() {
   }
 }
 
-void print_table(const std::string& chosen) {
+void print_functions(const std::string& chosen) {
   std::size_t total = 0;
   for (const library::Module& module : library::modules()) {
     std::string name(module.name);
@@ -67,9 +67,9 @@ void print_table(const std::string& chosen) {
 int list_library(const Arguments& arguments) {
   if (arguments.words.size() > 1) throw UsageError{"one module at most is needed"};
   if (arguments.has("markdown"))
-    print_markdown();
+    print_functions_page();
   else
-    print_table(arguments.words.empty() ? std::string() : arguments.words[0]);
+    print_functions(arguments.words.empty() ? std::string() : arguments.words[0]);
   return 0;
 }
 

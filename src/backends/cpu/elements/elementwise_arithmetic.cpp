@@ -12,7 +12,7 @@ namespace capibara::cpu {
 
 namespace {
 
-int width(Scalar type) { return 8 * byte_size(type); }
+int bit_width(Scalar type) { return 8 * byte_size(type); }
 
 Value zero_of(const Call& call) { return call.b.constant_int(call.b.type(call.value(0)), 0); }
 Value number_of(const Call& call, int64_t value) { return call.b.constant_int(call.b.type(call.value(0)), value); }
@@ -58,7 +58,7 @@ Element round_outward(const Call& call, Op op, bool down) {
   Builder& b = call.b;
   const Value x = call.value(0);
   const Scalar type = b.type(x), integer = integer_of(type);
-  const int64_t sign = down ? INT64_MIN >> (64 - width(type)) : 0;
+  const int64_t sign = down ? INT64_MIN >> (64 - bit_width(type)) : 0;
   const int64_t least_normal = int64_t{1} << (type == Scalar::f64 ? 52 : 23);
   // Denormals of that sign are sign + 1 ... sign + least_normal - 1.
   const Value word = b.convert(Op::bitcast, integer, x);
@@ -115,7 +115,7 @@ Element remainder_integer(const Call& call) {
 Element power_integer(const Call& call) {
   Builder& b = call.b;
   const Value x = call.value(0), y = call.value(1), zero = zero_of(call), one = number_of(call, 1);
-  const int places = std::min(width(b.type(x)), bits(call.type())) - (is_signed(call.type()) ? 1 : 0);
+  const int places = std::min(bit_width(b.type(x)), bits(call.type())) - (is_signed(call.type()) ? 1 : 0);
   Value product = one, square = x;
   for (int i = 0; i < places; ++i) {
     if (i > 0) square = b.compute(Op::mul, square, square);
@@ -241,7 +241,7 @@ Element nextafter_real(const Call& call) {
   const Value from = b.convert(Op::bitcast, integer, stored_value(b, dtype, call.in[0]));
   const Value to = b.convert(Op::bitcast, integer, stored_value(b, dtype, call.in[1]));
   const int mantissa = dtype_row(dtype).mantissa_bits, exponent = dtype_row(dtype).exponent_bits;
-  const int64_t sign = INT64_MIN >> (64 - width(integer));
+  const int64_t sign = INT64_MIN >> (64 - bit_width(integer));
   const int64_t infinite = ((int64_t{1} << exponent) - 1) << mantissa;
   const Value from_size = b.compute(Op::bit_and, from, number(~sign)), to_size = b.compute(Op::bit_and, to, number(~sign));
   const Value signs_differ = b.compute(Op::lt, b.compute(Op::bit_xor, from, to), number(0));

@@ -17,7 +17,7 @@ constexpr int64_t max_in_registers = 64;    // elements; scans of smaller values
 constexpr std::size_t max_equations = 128;  // of a step: larger ones are left to loops that share functions
 constexpr int max_functions = 8;
 constexpr int64_t min_columns_length = 4;      // steps; shorter columns are not worth a tile
-constexpr int64_t max_tile_bytes = 96 * 1024;  // of all tiles of a scan
+constexpr int64_t max_scan_tile_bytes = 96 * 1024;  // of all tiles of a scan
 constexpr int64_t max_tile_rows = 64, min_tile_rows = 16;
 constexpr const char* layouts_name = "layouts";
 
@@ -36,8 +36,8 @@ int64_t column_bytes(const Equation& scan, const std::vector<SequenceLayout>& la
 
 int64_t tile_rows(int64_t bytes) {
   int64_t rows = max_tile_rows;
-  while (rows > min_tile_rows && rows * bytes > max_tile_bytes) rows /= 2;
-  return rows * bytes <= max_tile_bytes ? rows : 0;
+  while (rows > min_tile_rows && rows * bytes > max_scan_tile_bytes) rows /= 2;
+  return rows * bytes <= max_scan_tile_bytes ? rows : 0;
 }
 
 // Where the dimensions of a value went: entry d is the dimension of the stored variable that dimension d is.

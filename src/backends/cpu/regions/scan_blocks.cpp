@@ -13,8 +13,8 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t rows_together = 4;  // of a tile: their stores become whole vectors
-constexpr double nanoseconds_per_equation = 0.15, nanoseconds_per_function = 1.0;
+constexpr int64_t rows_at_once = 4;  // of a tile: their stores become whole vectors
+constexpr double nanoseconds_per_step = 0.15, nanoseconds_per_long_step = 1.0;
 
 class ScanBlocks {
  public:
@@ -70,9 +70,9 @@ class ScanBlocks {
     });
     double step = 0;
     for (const Equation& equation : body_.equations()) {
-      step += nanoseconds_per_equation + (is_expensive(equation.primitive) ? nanoseconds_per_function : 0);
+      step += nanoseconds_per_step + (is_expensive(equation.primitive) ? nanoseconds_per_long_step : 0);
     }
-    step += nanoseconds_per_equation * static_cast<double>(sequences_.size() + stacks_.size());
+    step += nanoseconds_per_step * static_cast<double>(sequences_.size() + stacks_.size());
     function_.cost = step * static_cast<double>(view_.length() * block_);
     return std::move(function_);
   }
@@ -93,7 +93,7 @@ class ScanBlocks {
   }
 
   // Rows of a tile begin in different cache sets.
-  int64_t tile_step() const { return block_ + rows_together; }
+  int64_t tile_step() const { return block_ + rows_at_once; }
 
   template <class Write>
   void plain_loop(int64_t extent, Value extent_value, bool lanes, Write&& write) {
@@ -126,13 +126,13 @@ class ScanBlocks {
         }
       });
     };
-    const Value together = builder_.index(rows_together);
+    const Value together = builder_.index(rows_at_once);
     const Value groups = count_ == no_value ? no_value : builder_.compute(Op::divide_unsigned, count_, together);
-    plain_loop(block_ / rows_together, groups, false,
-               [&](Value group) { rows(builder_.compute(Op::mul, group, together), rows_together); });
+    plain_loop(block_ / rows_at_once, groups, false,
+               [&](Value group) { rows(builder_.compute(Op::mul, group, together), rows_at_once); });
     if (count_ == no_value) return;
     const Value done = builder_.compute(Op::mul, groups, together);
-    plain_loop(rows_together, builder_.compute(Op::sub, count_, done), false,
+    plain_loop(rows_at_once, builder_.compute(Op::sub, count_, done), false,
                [&](Value row) { rows(builder_.compute(Op::add, done, row), 1); });
   }
 
@@ -141,21 +141,21 @@ class ScanBlocks {
     auto rows = [&](Value first) {
       elements_loop([&](Value e) {
         std::vector<Element> elements;
-        for (int64_t k = 0; k < rows_together; ++k) {
+        for (int64_t k = 0; k < rows_at_once; ++k) {
           elements.push_back(
               load_element(builder_, stack.dtype, {stack.tile, k * tile_step(), {{first, tile_step()}, {e, 1}}}));
         }
-        for (int64_t k = 0; k < rows_together; ++k) {
+        for (int64_t k = 0; k < rows_at_once; ++k) {
           store_element(builder_, stack.dtype, {stack.buffer, k, {{start_, length}, {e, length}, {first, 1}}},
                         elements[at(k)]);
         }
       });
     };
     // The last four steps are written whole, some of them twice.
-    const Value together = builder_.index(rows_together);
-    plain_loop(length / rows_together, no_value, false,
+    const Value together = builder_.index(rows_at_once);
+    plain_loop(length / rows_at_once, no_value, false,
                [&](Value group) { rows(builder_.compute(Op::mul, group, together)); });
-    if (length % rows_together != 0) rows(builder_.index(length - rows_together));
+    if (length % rows_at_once != 0) rows(builder_.index(length - rows_at_once));
   }
 
   // ---- steps ------------------------------------------------------------------------------------------------------
