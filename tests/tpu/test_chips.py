@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from shared_tables import table
+from recorded_tables import table
 
 tpu = pytest.importorskip("capibara._core", reason="the Python extension is not built").tpu
 RECORDED = Path(__file__).with_name("libtpu_topologies.tsv")

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from shared_tables import ROOT, table
+from recorded_tables import ROOT, table
 
 COMMAND = os.environ.get("CAPIBARA_COMMAND", str(ROOT / "build" / "capibara"))
 FOUND = sorted((ROOT / "build" / "venv-tpu").glob("lib/python3*/site-packages/libtpu/libtpu.so"))

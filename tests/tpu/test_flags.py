@@ -3,7 +3,7 @@ import os
 import re
 
 import pytest
-from shared_tables import table
+from recorded_tables import table
 
 tpu = pytest.importorskip("capibara._core", reason="the Python extension is not built").tpu
 SEEDS = {"xla_tpu_enable_data_parallelism": False, "xla_tpu_enable_async_collective_fusion": True, "xla_tpu_enable_megacore_fusion": True,

@@ -4,7 +4,7 @@ import statistics
 from pathlib import Path
 
 import pytest
-from shared_tables import own_request, published_model, published_request, split, step_request, table
+from recorded_tables import own_request, published_model, published_request, split, step_request, table
 
 tpu = pytest.importorskip("capibara._core", reason="the Python extension is not built").tpu
 CHIP_BYTES = {"bf16": (2, 2), "int8": (1, 4), "f32": (4, 4), "f32_highest": (4, 4)}

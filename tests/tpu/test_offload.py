@@ -4,7 +4,7 @@ import re
 import subprocess
 
 import numpy as np
-from shared_tables import ROOT
+from recorded_tables import ROOT
 
 COMMAND = os.environ.get("CAPIBARA_COMMAND", str(ROOT / "build" / "capibara"))
 SMALL = "layers=2,width=16,heads=2,kv_heads=1,head_size=8,hidden=32,vocab=24"

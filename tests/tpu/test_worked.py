@@ -5,7 +5,7 @@ The scaling book rounds to two digits and takes bandwidths of its own: 5 % where
 import math
 
 import pytest
-from shared_tables import table
+from recorded_tables import table
 
 tpu = pytest.importorskip("capibara._core", reason="the Python extension is not built").tpu
 

@@ -1,14 +1,16 @@
-"""Writes src/tpu/flags.inc from a table of flags (name, tab, default) as libtpu's .flagfile lists them.
+"""Writes src/tpu/flags.inc from the table of flags (name, tab, default) as libtpu's .flagfile lists them.
 
-    python3 tools/tpu/make_flags.py ../shared/tpu/flags_all.tsv > src/tpu/flags.inc
+    python3 tools/tpu/make_flags.py > src/tpu/flags.inc
 """
-import sys
+import lzma
 from pathlib import Path
+
+TABLE = Path(__file__).resolve().parents[2] / "tests" / "tpu" / "tables" / "flags_all.tsv.xz"
 
 
 def main():
     print("// Made by tools/tpu/make_flags.py of the flag dump of libtpu 0.0.51: name and default of every flag.")
-    for line in Path(sys.argv[1]).read_text().splitlines()[1:]:
+    for line in lzma.decompress(TABLE.read_bytes()).decode().splitlines()[1:]:
         name, _, default = line.partition("\t")
         escaped = default.strip().replace("\\", "\\\\").replace('"', '\\"')
         print(f'{{"{name}", "{escaped}"}},')

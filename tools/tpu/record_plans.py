@@ -92,10 +92,10 @@ def plan(step, *words):
 def published(path):
     """Steps of the published dense runs whose settings are whole, one for each slice and model, few devices first."""
     sys.path.insert(0, str(ROOT / "tests" / "tpu"))
-    import shared_tables
+    import recorded_tables
     steps = []
-    for number, row in enumerate(shared_tables.table(path)):
-        request = shared_tables.published_request(row)
+    for number, row in enumerate(recorded_tables.table(path)):
+        request = recorded_tables.published_request(row)
         if request is None or request["sequence"] > 8192 or "context" in request["mesh"]:
             continue
         model = ",".join(f"{name}={int(value)}" for name, value in request["model"].items() if name != "name")

@@ -2,7 +2,7 @@
 // out.
 //
 //     g++ -std=c++20 -O2 -Iinclude -Isrc tools/tpu/refit.cpp src/tpu/{chips,words,matmul,constants}.cpp -o build/refit
-//     build/refit ../shared/tpu/compiled_matmuls.tsv [GENERATIONS OF THE SEARCH]
+//     xz -dc tests/tpu/tables/compiled_matmuls.tsv.xz | build/refit /dev/stdin [GENERATIONS OF THE SEARCH]
 //
 // Every third row of the file, the first included, is held out. Prints the lines for src/tpu/constants.cpp and, for
 // both parts, the median error and the share of rows within 15 %.

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 from scipy.optimize import differential_evolution
-from shared_tables import ROOT, own_request, published_request, split, step_request, table
+from recorded_tables import ROOT, own_request, published_request, split, step_request, table
 
 from capibara import _core
 

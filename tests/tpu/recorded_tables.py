@@ -1,21 +1,16 @@
-"""The collected tables of TPU facts, read from beside the repository; tests that need one are skipped where it is not."""
+"""The tables of compiled and published TPU figures (tables/README.md says where they come from), and the planner's requests for their rows."""
 import csv
-import os
+import lzma
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path(os.environ.get("CAPIBARA_TPU_TABLES") or ROOT.parent / "shared" / "tpu")
+FOLDER = Path(__file__).with_name("tables")
 
 
 def table(name):
-    """The rows of a table as dictionaries."""
-    path = FOLDER / name
-    if not path.exists():
-        pytest.skip(f"{name} is not beside the repository")
-    with open(path) as file:
+    """The rows of tables/`name`.xz as dictionaries."""
+    with lzma.open(FOLDER / f"{name}.xz", "rt", encoding="utf-8") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
