@@ -3,8 +3,8 @@
     python3 benchmarks/claims.py [RESULTS.json...]
 
 Claims are in docs/kernels-measured/claims.json, which also names the files beside it that benchmarks/gpu/kernels.py --json wrote on
-accelerators. Figures of the CPU are taken from runs of the suite, by default the one that is kept for aarch64; of a row in several, the
-last counts. ./run bench --report writes the page, too.
+accelerators. Figures of the CPU are taken from runs of the suite, by default the one that is kept for x86_64, which has every row; of a row in
+several, the last counts. ./run bench --report writes the page, too.
 """
 
 import json
@@ -166,13 +166,16 @@ def accelerator_lines(kept):
 
 def page(kept, records, machines, versions):
     machine, dates = machines[0], sorted({one["date"] for one in machines})
+    _, _, how = machine["system"].partition(", ")  # how the suite was run, where that needs saying
+    how = f" ({how})" if how else ""
     return "\n".join([
         "# Fused kernels: claimed and measured", "",
         "Made by `python3 benchmarks/claims.py` from [claims.json](kernels-measured/claims.json) and figures of `./run bench`; do not "
         "edit. The pages that asked for these kernels give one speed-up over JAX for each of five operations and three savings of memory, "
         "on TPU v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on "
         "shapes that are stated, beside the JAX that is installed on them. [kernels.md](kernels.md) says what the kernels do.", "",
-        f"CPU: {machine['processor']}, {machine['processors']} processors, {', '.join(dates)}, jax {versions.get('jax', '')}. The column "
+        f"CPU: {machine['processor']}, {machine['processors']} processors{how}, {', '.join(dates)}, commit {machine['commit']}, "
+        f"jax {versions.get('jax', '')}. The column "
         f"`load` is the load average when a row was measured: where it is above {machine['processors']} other programs ran "
         "meanwhile, times are too long, and ratios are rough.", "",
         "## Speed", "", "![Speed-ups claimed and measured](kernels-measured/speed.svg)", "", *speed_table(kept, records), "",
@@ -186,7 +189,7 @@ def page(kept, records, machines, versions):
 
 
 def write(*paths):
-    paths = paths or (DOCS / "performance" / "aarch64.json",)
+    paths = paths or (DOCS / "performance" / "x86_64.json",)
     folder = DOCS / "kernels-measured"
     kept, (records, machines, versions) = json.loads((folder / "claims.json").read_text()), joined(paths)
     for machine in kept["accelerators"]:
