@@ -3,8 +3,8 @@
     python3 benchmarks/claims.py [RESULTS.json...]
 
 Claims are in docs/kernels-measured/claims.json, which also names the files beside it that benchmarks/gpu/kernels.py --json wrote on
-accelerators. Figures of the CPU are taken from runs of the suite, by default the one that is kept for x86_64, which has every row; of a row in
-several, the last counts. ./run bench --report writes the page, too.
+accelerators. Figures of the CPU are taken from runs of the suite, by default the one that is kept for x86_64, which has every row; of a
+row in several, the last counts. ./run bench --report writes the page, too.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The tables of compiled and published TPU figures (tables/README.md says where they come from), and the planner's requests for their rows."""
+"""The tables of compiled and published TPU figures (sources: tables/README.md), and the planner's requests for their rows."""
 import csv
 import lzma
 import re
