@@ -348,13 +348,8 @@ Value read_cases(const std::string& path) {
 }
 
 std::string golden_folder() {
-  namespace fs = std::filesystem;
-  if (const char* given = std::getenv("CAPIBARA_GOLDEN_MODELS")) return given;
-  for (fs::path folder = fs::current_path(); folder.has_relative_path(); folder = folder.parent_path()) {
-    fs::path golden = folder.parent_path() / "shared" / "golden" / "mithril";
-    if (fs::exists(golden)) return golden.string();
-  }
-  return {};
+  const char* given = std::getenv("CAPIBARA_GOLDEN_MODELS");
+  return given ? given : "";
 }
 
 std::vector<CaseResult> run_golden_folder(const std::string& folder) {

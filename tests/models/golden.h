@@ -26,8 +26,7 @@ struct CaseResult {
   std::string failure;  // empty: passed
 };
 
-// The folder of recorded cases: $CAPIBARA_GOLDEN_MODELS, or ../shared/golden/mithril beside the checkout; empty where
-// it is absent.
+// The folder of recorded cases: $CAPIBARA_GOLDEN_MODELS, which ./run golden sets; empty where it is not set.
 std::string golden_folder();
 // Every case of every file of a folder that is of a known kind.
 std::vector<CaseResult> run_golden_folder(const std::string& folder);

@@ -1,4 +1,4 @@
-// Recorded cases of named models: at least 95 % of them must pass.
+// Recorded cases of named models, an optional suite (./run golden FOLDER): at least 95 % of them must pass.
 #include "models/golden.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace capibara::models {
 
 TEST(Golden, AtLeast95PercentOfTheRecordedCasesPass) {
   std::string folder = golden_folder();
-  if (folder.empty()) GTEST_SKIP() << "no recorded cases of models beside the checkout";
+  if (folder.empty()) GTEST_SKIP() << "no folder of recorded cases: ./run golden FOLDER";
   std::vector<CaseResult> results = run_golden_folder(folder);
   std::map<std::string, std::pair<int, int>> files;  // passed, all
   int passed = 0;
@@ -31,7 +31,7 @@ TEST(Golden, AtLeast95PercentOfTheRecordedCasesPass) {
 // Six recorded shapes are one answer of several: another one fits what the case gives and leads to the same output.
 TEST(Golden, RecordedShapesThatAreNotInferredAreNotTheOnlyOnes) {
   const std::string folder = golden_folder();
-  if (folder.empty()) GTEST_SKIP() << "no recorded cases of models beside the checkout";
+  if (folder.empty()) GTEST_SKIP() << "no folder of recorded cases: ./run golden FOLDER";
   const Value tests = read_cases(folder + "/shape_directed_test.json");
   struct Other {
     const char *name, *key, *shape;
@@ -56,7 +56,7 @@ TEST(Golden, RecordedShapesThatAreNotInferredAreNotTheOnlyOnes) {
 // of all outputs, as the note in these cases says.
 TEST(Golden, RecordedGradientsOfGaussianProcessesAreThoseOfTheSumOfOutputs) {
   const std::string folder = golden_folder();
-  if (folder.empty()) GTEST_SKIP() << "no recorded cases of models beside the checkout";
+  if (folder.empty()) GTEST_SKIP() << "no folder of recorded cases: ./run golden FOLDER";
   const Value tests = read_cases(folder + "/models_directed_test.json");
   const std::string name = "test_GaussProcessRegressionLayer";
   if (!tests.has(name)) GTEST_SKIP() << "no case " << name;

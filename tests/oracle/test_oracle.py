@@ -44,6 +44,16 @@ def test_the_script_writes_the_same_tables_of_promotion_again(tmp_path):
         assert (tmp_path / name).read_text() == (HERE / name).read_text()
 
 
+@pytest.mark.remake
+def test_jax_writes_the_same_calls_of_cudnn_again(tmp_path):
+    maker = HERE.parent / "backends" / "pjrt" / "make_cudnn_texts.py"
+    copy = tmp_path / maker.name  # it writes beside itself
+    copy.write_text(maker.read_text())
+    subprocess.run([sys.executable, copy], check=True, env=dict(os.environ, JAX_PLATFORMS="cpu"))
+    kept = {path.name: path.read_text() for path in (maker.parent / "cudnn").iterdir()}
+    assert len(kept) == 6 and {path.name: path.read_text() for path in (tmp_path / "cudnn").iterdir()} == kept
+
+
 @pytest.mark.slow
 @pytest.mark.remake  # minutes of jax: ./run test oracle
 @pytest.mark.parametrize("name", ["random", "transforms", "optimizers"])

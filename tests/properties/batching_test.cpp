@@ -1,5 +1,5 @@
 // Batching: vmap of a primitive against a loop over the batch, for every choice of mapped operands and positions.
-#include "properties/exceptions.h"
+#include "properties/property.h"
 
 #include "derive/derive.h"
 

@@ -354,18 +354,6 @@ class Tally {
   std::vector<std::string> reasons_;
 };
 
-// A test parameter: the primitive's name.
-inline std::vector<std::string> primitive_names() {
-  std::vector<std::string> names;
-  for (const Primitive& primitive : catalog()) names.push_back(primitive.name());
-  return names;
-}
-inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-}
-
 // ---- programs ---------------------------------------------------------------------------------------------------
 
 struct Size {

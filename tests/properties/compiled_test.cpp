@@ -1,10 +1,11 @@
 // Compiling: what a primitive computes does not change when its program is compiled to machine code.
-#include "properties/exceptions.h"
+#include "properties/property.h"
 
 #include "backends/backend.h"
 #include "backends/cpu/execution/compiler.h"
 #include "trace/stage.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace capibara::properties {
@@ -30,24 +31,59 @@ double units_allowed(const Call& call) {
   return 16;
 }
 
-class Compiling : public Property {};
+// Thousands of programs take minutes to compile, so a run takes one share of six of the calls: CAPIBARA_PROPERTY_SHARE,
+// which ./run test sets to another one with each commit (0 without git). All shares together are all calls;
+// CAPIBARA_EVERY_CALL takes them at once.
+constexpr std::size_t shares = 6;
+
+std::size_t share_of_run() {
+  const char* given = std::getenv("CAPIBARA_PROPERTY_SHARE");
+  return given ? std::strtoull(given, nullptr, 10) % shares : 0;
+}
+
+class Compiling : public Property {
+ public:
+  static void SetUpTestSuite() {
+    if (std::getenv("CAPIBARA_EVERY_CALL")) {
+      std::printf("compiled: every call\n");
+    } else {
+      std::printf("compiled: share %zu of 0 to %zu of the calls of each primitive, and every call of a fused kernel\n",
+                  share_of_run(), shares - 1);
+    }
+  }
+};
+
+std::string compiled_difference(const Call& call, Points points) {
+  // Which results a NaN or an infinity reaches depends on how a transform is divided and a matrix eliminated.
+  const bool by_order = call.primitive.is("fft") || call.primitive.is("cholesky") || call.primitive.is("lu") ||
+                        call.primitive.is("triangular_solve");
+  if (points != Points::plain && by_order) return not_applicable;
+  Program program = stage(call.function(), call.sample.inputs, "f").program;
+  Arrays inputs = prepared(call, Values(seed_of(call)).operands(call.sample, points));
+  Arrays eager = call.function()(inputs);
+  return difference(backend("cpu").compile(program)->execute(inputs, {}), eager, units_allowed(call));
+}
 
 TEST_P(Compiling, KeepsValues) {
   if (!can_compile()) GTEST_SKIP() << "this build has no code generator";
-  // Thousands of programs take minutes to compile: a sixth of the calls, the same in each run, unless all are asked for.
-  const bool every_call = std::getenv("CAPIBARA_EVERY_CALL") != nullptr;
-  for (Points points : {Points::plain, hard_points(primitive(GetParam()))}) {
-    for_each_call(points == Points::plain ? "compiled = eager" : "compiled = eager at hard points", GetParam(), [&](const Call& call) -> std::string {
-      if (!every_call && seed_of(call) % 6 != 0) return not_applicable;
-      // Which results a NaN or an infinity reaches depends on how a transform is divided and a matrix eliminated.
-      const bool by_order = call.primitive.is("fft") || call.primitive.is("cholesky") || call.primitive.is("lu") ||
-                            call.primitive.is("triangular_solve");
-      if (points != Points::plain && by_order) return not_applicable;
-      Program program = stage(call.function(), call.sample.inputs, "f").program;
-      Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
-      Arrays eager = call.function()(inputs);
-      return difference(backend("cpu").compile(program)->execute(inputs, {}), eager, units_allowed(call));
-    });
+  const bool every_call = std::getenv("CAPIBARA_EVERY_CALL") != nullptr || is_fused(primitive(GetParam()));
+  const std::size_t share = share_of_run();
+  std::vector<Points> all_points = {Points::plain};
+  if (const Points hard = hard_points(primitive(GetParam())); hard != Points::plain) all_points.push_back(hard);
+  for (Points points : all_points) {
+    const std::string property = points == Points::plain ? "compiled = eager" : "compiled = eager at hard points";
+    std::vector<Call> chosen, others;
+    for (const Call& call : calls_of(primitive(GetParam()))) {
+      const std::size_t number = chosen.size() + others.size();
+      (every_call || number % shares == share ? chosen : others).push_back(call);
+    }
+    const auto check = [&](const Call& call) { return compiled_difference(call, points); };
+    const int before = checked;
+    for_each_call(property, chosen, check);
+    // The share of a primitive with few calls may have none that can be checked: then the next one that can.
+    for (std::size_t i = 0; i < others.size() && checked == before && !HasFailure(); ++i) {
+      for_each_call(property, std::span(&others[(share + i) % others.size()], 1), check);
+    }
   }
 }
 

@@ -1,5 +1,5 @@
 // Derivatives: each jvp against finite differences in 64 bits, and each transpose against the jvp it reverses.
-#include "properties/exceptions.h"
+#include "properties/property.h"
 
 #include "lax/rules.h"
 #include "transforms/flat.h"

@@ -3,7 +3,6 @@
 
 #include "properties/hard_points.h"
 
-#include <optional>
 #include <string_view>
 
 namespace capibara::properties {
@@ -144,65 +143,6 @@ inline bool has_tangent(const Call& call, std::size_t operand) {
   // The initial values are the second half.
   if (call.primitive.is("reduce") || call.primitive.is("reduce_window")) return operand < call.sample.inputs.size() / 2;
   return true;
-}
-
-// A property of one primitive, by its name. Operations run on the reference backend, the truth; a test that tries another backend
-// names it. Where no call of the primitive was checked the test counts as skipped.
-class Property : public testing::TestWithParam<std::string> {
- public:
-  static inline int checked = 0;
-
- protected:
-  void SetUp() override {
-    checked = 0;
-    Config settings = config();
-    settings.platform = "reference";
-    scope_.emplace(settings);
-  }
-  void TearDown() override {
-    scope_.reset();
-    if (checked == 0 && !HasFailure() && !IsSkipped()) GTEST_SKIP() << "the property says nothing about any call of this primitive";
-  }
-
- private:
-  std::optional<ConfigScope> scope_;
-};
-
-// Runs a check on every call of one primitive. The check returns an empty text, or what is wrong. A rule that is not
-// there is counted apart: missing_rules_test.cpp compares those with jax's.
-template <class Check>
-void for_each_call(const std::string& property, const std::string& name, Check&& check) {
-  Tally& tally = Tally::of(property);
-  int failures = 0;
-  for (const Call& call : calls_of(capibara::primitive(name))) {
-    if (failures >= 6) return;
-    if (exception_for(property, call)) {
-      tally.except();
-      continue;
-    }
-    ConfigScope scope = config_for(call);
-    try {
-      std::string text = check(call);
-      if (text == not_applicable) continue;
-      ++Property::checked;
-      if (text.empty()) {
-        tally.pass();
-      } else {
-        tally.fail(call, text);
-        ++failures;
-      }
-    } catch (const NotImplementedError& error) {
-      if (is_known_refusal(call, error.what())) {
-        tally.lack(call, error.what());
-      } else {
-        tally.fail(call, concat("refused: ", error.what()));
-        ++failures;
-      }
-    } catch (const std::exception& error) {
-      tally.fail(call, concat("raised ", error.what()));
-      ++failures;
-    }
-  }
 }
 
 }  // namespace capibara::properties

@@ -1,6 +1,6 @@
 // Types under Explicit axes: every call of the catalog whose operands are split gets types that fit, or is refused by
 // name.
-#include "properties/exceptions.h"
+#include "properties/property.h"
 
 #include <capibara/explicit.h>
 

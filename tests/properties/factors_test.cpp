@@ -1,5 +1,5 @@
 // Factors: a primitive computed part by part along each of its factors gives what it computes whole.
-#include "properties/exceptions.h"
+#include "properties/property.h"
 
 #include <capibara/factors.h>
 

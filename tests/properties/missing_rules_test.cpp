@@ -63,9 +63,9 @@ const std::map<std::string, std::string> own = {
 
 // Primitives that jax.lax exposes and this library does not have, and why.
 const std::map<std::string, std::string> absent = {
-    {"dce_sink", "keeps a value alive for checkify, which is not here"},
+    {"dce_sink", "keeps a value alive through jax's own removal of dead code"},
     {"device_put", "arrays move between devices outside of programs"},
-    {"ragged_all_to_all", "an exchange between devices; vmap has no rule for it in jax either"},
+    {"ragged_all_to_all", "lax.ragged_all_to_all is a composition of all_to_all and all_gather"},
     {"stage", "jax's own marker of the stages of its compiler"},
 };
 

@@ -1,6 +1,6 @@
 // Partitions: a primitive divided among devices in every way that its operands and results can be split gives what it
 // computes whole. Each device runs by itself on the reference backend.
-#include "properties/exceptions.h"
+#include "properties/property.h"
 
 #include <capibara/partition.h>
 

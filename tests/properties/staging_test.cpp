@@ -1,5 +1,5 @@
 // Staging: what a primitive computes does not change when it is staged, lowered, or written to StableHLO and read back.
-#include "properties/exceptions.h"
+#include "properties/property.h"
 
 #include "backends/reference/kernels.h"
 #include "trace/stage.h"

@@ -15,7 +15,7 @@ def run(*arguments, folder=ROOT, environment=None, **options):
 
 def test_help_lists_every_verb():
     text = run("help").stdout
-    for verb in ("demo", "test", "build", "bench", "sanitize", "fuzz", "emulate", "lint", "help"):
+    for verb in ("demo", "test", "golden", "build", "bench", "sanitize", "fuzz", "emulate", "lint", "help"):
         assert re.search(rf"^  {verb}\b", text, re.MULTILINE), verb
 
 
@@ -50,6 +50,12 @@ def test_bad_job_count_is_refused():
 
 def test_unknown_sanitizer_is_refused():
     assert run("sanitize", "nonesuch").returncode == 2
+
+
+def test_golden_needs_a_folder_that_exists(tmp_path):
+    assert "takes one folder" in run("golden").stderr
+    result = run("golden", str(tmp_path / "none"))
+    assert result.returncode == 2 and "no folder" in result.stderr
 
 
 def test_emulate_refuses_what_is_no_suite():

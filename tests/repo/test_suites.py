@@ -1,4 +1,4 @@
-"""Tests of the counting in tools/run/suites.py: what the closing line sums must be what the reports hold."""
+"""Tests of the counting in tools/run/suites.py and checks.py: what the closing line sums must be what the reports hold."""
 
 import importlib.util
 import sys
@@ -11,11 +11,12 @@ specification = importlib.util.spec_from_file_location("suites", ROOT / "tools" 
 suites = importlib.util.module_from_spec(specification)
 sys.modules["suites"] = suites
 specification.loader.exec_module(suites)
+import checks  # noqa: E402
 
 
 def make_runner(tmp_path, monkeypatch):
     monkeypatch.setattr(suites, "RESULTS", tmp_path)
-    return suites.Runner(SimpleNamespace(build=tmp_path, quick=False, jobs=1, sanitizer="", full=False, emulator=""))
+    return suites.Runner(SimpleNamespace(build=tmp_path, quick=False, jobs=1, sanitizer="", full=False, emulator="", golden=""))
 
 
 def write_program(path, text):
@@ -69,9 +70,9 @@ def test_program_that_was_not_built_is_a_failure(tmp_path, monkeypatch):
 def check(tmp_path, monkeypatch, body):
     runner = make_runner(tmp_path, monkeypatch)
     runner.environment.pop("CAPIBARA_PLUGIN", None)
-    monkeypatch.setattr(suites, "check_folders", lambda runner: [tmp_path])
+    monkeypatch.setattr(checks, "check_folders", lambda runner: [tmp_path])
     write_program(tmp_path / "capibara", body)
-    return suites.run_check(runner)
+    return checks.run_check(runner)
 
 
 def test_a_checked_file_is_one_test_on_all_backends(tmp_path, monkeypatch):
@@ -82,6 +83,47 @@ echo "1 passed, 1 failed, 1 skipped"
 """)
     assert (counts.passed, counts.failed, counts.skipped) == (1, 1, 1)
     assert counts.failures == [("wrong.mlir", "on cpu: 1 of 2 elements differ")]
+
+
+def test_a_file_that_one_backend_is_excused_from_is_skipped(tmp_path, monkeypatch):
+    monkeypatch.setattr(checks, "CPU_FILES", {"known.mlir": "the sum is 4 ULP off"})
+    counts = check(tmp_path, monkeypatch, """
+case "$*" in *reference*) echo "PASS f/known.mlir";; *) echo "FAIL f/known.mlir"; echo "     differs";; esac
+echo "PASS f/right.mlir"; echo "1 passed, 1 failed, 0 skipped"
+""")
+    assert (counts.passed, counts.failed, counts.skipped) == (1, 0, 1)
+    assert "known.mlir on cpu: the sum is 4 ULP off" in counts.note
+
+
+def test_recorded_models_are_counted_case_by_case(tmp_path, monkeypatch):
+    runner = make_runner(tmp_path, monkeypatch)
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "models_test.json").write_text("{}")
+    runner.golden = tmp_path / "cases"
+    known = next(iter(checks.MODEL_CASES))
+    write_program(tmp_path / "tests" / "models_tests",
+                  f'echo "models_test.json test_new: differs"; echo "models_test.json {known}: differs"; echo "all: 7 of 9"\n')
+    counts = checks.run_golden_models(runner)
+    assert (counts.passed, counts.failed, counts.skipped) == (7, 1, 1)
+    assert counts.failures == [("models_test.json test_new", "differs")]
+
+
+def test_what_a_golden_folder_has_decides_its_suites(tmp_path):
+    (tmp_path / "a.mlir").write_text("")
+    assert [suite.name for suite in checks.golden_suites(tmp_path)] == ["golden files"]
+    (tmp_path / "a_test.json").write_text("")
+    assert [suite.name for suite in checks.golden_suites(tmp_path)] == ["golden files", "golden models"]
+    assert "golden" not in " ".join(suite.name for suite in suites.all_suites())
+
+
+def test_the_share_of_the_properties_changes_with_each_commit(monkeypatch):
+    def count(number, status=0):
+        monkeypatch.setattr(suites.subprocess, "run", lambda *words, **options: SimpleNamespace(stdout=f"{number}\n", returncode=status))
+        return suites.property_share()
+    assert [count(number) for number in (6, 7, 11, 12)] == [0, 1, 5, 0]
+    assert count("", status=128) == 0  # no repository
+    monkeypatch.setattr(suites.shutil, "which", lambda name: None)
+    assert count(7) == 0  # no git
 
 
 def test_check_without_closing_line_fails_on_each_backend(tmp_path, monkeypatch):

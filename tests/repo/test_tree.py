@@ -51,6 +51,12 @@ def test_no_machine_paths():
     assert not wrong
 
 
+def test_nothing_is_read_from_beside_the_repository():
+    beside = re.compile(r"\bROOT\.pare" + r"nt\b|\.\./sha" + "red/")  # in parts, as above
+    wrong = [f"{name(path)}: {match.group()}" for path in files(*CODE, ".md", "") for match in beside.finditer(path.read_text(errors="ignore"))]
+    assert not wrong
+
+
 def test_no_unfinished_words():
     words = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b")
     assert not [name(path) for path in files(".cpp", ".h", ".py", ".sh", ".md") if words.search(path.read_text())]

@@ -1,6 +1,6 @@
-"""Files of StableHLO with values that a backend does not give, each with the reason."""
+"""Recorded cases of other projects with values that are not given here, each with the reason; they count as skipped."""
 
-# Files whose expected values are not what the operation gives, with the reason; they are counted as skipped.
+# Files of StableHLO whose expected values are not what the operation gives.
 UNREACHED_FILES = {
     "triangular_solve_float32_2_8_8_float32_2_10_8.mlir":
         "its expected values are up to 40 ULP from the float64 solution; its own RUN line is disabled",
@@ -24,4 +24,13 @@ PLUGIN_FILES = CPU_FILES | {
 } | {
     f"{name}_{dtype}_3_3_{dtype}_3_3.mlir": "XLA:CPU drops a NaN where it does not optimise"
     for name in ("max", "min") for dtype in ("bfloat16", "float16", "float32", "float64")
+}
+
+# Cases of Mithril's models; tests/models/golden_test.cpp shows what the reasons say.
+MODEL_CASES = {
+    f"test_composite_{name}": "the recorded shape is one answer of several; it stays open here"
+    for name in ("1_init_shapes_3", "1_init_shapes_5", "1_static_shapes_2", "1_static_inputs_3", "2_static_shapes_2", "3_static_shapes_2")
+} | {
+    f"test_GaussProcessRegressionLayer{number}": "one gradient is recorded for two different sets of output gradients"
+    for number in ("", "_2")
 }

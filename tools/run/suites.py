@@ -6,54 +6,20 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as xml
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import patience
-from excused_files import CPU_FILES, PLUGIN_FILES, UNREACHED_FILES
+from checks import golden_suites, run_check
+from counts import SHARE, SUMMARY, Counts, Suite, ending, tail
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "results"
 SUITE_SECONDS = 3600  # of processor without any output; a suite that takes more hangs
 TEST_SECONDS = 1200  # the same for one test of Python: pytest prints a dot after each
-SHARE = 10  # ./run test takes one in this many cases of wide tests
-SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
-
-
-@dataclass
-class Counts:
-    """What one suite found; `failures` names each failed test and why."""
-
-    passed: int = 0
-    failed: int = 0
-    skipped: int = 0
-    failures: list = field(default_factory=list)
-    note: str = ""
-
-    def fail(self, name, why):
-        self.failed += 1
-        self.failures.append((name, why.strip()))
-
-
-@dataclass
-class Suite:
-    """A named group of tests: `target` is what must be built for it, `preset` a further build it needs."""
-
-    name: str
-    kind: str
-    run: object
-    target: str = "all"
-    preset: str = ""
-    quick: bool = True
-
-    @property
-    def label(self):
-        return f"{self.kind} {self.name}" if self.kind else self.name
 
 
 class Runner:
@@ -78,9 +44,10 @@ class Runner:
             self.environment["CAPIBARA_QUICK"] = "1"
         if options.full:
             self.environment["CAPIBARA_EVERY_CALL"] = "1"
-        golden = golden_folder()
-        if golden:
-            self.environment["CAPIBARA_GOLDEN"] = str(golden)
+        self.environment.setdefault("CAPIBARA_PROPERTY_SHARE", str(property_share()))
+        self.golden = Path(options.golden).resolve() if options.golden else None
+        for name in ("CAPIBARA_GOLDEN", "CAPIBARA_GOLDEN_MODELS"):  # nothing of ./run test is read from outside of the repository
+            self.environment.pop(name, None)
         plugin = plugin_file()
         if options.emulator:
             # A plugin is code for this machine.
@@ -123,19 +90,10 @@ class Runner:
             patience.stop(child)
 
 
-def tail(log, lines=12):
-    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
-
-
-def ending(status):
-    if status is None:
-        return f"used too much processor time, or none for {patience.IDLE_SECONDS} s: it hangs"
-    return f"ended with signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-
-
-def golden_folder():
-    folder = Path(os.environ.get("CAPIBARA_GOLDEN") or ROOT.parent / "shared" / "golden" / "stablehlo")
-    return folder if folder.is_dir() else None
+def property_share():
+    """Which sixth of the calls tests/properties compiles: another one with each commit."""
+    done = subprocess.run(["git", "rev-list", "--count", "HEAD"], cwd=ROOT, capture_output=True, text=True) if shutil.which("git") else None
+    return int(done.stdout) % 6 if done and done.returncode == 0 else 0
 
 
 def plugin_file():
@@ -156,7 +114,8 @@ def run_googletest(runner, room):
     report = RESULTS / f"cpp-{room}.json"
     report.unlink(missing_ok=True)
     chosen = f"*{runner.pattern}*" if runner.pattern else "*"
-    chosen += "-*Slow*" if runner.quick else "-*AMillion*" if runner.sample else ""
+    chosen += "-Golden.*"  # recorded cases of other projects: ./run golden
+    chosen += ":*Slow*" if runner.quick else ":*AMillion*" if runner.sample else ""
     status, log = runner.start(f"cpp-{room}", [program, f"--gtest_output=json:{report}", f"--gtest_filter={chosen}"])
     if not report.exists():  # it crashed: count what the log still tells
         text = log.read_text(errors="replace")
@@ -243,54 +202,6 @@ def run_differential(runner):
     for number, line in enumerate(lines):
         if line.startswith("FAIL "):
             counts.failures.append((line.removeprefix("FAIL "), lines[number + 1] if number + 1 < len(lines) else ""))
-    return counts
-
-
-def check_folders(runner):
-    """jax's own texts, which a clone alone can make, and the folder of StableHLO's test files where there is one."""
-    sys.path.append(str(ROOT / "tests" / "oracle"))
-    import texts
-
-    return [folder for folder in (texts.folder(runner.build) / "check", golden_folder()) if folder]
-
-
-def run_check(runner):
-    """Files of StableHLO with expected values, on every backend. A file is one test: it passes where all backends agree with it."""
-    counts = Counts()
-    program = runner.build / "capibara"
-    if not program.exists():
-        counts.fail("check", "the command line was not built")
-        return counts
-    folders = check_folders(runner)
-    backends = {"reference": UNREACHED_FILES, "cpu": CPU_FILES}
-    if not runner.quick and "CAPIBARA_PLUGIN" in runner.environment:
-        backends["pjrt"] = PLUGIN_FILES
-    tried, failed, skipped, notes = {}, {}, {}, []
-    for backend, excuses in backends.items():
-        sampled = backend == "pjrt" and runner.sample  # XLA compiles each file for long
-        chosen = [file for folder in folders for file in sorted(folder.rglob("*.mlir"))[::SHARE]] if sampled else folders
-        status, log = runner.start(f"check-{backend}", [program, "check", *chosen, "--verbose", "--jobs", runner.jobs, "--backend", backend])
-        lines = log.read_text(errors="replace").splitlines()
-        if not lines or not SUMMARY.match(lines[-1]):
-            counts.fail(f"check on {backend}", f"{ending(status)}, without its closing line\n{tail(log)}")
-            continue
-        for number, line in enumerate(lines):
-            verdict, _, path = line.partition(" ")
-            if verdict not in ("PASS", "FAIL", "SKIP") or not path.endswith(".mlir"):
-                continue
-            name = Path(path).name
-            tried.setdefault(path, set()).add(backend)
-            if verdict == "SKIP" or (verdict == "FAIL" and name in excuses):
-                skipped.setdefault(path, set()).add(backend)
-                if verdict == "FAIL":
-                    notes.append(f"{name} on {backend}: {excuses[name]}")
-            elif verdict == "FAIL":
-                failed.setdefault(path, f"on {backend}: {lines[number + 1].strip() if number + 1 < len(lines) else ''}")
-    for path, why in sorted(failed.items()):
-        counts.fail(Path(path).name, why)
-    counts.skipped = sum(1 for path in tried if skipped.get(path) == tried[path] and path not in failed)
-    counts.passed = len(tried) - len(failed) - counts.skipped
-    counts.note = "; ".join([" ".join(backends), *dict.fromkeys(notes)])
     return counts
 
 
@@ -429,6 +340,7 @@ def main():
     parser.add_argument("--full", action="store_true", help="every call of the suites that are otherwise sampled")
     parser.add_argument("--sanitizer", default="")
     parser.add_argument("--emulator", default="", help="the command that runs programs of another architecture")
+    parser.add_argument("--golden", default="", help="a folder of recorded cases of other projects, which are run instead")
     parser.add_argument("--failed-build", action="append", default=[])
     parser.add_argument("--started-ago", type=int, default=0)
     parser.add_argument("--list", action="store_true", help="print the names of the suites")
@@ -436,7 +348,7 @@ def main():
     parser.add_argument("--presets", action="store_true", help="print the further presets that the names need")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
-    suites, pattern = choose(options.names)
+    suites, pattern = (golden_suites(options.golden), "") if options.golden else choose(options.names)
     if options.emulator:
         suites = [suite for suite in suites if suite.kind == "c++"]
     if options.list:
@@ -456,12 +368,13 @@ def main():
         suites = [suite for suite in suites if may_sanitize(suite)]
     RESULTS.mkdir(parents=True, exist_ok=True)
     runner = Runner(options)
-    runner.sample = not options.names and not options.full
+    runner.sample = not options.names and not options.full and not options.golden
     if runner.sample:
         runner.environment["CAPIBARA_SHARE"] = str(SHARE)  # of wide tests, see python/tests/conftest.py and tests/oracle/judge.py
     runner.pattern = pattern
     started = time.monotonic() - options.started_ago
-    print(f"== running {len(suites)} suites, logs in build/results", flush=True)
+    shared = "" if options.full else f"; properties compile share {runner.environment['CAPIBARA_PROPERTY_SHARE']} of 0 to 5 of their calls"
+    print(f"== running {len(suites)} suites, logs in build/results{shared if any(s.name == 'properties' for s in suites) else ''}", flush=True)
     total = run_suites(suites, runner, options.names)
     for preset in options.failed_build:
         total.failed += 1
