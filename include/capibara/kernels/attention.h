@@ -14,7 +14,7 @@ namespace capibara::kernels {
 
 struct FlashAttentionOptions {
   std::optional<Array> attention_mask = {};  // bool, broadcasts to [batch, heads, queries, keys]; true: the key is seen
-  double dropout_rate = 0;                   // in [0, 1), in steps of 1 / 32768
+  double dropout_rate = 0;                   // in [0, 1), in steps of 1 / 65536
   bool causal = false;                       // query i sees keys up to i + query_offset
   bool sequence_parallel = false;            // changes no result; one device computes the whole sequence
   std::optional<Array> bias = {};            // is added to the scaled logits; broadcasts like the mask
