@@ -53,7 +53,7 @@ def test_no_machine_paths():
 
 def test_nothing_is_read_from_beside_the_repository():
     beside = re.compile(r"\bROOT\.pare" + r"nt\b|\.\./sha" + "red/")  # in parts, as above
-    wrong = [f"{name(path)}: {match.group()}" for path in files(*CODE, ".md", "") for match in beside.finditer(path.read_text(errors="ignore"))]
+    wrong = [name(path) for path in files(*CODE, ".md", "") if beside.search(path.read_text(errors="ignore"))]
     assert not wrong
 
 

@@ -170,11 +170,13 @@ venv_beside() {
     say "$folder is not complete, see $log; tests that need it are skipped"
 }
 
-# What the suites with these names start; the TPU compiler exists for x86_64, and it and xprof come only when asked for by name.
+# What the suites with these names start. xprof belongs to the suite profile (half a minute of a processor, 0.4 GB); the TPU compiler exists
+# for x86_64 and comes only when asked for by name.
 install_beside() {
   local names=" $* "
   [[ $names == *" quick "* ]] || venv_beside operate bin/gcp-storage-emulator selenium pyte gcp-storage-emulator
-  [[ $names != *" profile "* ]] || venv_beside xprof 'lib/python3*/site-packages/xprof' xprof==2.24.2 grpcio numpy ml_dtypes
+  [ $# -gt 0 ] && [[ $names != *" full "* && $names != *" profile "* ]] ||
+    venv_beside xprof 'lib/python3*/site-packages/xprof' xprof==2.24.2 grpcio numpy ml_dtypes
   [[ $names != *" tpu "* || $(uname -m) != x86_64 ]] ||
     venv_beside tpu 'lib/python3*/site-packages/libtpu/libtpu.so' libtpu==0.0.51
 }
