@@ -13,7 +13,7 @@ BUILD = Path(os.environ["CAPIBARA_BUILD"])
 PYTHON = Path(os.environ.get("CAPIBARA_XPROF_PYTHON") or HERE.parents[1] / "build" / "venv-xprof" / "bin" / "python")
 TOOLS = ("overview_page", "input_pipeline_analyzer", "op_profile", "hlo_stats", "roofline_model", "memory_profile", "trace_viewer@")
 
-pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="xprof could not be installed into build/venv-xprof; see build/logs/venv-xprof.log")
+pytestmark = pytest.mark.skipif(not PYTHON.exists(), reason="xprof could not be installed: see build/logs/venv-xprof.log")
 
 
 def run(*command, **options):

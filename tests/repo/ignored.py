@@ -101,6 +101,14 @@ HINTS = {
 }
 
 
+# (function, argument, why): read and checked, and without effect, always or in the case that is named; test_statements.py shows it.
+READ = [
+    ("kernels.flash_attention", "sequence_parallel=", "one device computes the whole sequence; operands split along it are gathered"),
+    ("kernels.adaptive_matmul", "tpu_strategy='collective'", "inside of `jit` it is `'local'`: how a traced value is placed is not known"),
+    ("jax.core.custom_jit", "", "another name of `jit`"),
+]
+
+
 # Primitives that a program compiled for the CPU hands to a kernel of the reference backend, some types or always. It only shrinks.
 FALLBACKS = """
 bitcast_convert_type cholesky cumlogsumexp empty igamma igamma_grad_a igammac iota_2x32_shape lu lu_pivots_to_permutation map
@@ -240,7 +248,9 @@ def page():
             if known and known[0] == section:
                 lines.append(f"| `{function.removeprefix('jax.')}({parameter}=)` | {known[1]} |")
         lines.append("")
-    lines += ["## Settings", "",
+    lines += ["## Read, and without effect", "", "| argument | why |", "|---|---|"]
+    lines += [f"| `{function}({argument})` | {why} |" if argument else f"| `{function}` | {why} |" for function, argument, why in READ]
+    lines += ["", "## Settings", "",
               "Known, readable and checked; another value than the default warns once. They steer XLA's pipeline, its GPU kernels, its cluster",
               "services, or parts of jax that are not here.", "", "| setting | default |", "|---|---|"]
     lines += [f"| `{name}` | `{default!r}` |" for name, (default, _) in settings_without_effect().items()]

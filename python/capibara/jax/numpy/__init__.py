@@ -52,9 +52,9 @@ def _scalar(name, shown=None):
 
 
 _NAMES = ("int4", "int8", "int16", "int32", "int64", "uint4", "uint8", "uint16", "uint32", "uint64", "float16",
-          "float32", "float64", "bfloat16", "complex64", "complex128", "int2", "uint2", "float4_e2m1fn", "float8_e3m4",
-          "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-          "float8_e8m0fnu")
+          "float32", "float64", "bfloat16", "complex64", "complex128", "int1", "int2", "uint1", "uint2", "float4_e2m1fn",
+          "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
+          "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 for _name in _NAMES:
     if hasattr(_ml_dtypes, _name) or hasattr(_np, _name):
         globals()[_name] = _scalar(_name)
