@@ -13,6 +13,7 @@
 #include <memory>
 
 #include "program/varying.h"
+#include "runtime/background.h"
 #include "runtime/counters.h"
 
 namespace capibara::python {
@@ -163,16 +164,21 @@ void bind_profiles(nb::module_& m) {
     nb::gil_scoped_release others;
     profile::start();
   });
-  m.def("profile_stop", [] {
-    Profile taken = [] {
-      nb::gil_scoped_release others;
-      return profile::stop();
-    }();
-    for (const std::string& refusal : taken.refusals) {  // else a profile without its device would pass for a whole one
-      if (PyErr_WarnEx(PyExc_RuntimeWarning, refusal.c_str(), 1) < 0) throw nb::python_error();
-    }
-    return taken;
-  });
+  m.def(
+      "profile_stop",
+      [](bool wait) {
+        Profile taken = [&] {
+          nb::gil_scoped_release others;
+          if (wait) wait_for_background();  // programs that were called belong to it
+          return profile::stop();
+        }();
+        for (const std::string& refusal :
+             taken.refusals) {  // else a profile without its device would pass for a whole one
+          if (PyErr_WarnEx(PyExc_RuntimeWarning, refusal.c_str(), 1) < 0) throw nb::python_error();
+        }
+        return taken;
+      },
+      nb::arg("wait") = false);
   m.def("machine_peaks", [] {
     nb::gil_scoped_release others;
     const profile::Peaks peaks = profile::machine_peaks();

@@ -25,7 +25,7 @@ def readable(path):
 
 
 def test_000_profiling(tmp_path, capsys):
-    inputs = jnp.ones((64, 64))
+    inputs = jnp.ones((512, 512))  # large enough to run in the background
     expensive_computation = jax.jit(lambda x: jnp.tanh(x @ x))
 
     from capibara.jax import profiling
@@ -40,8 +40,10 @@ def test_000_profiling(tmp_path, capsys):
     # Export a TensorBoard
     paths = profiling.export_tensorboard(str(tmp_path / "logs/profile/"))
 
-    assert result.shape == (64, 64)
+    assert result.shape == (512, 512)
     assert "my_operation" in capsys.readouterr().out
+    (_, summary), = profiling.summaries()
+    assert sum(row["calls"] for row in summary["rows"]) > 0 and summary["rows"][0]["nanoseconds"] > 0
     path, = tmp_path.glob("logs/profile/plugins/profile/*/*.xplane.pb")
     assert paths == [str(path)] and "/host:CPU" in readable(path)
 

@@ -16,7 +16,7 @@ _taken: list[tuple[str, Any]] = []  # names and profiles, in the order in which 
 
 @contextlib.contextmanager
 def profile(name: str) -> Iterator[None]:
-    """Takes a profile of what is inside; inside of another profile it is a span of that one.
+    """Takes a profile of what is inside, the programs that it started included; inside of another profile it is a span of that one.
 
     with profiling.profile("my_operation"): ...
     """
@@ -30,7 +30,7 @@ def profile(name: str) -> Iterator[None]:
     finally:
         span.exit()
         if outermost:
-            _taken.append((str(name), _core.profile_stop()))
+            _taken.append((str(name), _core.profile_stop(wait=True)))
 
 
 def profiles() -> list[tuple[str, Any]]:

@@ -40,11 +40,11 @@ class TPUProfiler:
         return self
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends it, once the programs that were started have ended."""
         if self._name is None:
             raise RuntimeError("TPUProfiler: no profile is being taken; call start before stop")
         self._span.exit()
-        taken = _core.profile_stop()
+        taken = _core.profile_stop(wait=True)
         taken.leave_out(not self._memory, not self._compute)
         self._taken.append((self._name, taken))
         self._name = self._span = None
