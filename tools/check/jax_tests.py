@@ -4,7 +4,7 @@
 
 RESULTS are folders of FILE.jsonl with one line {"k": "end", "id": TEST, "out": OUTCOME} for each test of jax 0.10.2 that ran; later
 folders replace what earlier ones say of the same test. The list, tests/drop_in/jax_tests_left_out.tsv, names tests of jax's and XLA's
-private parts and of several devices, with a reason each; it may hold at most 8 % of a group. A test on it that passes is an error.
+private parts, with a reason each; it may hold at most 8 % of a group. A test on it that passes is an error.
 """
 import collections
 import json
