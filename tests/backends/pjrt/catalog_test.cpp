@@ -2,7 +2,7 @@
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/prepare.h"
-#include "properties/calls.h"
+#include "properties/property.h"
 #include "trace/stage.h"
 
 #include <cstdlib>
