@@ -240,8 +240,14 @@ void Blob::prefetch() const {
 std::string Blob::read_all(uint64_t max_bytes) const {
   if (size_ > max_bytes)
     throw CorruptCheckpointError(concat("checkpoint: ", name_, " has ", size_, " bytes, expected at most ", max_bytes));
-  std::string text(size_, '\0');
-  read(0, std::as_writable_bytes(std::span(text)));
+  // A file is as long as the system says; of an object only its store says it, so that memory is taken as bytes come.
+  const std::size_t piece = object_ ? std::size_t{1} << 24 : size_;
+  std::string text;
+  while (text.size() < size_) {
+    const std::size_t before = text.size();
+    text.resize(before + std::min<uint64_t>(piece, size_ - before));
+    read(before, std::as_writable_bytes(std::span(text)).subspan(before));
+  }
   return text;
 }
 

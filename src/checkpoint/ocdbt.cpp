@@ -2,10 +2,10 @@
 #include "checkpoint/ocdbt.h"
 
 #include <cstring>
-#include <set>
 
 #include <capibara/checkpoint.h>
 
+#include "checkpoint/manifest.h"
 #include "checkpoint/zstd.h"
 #include "io/crc32c.h"
 
@@ -16,6 +16,10 @@ namespace {
 constexpr uint32_t manifest_magic = 0x0cdb3a2a, node_magic = 0x0cdb20de;
 constexpr uint64_t max_node_bytes = uint64_t{1} << 28, max_entries = uint64_t{1} << 24;
 constexpr int max_height = 64;
+// Texts of a node share their beginnings, and nodes are compressed: what a database takes in memory is bounded by a
+// multiple of what its files have.
+constexpr uint64_t free_bytes = uint64_t{1} << 20, free_node_bytes = uint64_t{1} << 24, max_ratio = 256;
+constexpr std::size_t max_text_bytes = 65535;
 
 // Numbers and texts of a node, one after the other.
 class NodeBytes {
@@ -67,20 +71,29 @@ class NodeBytes {
     for (std::size_t i = 0; i < count; ++i) {
       const uint64_t shared = i == 0 ? 0 : prefixes[i - 1];
       if (i > 0 && shared > result[i - 1].size()) fail("a key shares more than the key before it has");
+      const std::string_view suffix = take(suffixes[i]);
+      charge(shared + suffix.size());
       std::string text = i == 0 ? "" : result[i - 1].substr(0, shared);
-      result.push_back(text.append(take(suffixes[i])));
-      if (result.back().size() > 65535) fail("a key is too long");
+      result.push_back(text.append(suffix));
     }
     return result;
   }
+  // Counts the bytes of a text that is made of this node.
+  void charge(uint64_t size) {
+    if (size > max_text_bytes) fail("a key is too long");
+    charged_ += size;
+    if (charged_ > free_bytes + max_ratio * bytes_.size()) fail("the keys of a node are too long");
+  }
+  uint64_t size() const { return bytes_.size(); }
 
  private:
   std::string bytes_, file_;
   std::size_t at_ = 0;
+  uint64_t charged_ = 0;
 };
 
 // Header, checksum and compression, the same for manifests and nodes.
-NodeBytes open_node(const Blob& blob, uint32_t magic) {
+NodeBytes open_node(const Blob& blob, uint32_t magic, uint64_t max_bytes) {
   NodeBytes outer(blob.read_all(max_node_bytes), blob.name());
   if (blob.size() < 18) outer.fail("a node is too short");
   const std::string all(outer.take(blob.size()));
@@ -101,8 +114,8 @@ NodeBytes open_node(const Blob& blob, uint32_t magic) {
   if (compression == 0) return NodeBytes(all.substr(14, all.size() - 18), blob.name());
   if (compression != 1) outer.fail("a node is compressed by an unknown method");
   std::string plain;
-  if (const std::string problem = zstd_decompress_whole(body, max_node_bytes, plain); !problem.empty())
-    outer.fail(problem);
+  if (const std::string problem = zstd_decompress_whole(body, max_bytes, plain); !problem.empty())
+    outer.fail(concat("a node: ", problem));
   return NodeBytes(std::move(plain), blob.name());
 }
 
@@ -115,7 +128,8 @@ class OcdbtReader {
   explicit OcdbtReader(std::string folder) : folder_(std::move(folder)) {}
 
   std::map<std::string, Blob> read() {
-    NodeBytes manifest = open_node(Blob::open(folder_ + "/manifest.ocdbt"), manifest_magic);
+    const Blob opened = Blob::open(folder_ + "/manifest.ocdbt");
+    NodeBytes manifest = open_node(opened, manifest_magic, max_decoded(opened.size()));
     manifest.take(16);  // the database's number
     if (manifest.varint() != 0) manifest.fail("manifests in several files are not supported");
     manifest.varints(2);  // limits for writers
@@ -147,26 +161,35 @@ class OcdbtReader {
     const std::vector<std::string> paths = node.texts(count, [&] { bases = node.varints(count); });
     for (std::size_t i = 0; i < paths.size(); ++i) {
       if (bases[i] > paths[i].size()) node.fail("the base of a path is longer than the path");
+      node.charge(transitive.size() + paths[i].size());
       const std::string whole = transitive + paths[i];
-      if (whole.empty() || whole[0] == '/' || ("/" + whole + "/").find("/../") != std::string::npos ||
-          whole.find('\0') != std::string::npos) {
-        node.fail(concat("the path '", whole, "' leaves the folder"));
-      }
+      if (!is_safe_path(whole)) node.fail(concat("the path '", whole, "' leaves the folder, or has another form"));
       files.push_back({transitive + paths[i].substr(0, bases[i]), whole});
     }
     return files;
   }
 
+  // Of nodes that take so many bytes in their files.
+  static uint64_t max_decoded(uint64_t stored) { return free_node_bytes + max_ratio * stored; }
+
+  // Nodes and values that share bytes would hold more than their file does.
   Blob part(const DataFile& data, uint64_t offset, uint64_t length) {
     auto it = opened_.find(data.path);
     if (it == opened_.end()) it = opened_.emplace(data.path, Blob::open(folder_ + "/" + data.path)).first;
-    return it->second.part(offset, length);
+    Blob found = it->second.part(offset, length);
+    uint64_t& held = held_[data.path];
+    held += length;
+    if (held > it->second.size())
+      throw CorruptCheckpointError(concat("checkpoint: OCDBT file ", it->second.name(), ": nodes or values overlap"));
+    return found;
   }
 
   void visit(const DataFile& data, uint64_t offset, uint64_t length, int height, const std::string& prefix) {
-    NodeBytes node = open_node(part(data, offset, length), node_magic);
+    const Blob stored = part(data, offset, length);
+    stored_ += length;
+    NodeBytes node = open_node(stored, node_magic, max_decoded(stored_) - decoded_);
+    decoded_ += node.size();
     if (height > max_height || node.byte() != height) node.fail("a node has another height than its parent says");
-    if (++nodes_ > max_entries) node.fail("too many nodes");
     const std::vector<DataFile> files = file_table(node, data.base);
     const uint64_t count = node.count();
     if (height == 0)
@@ -185,6 +208,7 @@ class OcdbtReader {
     }
     const std::vector<uint64_t> numbers = node.varints(indirect), offsets = node.varints(indirect);
     for (std::size_t i = 0, j = 0; i < count; ++i) {
+      node.charge(prefix.size() + keys[i].size());
       Blob value = kinds[i] == 0 ? Blob::of_bytes(std::string(node.take(lengths[i])), node.file())
                                  : part(file(node, files, numbers[j]), offsets[j], lengths[i]);
       j += kinds[i];
@@ -200,13 +224,15 @@ class OcdbtReader {
                                 lengths = node.varints(count);
     for (std::size_t i = 0; i < count; ++i) {
       if (common[i] > keys[i].size()) node.fail("a prefix is longer than its key");
+      node.charge(prefix.size() + common[i]);
       visit(file(node, files, numbers[i]), offsets[i], lengths[i], height - 1, prefix + keys[i].substr(0, common[i]));
     }
   }
 
   const std::string folder_;
   std::map<std::string, Blob> opened_, values_;
-  uint64_t nodes_ = 0;
+  std::map<std::string, uint64_t> held_;  // bytes of a data file that nodes and values take
+  uint64_t stored_ = 0, decoded_ = 0;     // bytes of all nodes
 };
 
 }  // namespace

@@ -78,6 +78,8 @@ std::vector<ZarrCodec> read_codecs(const Description& description, const Json::L
       const Json* endian = configuration ? configuration->find("endian") : nullptr;
       if (endian && endian->text() && *endian->text() != "little") description.unsupported("big-endian data");
     } else if (name == "zstd") {
+      if (std::any_of(codecs.begin(), codecs.end(), [](const ZarrCodec& one) { return one.kind == ZarrCodec::zstd; }))
+        description.unsupported("a chunk that is compressed twice");
       codecs.push_back({ZarrCodec::zstd});
     } else if (name == "crc32c") {
       codecs.push_back({ZarrCodec::crc32c});

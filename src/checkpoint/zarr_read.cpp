@@ -6,6 +6,7 @@
 
 #include "checkpoint/reading_threads.h"
 #include "checkpoint/zarr.h"
+#include "checkpoint/zarr_box.h"
 #include "checkpoint/zstd.h"
 #include "io/crc32c.h"
 
@@ -25,67 +26,30 @@ struct ChunkName {
   }
 };
 
-// What a part of an array takes from a chunk, and whether it is one run of bytes in both.
-struct Box {
-  Shape origin, size;  // in the array
-  uint64_t elements = 1;
-
-  Box(const ZarrPart& part, const Shape& chunk, const Shape& first) : origin(first), size(chunk) {
-    for (std::size_t i = 0; i < chunk.size(); ++i) {
-      origin[i] = std::max(first[i], part.start[i]);
-      size[i] = std::max<int64_t>(0, std::min(first[i] + chunk[i], part.start[i] + part.size[i]) - origin[i]);
-      elements *= static_cast<uint64_t>(size[i]);
-    }
-  }
-  // Whether the box is the first bytes of the chunk, and has its neighbours in the part as well.
-  bool is_run(const ZarrPart& part, const Shape& chunk, const Shape& first) const {
-    std::size_t i = 0;
-    while (i < chunk.size() && chunk[i] == 1) ++i;
-    if (i < chunk.size() && origin[i] != first[i]) return false;
-    for (++i; i < chunk.size(); ++i) {
-      if (size[i] != chunk[i] || part.size[i] != chunk[i]) return false;
-    }
-    return true;
-  }
-};
-
-uint64_t element_offset(const Shape& shape, const Shape& at) {
-  int64_t offset = 0;
-  for (std::size_t i = 0; i < shape.size(); ++i) offset = offset * shape[i] + at[i];
-  return static_cast<uint64_t>(offset);
-}
-
-Shape difference(Shape a, const Shape& b) {
-  for (std::size_t i = 0; i < a.size(); ++i) a[i] -= b[i];
-  return a;
-}
-
-// Copies the rows of a box from its chunk to their places in the part.
-void copy_box(const ZarrPart& part, const Shape& chunk, const Shape& first, const Box& box, uint64_t width,
-              const std::byte* from, std::byte* to) {
-  if (box.elements == 0) return;
-  const std::size_t rank = chunk.size();
-  const uint64_t row = rank == 0 ? width : static_cast<uint64_t>(box.size[rank - 1]) * width;
-  const Shape in_part = difference(box.origin, part.start), in_chunk = difference(box.origin, first);
-  Shape at(rank, 0);
-  while (true) {
-    Shape target = at, source = at;
-    for (std::size_t i = 0; i < rank; ++i) {
-      target[i] += in_part[i];
-      source[i] += in_chunk[i];
-    }
-    std::memcpy(to + element_offset(part.size, target) * width, from + element_offset(chunk, source) * width, row);
-    std::size_t axis = rank == 0 ? 0 : rank - 1;
-    while (axis > 0 && ++at[axis - 1] == box.size[axis - 1]) at[--axis] = 0;
-    if (axis == 0) return;
-  }
-}
-
 Shape unravel(int64_t index, const Shape& counts) {
   Shape at(counts.size());
   for (std::size_t i = counts.size(); i-- > 0; index /= counts[i]) at[i] = index % counts[i];
   return at;
 }
+
+// The bytes of a chunk as they come: elements go to their places, the checksums behind them are kept.
+struct ChunkBytes {
+  uint64_t elements;      // bytes of elements, padding included
+  ZarrBoxFiller* filler;  // none where the elements are in their places already
+  bool checked;           // whether a checksum is wanted
+  uint64_t at = 0;
+  uint32_t checksum = 0;
+  std::vector<std::byte> behind = {};
+
+  void take(std::span<const std::byte> piece) {
+    const std::span<const std::byte> here = piece.first(std::min<uint64_t>(piece.size(), elements - at));
+    if (filler) filler->take(here);
+    if (checked) checksum = crc32c(here, checksum);
+    at += here.size();
+    piece = piece.subspan(here.size());
+    behind.insert(behind.end(), piece.begin(), piece.end());
+  }
+};
 
 class ZarrReader {
  public:
@@ -96,46 +60,65 @@ class ZarrReader {
         name_(name),
         checksums_(checksums),
         part_(part ? *part : ZarrPart{Shape(array.type.shape.size(), 0), array.type.shape}),
-        width_(static_cast<uint64_t>(storage_size(array.type.dtype))) {}
+        width_(static_cast<uint64_t>(storage_size(array.type.dtype))),
+        extent_(array.sharded ? array.inner : array.chunk),
+        chunk_bytes_(static_cast<uint64_t>(element_count(extent_)) * width_),
+        files_(array.type.shape),
+        chunks_of_file_(array.chunk.size(), 1) {
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      files_[i] = files_[i] == 0 ? 0 : (files_[i] - 1) / array.chunk[i] + 1;
+      if (array.sharded) chunks_of_file_[i] = array.chunk[i] / array.inner[i];
+    }
+    for (const ZarrCodec& codec : array.codecs) {
+      if (codec.kind == ZarrCodec::zstd)
+        compressed_ = true;
+      else
+        (compressed_ ? outer_checks_ : inner_checks_) += 4;
+    }
+  }
 
   Array read() {
-    const Shape& shape = array_.type.shape;
-    const Shape counts = chunk_counts(shape, array_.chunk);
-    const int64_t chunks = element_count(counts);
+    check_manifest();
     const uint64_t bytes = static_cast<uint64_t>(element_count(part_.size)) * width_;
-    if (bytes > unchecked_bytes) check_sizes(counts, chunks, static_cast<uint64_t>(element_count(shape)) * width_);
+    if (bytes > unchecked_bytes) check_sizes(bytes);
     Buffer buffer = Buffer::allocate(bytes);
     to_ = buffer.mutable_data();
-    for (int64_t i = 0; i < chunks; ++i) read_file(i, chunks, unravel(i, counts));
+    for_each_chunk([&](const Blob& blob, const ChunkName& chunk, const Shape& first, int64_t index) {
+      read_chunk(blob, chunk, first, index);
+    });
     ArrayType type = array_.type;
     type.shape = part_.size;
     return Array::from_buffer(type, std::move(buffer));
   }
 
  private:
-  // A description may claim any shape: memory is taken when the files could fill it.
-  static constexpr uint64_t unchecked_bytes = uint64_t{1} << 26, max_compression = uint64_t{1} << 16;
+  // A description may claim any shape: memory is taken when the files can fill it.
+  static constexpr uint64_t unchecked_bytes = uint64_t{1} << 26, unproven_ratio = 64;
+  static constexpr uint64_t local_piece = uint64_t{1} << 18, remote_piece = uint64_t{1} << 26;
 
-  void check_sizes(const Shape& counts, int64_t chunks, uint64_t bytes) const {
-    const bool compressed = std::any_of(array_.codecs.begin(), array_.codecs.end(),
-                                        [](const ZarrCodec& codec) { return codec.kind == ZarrCodec::zstd; });
-    uint64_t stored = 0;
-    for (int64_t i = 0; i < chunks; ++i) {
-      const std::string file = key(unravel(i, counts));
-      const std::optional<Blob> blob = store_(file);
-      if (!blob) ChunkName{name_, file, i, chunks}.fail("the file is missing");
-      stored += blob->size();
-    }
-    if (stored < bytes / (compressed ? max_compression : 1)) {
-      ChunkName{name_, key(Shape(counts.size(), 0)), 0, chunks}.fail(
-          concat("the files have ", stored, " bytes, too few for ", to_string(array_.type)));
+  void check_manifest() const {
+    if (!checksums_) return;
+    int64_t chunks = element_count(files_);
+    const bool fits = !__builtin_mul_overflow(chunks, element_count(chunks_of_file_), &chunks);
+    if (!fits || static_cast<uint64_t>(chunks) != checksums_->size()) {
+      throw CorruptCheckpointError(concat("checkpoint: array ", name_, ": the manifest knows ", checksums_->size(),
+                                          " chunks, the description ", fits ? std::to_string(chunks) : "too many"));
     }
   }
 
-  static Shape chunk_counts(const Shape& shape, const Shape& chunk) {
-    Shape counts = shape;
-    for (std::size_t i = 0; i < shape.size(); ++i) counts[i] = shape[i] == 0 ? 0 : (shape[i] - 1) / chunk[i] + 1;
-    return counts;
+  // Bytes as they are cannot be more than the files have. Compressed ones can: where they claim to be many times as
+  // many, they are decompressed once without being kept.
+  void check_sizes(uint64_t bytes) const {
+    uint64_t stored = 0;
+    for_each_file([&](const Blob& blob, const Shape&, int64_t) { stored += blob.size(); });
+    if (stored < bytes / (compressed_ ? max_zstd_ratio : 1)) {
+      throw CorruptCheckpointError(concat("checkpoint: array ", name_, ": the files have ", stored,
+                                          " bytes, too few for ", to_string(array_.type)));
+    }
+    if (!compressed_ || stored >= bytes / unproven_ratio) return;
+    for_each_chunk([&](const Blob& blob, const ChunkName& chunk, const Shape&, int64_t index) {
+      decompress(chunk, stored_bytes(blob, chunk, index), [](std::span<const std::byte>) {});
+    });
   }
 
   std::string key(const Shape& at) const {
@@ -145,21 +128,52 @@ class ZarrReader {
     return at.empty() && array_.version == 2 ? "0" : text;
   }
 
-  void read_file(int64_t index, int64_t count, const Shape& at) {
-    const std::string file = key(at);
-    Shape first = at;
-    for (std::size_t i = 0; i < at.size(); ++i) first[i] *= array_.chunk[i];
-    if (Box(part_, array_.chunk, first).elements == 0) return;
-    const std::optional<Blob> blob = store_(file);
-    if (!blob) ChunkName{name_, file, index, count}.fail("the file is missing");
-    if (array_.sharded) return read_shard(*blob, first);
-    read_chunk(*blob, {name_, blob->name(), index, count}, first, array_.chunk, index);
+  // Calls for the files that hold elements of the part: with the place of its first element, and its number in the
+  // grid.
+  template <class Function>
+  void for_each_file(const Function& function) const {
+    Shape begin = part_.start, count = part_.size;
+    for (std::size_t i = 0; i < begin.size(); ++i) {
+      if (part_.size[i] == 0) return;
+      begin[i] = part_.start[i] / array_.chunk[i];
+      count[i] = (part_.start[i] + part_.size[i] - 1) / array_.chunk[i] - begin[i] + 1;
+    }
+    for (int64_t i = 0, files = element_count(count); i < files; ++i) {
+      Shape at = unravel(i, count);
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] += begin[d];
+      const std::string file = key(at);
+      const auto index = static_cast<int64_t>(element_offset(files_, at));
+      const std::optional<Blob> blob = store_(file);
+      if (!blob) ChunkName{name_, file, index, element_count(files_)}.fail("the file is missing");
+      for (std::size_t d = 0; d < at.size(); ++d) at[d] *= array_.chunk[d];
+      function(*blob, at, index);
+    }
   }
 
-  void read_shard(const Blob& blob, const Shape& first) {
-    Shape counts = array_.chunk;
-    for (std::size_t i = 0; i < counts.size(); ++i) counts[i] /= array_.inner[i];
-    const int64_t count = element_count(counts);
+  // The same for chunks; numbers are those among the checksums of the manifest.
+  template <class Function>
+  void for_each_chunk(const Function& function) const {
+    for_each_file([&](const Blob& blob, const Shape& first, int64_t file) {
+      if (!array_.sharded)
+        return function(blob, ChunkName{name_, blob.name(), file, element_count(files_)}, first, file);
+      const int64_t count = element_count(chunks_of_file_);
+      const std::vector<uint64_t> entries = read_index(blob, count);
+      for_each_read(static_cast<std::size_t>(count), [&](std::size_t i) {
+        Shape at = unravel(static_cast<int64_t>(i), chunks_of_file_);
+        for (std::size_t d = 0; d < at.size(); ++d) at[d] = first[d] + at[d] * extent_[d];
+        if (ZarrBox(part_, extent_, at).elements == 0) return;
+        const ChunkName chunk{name_, blob.name(), static_cast<int64_t>(i), count};
+        const uint64_t offset = entries[2 * i], bytes = entries[2 * i + 1];
+        if (offset > blob.size() || bytes > blob.size() - offset)
+          chunk.fail("its place is not inside of the file, or it was never written");
+        // Without a manifest there may be any number of files, and the number is of no use.
+        function(blob.part(offset, bytes), chunk, at, checksums_ ? file * count + static_cast<int64_t>(i) : 0);
+      });
+    });
+  }
+
+  // Offset and bytes of the chunks of a shard.
+  std::vector<uint64_t> read_index(const Blob& blob, int64_t count) const {
     const ChunkName of_index{name_, blob.name(), 0, count};
     const uint64_t check = array_.index_checked ? 4 : 0;
     if (static_cast<uint64_t>(count) > blob.size() / 16 || blob.size() < static_cast<uint64_t>(count) * 16 + check) {
@@ -175,39 +189,42 @@ class ZarrReader {
       if (crc32c(std::as_bytes(std::span(entries))) != stored)
         of_index.fail("the checksum of the index of chunks is wrong");
     }
-    if (checksums_ && checksums_->size() != static_cast<std::size_t>(count))
-      of_index.fail(concat("the manifest knows ", checksums_->size(), " chunks"));
-    for_each_read(static_cast<std::size_t>(count), [&](std::size_t i) {
-      Shape at = unravel(static_cast<int64_t>(i), counts);
-      for (std::size_t d = 0; d < at.size(); ++d) at[d] = first[d] + at[d] * array_.inner[d];
-      const ChunkName chunk{name_, blob.name(), static_cast<int64_t>(i), count};
-      const uint64_t offset = entries[2 * i], bytes = entries[2 * i + 1];
-      if (Box(part_, array_.inner, at).elements == 0) return;
-      if (offset > blob.size() || bytes > blob.size() - offset)
-        chunk.fail("its place is not inside of the file, or it was never written");
-      read_chunk(blob.part(offset, bytes), chunk, at, array_.inner, static_cast<int64_t>(i));
-    });
+    uint64_t held = 0;  // chunks that share bytes would hold more than the file does
+    for (std::size_t i = 0; i < entries.size(); i += 2) {
+      const uint64_t bytes = entries[i + 1];
+      if (entries[i] > blob.size() || bytes > blob.size() - entries[i]) continue;  // an error where it is needed
+      if (bytes > blob.size() - held) of_index.fail("its chunks overlap in the file");
+      held += bytes;
+    }
+    return entries;
   }
 
-  // The bytes of a whole chunk, padding included.
-  uint64_t chunk_size(const Shape& chunk) const { return static_cast<uint64_t>(element_count(chunk)) * width_; }
-
-  void check(const ChunkName& chunk, uint32_t computed, uint32_t stored, std::size_t index) const {
+  void check(const ChunkName& chunk, uint32_t computed, uint32_t stored, int64_t index) const {
     char text[80];
     if (computed != stored) {
       std::snprintf(text, sizeof text, "the checksum is %08x, expected %08x", computed, stored);
       chunk.fail(text);
     }
-    if (checksums_ && (*checksums_)[index] != stored) {
+    const uint32_t saved = checksums_ ? (*checksums_)[static_cast<std::size_t>(index)] : stored;
+    if (saved != stored) {
       std::snprintf(text, sizeof text, "it holds other data than was saved (checksum %08x, manifest %08x)", stored,
-                    (*checksums_)[index]);
+                    saved);
       chunk.fail(text);
+    }
+  }
+  // Checksums one behind the other, each that of all before it.
+  void check_all(const ChunkName& chunk, uint32_t computed, std::span<const std::byte> stored, int64_t index) const {
+    for (; stored.size() >= 4; stored = stored.subspan(4)) {
+      uint32_t one = 0;
+      std::memcpy(&one, stored.data(), 4);
+      check(chunk, computed, one, index);
+      computed = crc32c(stored.first(4), computed);
     }
   }
 
   // The first bytes of a chunk and their checksum, which is taken while they are still in the cache.
   static uint32_t read_checked(const Blob& blob, std::span<std::byte> to) {
-    const std::size_t block = blob.is_remote() ? to.size() : std::size_t{1} << 18;
+    const std::size_t block = blob.is_remote() ? to.size() : local_piece;
     uint32_t checksum = 0;
     for (std::size_t at = 0; at < to.size(); at += block) {
       const std::span<std::byte> piece = to.subspan(at, std::min(block, to.size() - at));
@@ -217,57 +234,64 @@ class ZarrReader {
     return checksum;
   }
 
-  void read_chunk(const Blob& blob, const ChunkName& chunk, const Shape& first, const Shape& extent,
-                  int64_t index) const {
-    const Box box(part_, extent, first);
-    const uint64_t whole = chunk_size(extent);
-    std::byte* const place = to_ + element_offset(part_.size, difference(box.origin, part_.start)) * width_;
-    const bool run = box.is_run(part_, extent, first);
-    const bool plain =
-        array_.codecs.empty() || (array_.codecs.size() == 1 && array_.codecs[0].kind == ZarrCodec::crc32c);
-    if (run && plain) {  // straight to its place
-      const uint64_t stored_check = array_.codecs.empty() ? 0 : 4;
-      if (blob.size() != whole + stored_check)
-        chunk.fail(concat("it has ", blob.size(), " bytes, expected ", whole + stored_check));
-      const std::span<std::byte> here(place, box.elements * width_);
-      if (stored_check == 0) return blob.read(0, here);
-      const uint32_t computed = read_checked(blob, here);
-      std::vector<std::byte> rest(whole - here.size() + stored_check);
-      blob.read(here.size(), rest);
-      uint32_t stored = 0;
-      std::memcpy(&stored, rest.data() + rest.size() - 4, 4);
-      return check(chunk, crc32c(std::span(rest).first(rest.size() - 4), computed), stored,
-                   static_cast<std::size_t>(index));
+  void read_chunk(const Blob& blob, const ChunkName& chunk, const Shape& first, int64_t index) const {
+    const ZarrBox box(part_, extent_, first);
+    const std::span<std::byte> place(to_ + element_offset(part_.size, difference(box.origin, part_.start)) * width_,
+                                     box.elements * width_);
+    const bool run = box.is_run(part_, extent_, first);
+    ZarrBoxFiller filler(part_, extent_, first, box, width_, to_);
+    ChunkBytes bytes{chunk_bytes_, &filler, inner_checks_ != 0};
+    if (compressed_) {
+      const std::string stored = stored_bytes(blob, chunk, index);
+      if (run && place.size() == chunk_bytes_ && inner_checks_ == 0) {
+        const std::string problem = zstd_decompress(std::as_bytes(std::span(stored)), place);
+        if (!problem.empty()) chunk.fail(problem);
+        return;
+      }
+      decompress(chunk, stored, [&](std::span<const std::byte> piece) { bytes.take(piece); });
+      return check_all(chunk, bytes.checksum, bytes.behind, index);
     }
-    const std::vector<std::byte> bytes = decoded(blob, chunk, whole, index);
-    if (run)
-      std::memcpy(place, bytes.data(), box.elements * width_);
-    else
-      copy_box(part_, extent, first, box, width_, bytes.data(), to_);
+    if (blob.size() != chunk_bytes_ + inner_checks_)
+      chunk.fail(concat("it has ", blob.size(), " bytes, expected ", chunk_bytes_ + inner_checks_));
+    if (run) {  // straight to its place
+      if (inner_checks_ == 0) return blob.read(0, place);
+      bytes.checksum = read_checked(blob, place);
+      bytes.at = place.size();
+      bytes.filler = nullptr;
+    }
+    std::vector<std::byte> piece(std::min(blob.size() - bytes.at, blob.is_remote() ? remote_piece : local_piece));
+    for (uint64_t from = bytes.at; from < blob.size(); from += piece.size()) {
+      piece.resize(std::min<uint64_t>(piece.size(), blob.size() - from));
+      blob.read(from, piece);
+      bytes.take(piece);
+    }
+    check_all(chunk, bytes.checksum, bytes.behind, index);
   }
 
-  std::vector<std::byte> decoded(const Blob& blob, const ChunkName& chunk, uint64_t whole, int64_t index) const {
-    if (blob.size() > whole + whole / 8 + 4096)
-      chunk.fail(concat("it has ", blob.size(), " bytes, more than its ", whole, " bytes of elements need"));
-    std::vector<std::byte> bytes(blob.size());
-    blob.read(0, bytes);
-    for (std::size_t i = array_.codecs.size(); i-- > 0;) {
-      if (array_.codecs[i].kind == ZarrCodec::crc32c) {
-        if (bytes.size() < 4) chunk.fail("it is shorter than its checksum");
-        uint32_t stored = 0;
-        std::memcpy(&stored, bytes.data() + bytes.size() - 4, 4);
-        bytes.resize(bytes.size() - 4);
-        check(chunk, crc32c(bytes), stored, static_cast<std::size_t>(index));
-      } else {
-        const bool checked_later = i > 0;  // a checksum below the compression
-        std::vector<std::byte> larger(whole + (checked_later ? 4 * i : 0));
-        const std::string problem = zstd_decompress(bytes, larger);
-        if (!problem.empty()) chunk.fail(problem);
-        bytes = std::move(larger);
-      }
-    }
-    if (bytes.size() != whole) chunk.fail(concat("it has ", bytes.size(), " bytes, expected ", whole));
+  // A compressed chunk, without the checksums behind it.
+  std::string stored_bytes(const Blob& blob, const ChunkName& chunk, int64_t index) const {
+    if (blob.size() > chunk_bytes_ + chunk_bytes_ / 8 + 4096)
+      chunk.fail(concat("it has ", blob.size(), " bytes, more than its ", chunk_bytes_, " bytes of elements need"));
+    if (blob.size() < outer_checks_) chunk.fail("it is shorter than its checksum");
+    std::string bytes = blob.read_all(blob.size());
+    const std::size_t end = bytes.size() - outer_checks_;
+    const std::span<const std::byte> all = std::as_bytes(std::span(bytes));
+    if (outer_checks_ != 0) check_all(chunk, crc32c(all.first(end)), all.subspan(end), index);
+    bytes.resize(end);
     return bytes;
+  }
+
+  template <class Function>
+  void decompress(const ChunkName& chunk, const std::string& stored, const Function& take) const {
+    const uint64_t expected = chunk_bytes_ + inner_checks_;
+    uint64_t got = 0;
+    const std::string problem =
+        zstd_decompress_pieces(std::as_bytes(std::span(stored)), expected, [&](std::span<const std::byte> piece) {
+          got += piece.size();
+          take(piece);
+        });
+    if (!problem.empty()) chunk.fail(problem);
+    if (got != expected) chunk.fail(concat("expected ", expected, " bytes after decompression, got ", got));
   }
 
   const ZarrStore& store_;
@@ -276,6 +300,11 @@ class ZarrReader {
   const std::vector<uint32_t>* checksums_;
   const ZarrPart part_;
   const uint64_t width_;
+  const Shape extent_;  // of a chunk
+  const uint64_t chunk_bytes_;
+  Shape files_, chunks_of_file_;  // how many there are by axis
+  bool compressed_ = false;
+  uint64_t inner_checks_ = 0, outer_checks_ = 0;  // bytes of the checksums below and above the compression
   std::byte* to_ = nullptr;
 };
 

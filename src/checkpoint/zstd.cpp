@@ -3,8 +3,8 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
-#include <string_view>
+#include <type_traits>
+#include <vector>
 
 #include <capibara/checkpoint.h>
 
@@ -17,7 +17,17 @@ struct ZstdLibrary {
   std::size_t (*decompress)(void* to, std::size_t capacity, const void* from, std::size_t size) = nullptr;
   unsigned (*is_error)(std::size_t code) = nullptr;
   const char* (*error_name)(std::size_t code) = nullptr;
-  unsigned long long (*content_size)(const void* from, std::size_t size) = nullptr;
+  struct Input {
+    const void* from;
+    std::size_t size, at;
+  };
+  struct Output {
+    void* to;
+    std::size_t size, at;
+  };
+  void* (*create_stream)() = nullptr;
+  std::size_t (*free_stream)(void* stream) = nullptr;
+  std::size_t (*decompress_stream)(void* stream, Output* out, Input* in) = nullptr;
 
   ZstdLibrary() {
     void* library = ::dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -31,7 +41,9 @@ struct ZstdLibrary {
     find(decompress, "ZSTD_decompress");
     find(is_error, "ZSTD_isError");
     find(error_name, "ZSTD_getErrorName");
-    find(content_size, "ZSTD_getFrameContentSize");
+    find(create_stream, "ZSTD_createDStream");
+    find(free_stream, "ZSTD_freeDStream");
+    find(decompress_stream, "ZSTD_decompressStream");
   }
 };
 
@@ -48,25 +60,34 @@ std::string zstd_decompress(std::span<const std::byte> from, std::span<std::byte
   return got == to.size() ? "" : concat("expected ", to.size(), " bytes after decompression, got ", got);
 }
 
+std::string zstd_decompress_pieces(std::span<const std::byte> from, uint64_t max_bytes,
+                                   const std::function<void(std::span<const std::byte>)>& take) {
+  struct Stream {
+    void* state = zstd().create_stream();
+    ~Stream() { zstd().free_stream(state); }
+  } stream;
+  if (!stream.state) throw CheckpointError("checkpoint: no memory to decompress by zstd");
+  std::vector<std::byte> piece(1 << 17);  // a block
+  ZstdLibrary::Input in{from.data(), from.size(), 0};
+  uint64_t total = 0;
+  while (true) {
+    ZstdLibrary::Output out{piece.data(), piece.size(), 0};
+    const std::size_t expected = zstd().decompress_stream(stream.state, &out, &in);
+    if (zstd().is_error(expected) != 0) return concat("zstd says: ", zstd().error_name(expected));
+    if (out.at > max_bytes - total) return concat("expected ", max_bytes, " bytes after decompression, got more");
+    total += out.at;
+    take(std::span(piece).first(out.at));
+    if (in.at < in.size) continue;
+    if (expected == 0) return "";  // the last frame has ended, and all of it was given
+    if (out.at < out.size) return "a zstd frame ends too early";
+  }
+}
+
 std::string zstd_decompress_whole(std::span<const std::byte> from, std::size_t max_bytes, std::string& to) {
-  constexpr unsigned long long unknown = 0ULL - 1;
-  const unsigned long long size = zstd().content_size(from.data(), from.size());
-  if (size != unknown) {
-    if (size > max_bytes) return "a zstd frame that is damaged, or larger than a node may be";
-    to.assign(size, '\0');
-    return zstd_decompress(from, std::as_writable_bytes(std::span(to)));
-  }
-  for (std::size_t capacity = std::max<std::size_t>(from.size() * 8, 1 << 16);; capacity *= 2) {
-    to.assign(std::min(capacity, max_bytes), '\0');
-    const std::size_t got = zstd().decompress(to.data(), to.size(), from.data(), from.size());
-    const bool failed = zstd().is_error(got) != 0;
-    if (failed && capacity < max_bytes &&
-        std::string_view(zstd().error_name(got)).find("too small") != std::string_view::npos)
-      continue;
-    if (failed) return concat("zstd says: ", zstd().error_name(got));
-    to.resize(got);
-    return "";
-  }
+  to.clear();
+  return zstd_decompress_pieces(from, max_bytes, [&](std::span<const std::byte> piece) {
+    to.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  });
 }
 
 }  // namespace capibara
