@@ -162,6 +162,7 @@ HOSTILE = {
     "dtype": (hostile({"a": {"dtype": "F99", "shape": [1], "data_offsets": [0, 4]}}, bytes(4)), "'F99' is not known"),
     "negative size": (hostile({"a": {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}}, bytes(4)), "do not fit"),
     "huge shape": (hostile({"a": {"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 0]}}), "do not fit"),
+    "huge empty shape": (hostile({"a": {"dtype": "F32", "shape": [0, 2**62, 2**62], "data_offsets": [0, 0]}}), "do not fit"),
     "text shape": (hostile({"a": {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]}}, bytes(4)), "shape is no list"),
     "beyond": (hostile({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, bytes(4)), r"\[0, 8\] leave the file"),
     "backwards": (hostile({"a": {"dtype": "F32", "shape": [0], "data_offsets": [4, 0]}}, bytes(4)), "leave the file"),
@@ -190,6 +191,10 @@ def test_wrong_configs_name_the_field(tmp_path):
     write(tmp_path, {**LLAMA, "intermediate_size": 41}, tensors)
     with pytest.raises(ValueError, match=r"'layers.0.mlp.down.weight' must be float32\[41,32\] by config.json, got float32\[40,32\]"):
         training.load_pretrained(str(tmp_path))
+    for layers in (-1, 10**12):
+        write(tmp_path, {**LLAMA, "num_hidden_layers": layers}, tensors)
+        with pytest.raises(ValueError, match=f"'num_hidden_layers' is {layers}, but the file has 21 tensors"):
+            training.load_pretrained(str(tmp_path))
     del tensors["model.norm.weight"]
     write(tmp_path, LLAMA, tensors)
     with pytest.raises(ValueError, match="there is no tensor 'model.norm.weight'"):

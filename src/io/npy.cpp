@@ -1,6 +1,7 @@
 // Reading and writing .npy: a magic word, a version, a Python dictionary as text, then the elements.
 #include "io/npy.h"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -107,9 +108,12 @@ Array read_npy(const std::string& path, std::optional<DType> expected) {
   type.shape = shape;
   type.dtype = *dtype;
   int64_t total = storage_size(*dtype);
+  bool empty = false;
   for (int64_t size : shape) {
-    if (__builtin_mul_overflow(total, size, &total)) fail(path, "the array is too large");
+    empty = empty || size == 0;
+    if (__builtin_mul_overflow(total, std::max<int64_t>(size, 1), &total)) fail(path, "the array is too large");
   }
+  if (empty) total = 0;
   if (bytes.size() - start < static_cast<std::size_t>(total)) {
     fail(path, concat("expected ", total, " bytes of elements, got ", bytes.size() - start));
   }

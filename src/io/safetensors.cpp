@@ -57,10 +57,14 @@ uint64_t read_length(std::span<const std::byte> bytes) {
 // The bytes of a tensor; nothing where a size is negative or the product does not fit.
 std::optional<uint64_t> stored_bytes(const ArrayType& type) {
   uint64_t bytes = static_cast<uint64_t>(storage_size(type.dtype));
+  bool empty = false;
   for (int64_t size : type.shape) {
-    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) return std::nullopt;
+    empty = empty || size == 0;
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(std::max<int64_t>(size, 1)), &bytes))
+      return std::nullopt;
   }
-  return bytes;
+  if (bytes > static_cast<uint64_t>(INT64_MAX)) return std::nullopt;
+  return empty ? 0 : bytes;
 }
 
 std::optional<Shape> integers_of(const Json* json) {

@@ -71,7 +71,13 @@ std::string to_trace_json(std::string_view xspace) {
   const XSpace space = read_xspace(xspace);
   std::string out = R"({"displayTimeUnit": "ns", "traceEvents": [)";
   bool first = true;
+  // Names stand once in the file and at every event here.
+  const std::size_t max_bytes = (std::size_t{1} << 26) + 1024 * xspace.size();
   auto append = [&](const std::string& record) {
+    if (record.size() > max_bytes - out.size()) {
+      throw ValueError(concat("profile: the trace of an XSpace of ", xspace.size(), " bytes would have more than ",
+                              max_bytes, "; its names or statistics are too long"));
+    }
     out += first ? "\n" : ",\n";
     out += record;
     first = false;

@@ -25,18 +25,6 @@ const Operation& function_place(const Function& function) {
   return place;
 }
 
-NdArray read_constant(const Operation& operation) {
-  const Attribute value = operation.attributes.find("value");
-  const auto* dense = value.as<DenseElements>();
-  if (!dense) fail(operation, "expected dense elements as attribute 'value'");
-  const ArrayType type = array_type(operation, dense->type);
-  if (!dense->splat || type.size() <= splat_limit) return dense_array(operation, *dense);
-  DenseElements scalar = *dense;
-  scalar.type = Type::tensor({}, dense->type.element());
-  return bind_named("broadcast_in_dim", {dense_array(operation, scalar)},
-                    {{"shape", type.shape}, {"broadcast_dimensions", Ints{}}, {"sharding", Attr()}})[0];
-}
-
 bool is_terminator(const Operation& operation) { return operation.name.ends_with(".return"); }
 
 std::string manual_key(const ManualScope* scope) {
@@ -49,6 +37,18 @@ std::string manual_key(const ManualScope* scope) {
 }
 
 }  // namespace
+
+NdArray read_constant(const Operation& operation) {
+  const Attribute value = operation.attributes.find("value");
+  const auto* dense = value.as<DenseElements>();
+  if (!dense) fail(operation, "expected dense elements as attribute 'value'");
+  const ArrayType type = array_type(operation, dense->type);
+  if (!dense->splat || type.size() <= splat_limit) return dense_array(operation, *dense);
+  DenseElements scalar = *dense;
+  scalar.type = Type::tensor({}, dense->type.element());
+  return bind_named("broadcast_in_dim", {dense_array(operation, scalar)},
+                    {{"shape", type.shape}, {"broadcast_dimensions", Ints{}}, {"sharding", Attr()}})[0];
+}
 
 // ---- modules -----------------------------------------------------------------------------------------------------
 

@@ -42,6 +42,9 @@ class ModuleReader {
   std::vector<ManualScope> manual_;  // of maps within maps
 };
 
+// The elements of the attribute 'value'; many equal ones are a broadcast, which takes no memory before it is used.
+NdArray read_constant(const Operation& operation);
+
 // Reads the operations of one function under the current staging trace. A token is no array, a tuple several.
 class BodyReader {
  public:

@@ -160,10 +160,7 @@ Arrays read_expectation(BodyReader&, const Operation& operation, const Arrays& o
   }
   Arrays inputs = operands;
   if (operation.name.ends_with("_const")) {
-    const Attribute value = operation.attributes.find("value");
-    const auto* dense = value.as<DenseElements>();
-    if (!dense) fail(operation, "expected dense elements as attribute 'value'");
-    inputs.push_back(dense_array(operation, *dense));
+    inputs.push_back(read_constant(operation));
   }
   require_operands(operation, inputs, 2);
   return capibara::bind(expect_primitive(), inputs, named_expectation(operation, operation.name, false));

@@ -68,6 +68,15 @@ Array read_transposed(const SafetensorsFile& file, const std::string& name) {
   return lax::transpose(read_wide(file, name), {1, 0});
 }
 
+// A layer has tensors of its own: a config cannot claim more of them than the file has.
+int64_t layer_count(const PublishedConfig& published, const char* name, const SafetensorsFile& file) {
+  const int64_t layers = published.integer(name);
+  const auto most = static_cast<int64_t>(file.names().size());
+  if (layers < 0 || layers > most)
+    throw ValueError(concat("load_pretrained: '", name, "' is ", layers, ", but the file has ", most, " tensors"));
+  return layers;
+}
+
 Array joined(const Arrays& parts) { return lax::concatenate(parts, 1); }
 
 std::pair<LanguageModelConfig, Parameters> read_gpt2(const PublishedConfig& published, const SafetensorsFile& file) {
@@ -80,8 +89,8 @@ std::pair<LanguageModelConfig, Parameters> read_gpt2(const PublishedConfig& publ
   config.norm_epsilon = published.number("layer_norm_epsilon", 1e-5);
   config.norm = "layer", config.positions = "learned", config.activation = "gelu";
   config.bias = config.tied = true;
-  const int64_t layers = published.integer("n_layer");
-  config.layers.assign(static_cast<std::size_t>(std::max<int64_t>(layers, 0)), "attention+mlp");
+  const int64_t layers = layer_count(published, "n_layer", file);
+  config.layers.assign(static_cast<std::size_t>(layers), "attention+mlp");
   const std::string root = file.has("transformer.wte.weight") ? "transformer." : "";
   Parameters parameters;
   auto take = [&](const std::string& to, const std::string& from) { parameters[to] = read_wide(file, root + from); };
@@ -116,8 +125,8 @@ std::pair<LanguageModelConfig, Parameters> read_llama(const PublishedConfig& pub
   if (published.truth("attention_bias", false) || published.truth("mlp_bias", false)) {
     throw ValueError("load_pretrained: biases of Llama's projections are not supported");
   }
-  const int64_t layers = published.integer("num_hidden_layers");
-  config.layers.assign(static_cast<std::size_t>(std::max<int64_t>(layers, 0)), "attention+mlp");
+  const int64_t layers = layer_count(published, "num_hidden_layers", file);
+  config.layers.assign(static_cast<std::size_t>(layers), "attention+mlp");
   Parameters parameters;
   parameters["embedding"] = read_wide(file, "model.embed_tokens.weight");
   parameters["norm.scale"] = read_wide(file, "model.norm.weight");

@@ -13,6 +13,9 @@ namespace capibara::training {
 namespace {
 
 constexpr int32_t byte_tokens = 256;
+// Each merge may double the longest text: forty lines of a file would stand for a terabyte.
+constexpr std::size_t max_token_bytes = std::size_t{1} << 16, free_token_bytes = std::size_t{1} << 22,
+                      max_mean_token_bytes = 256;
 
 enum class Sign { letter, digit, space, other };
 
@@ -45,6 +48,10 @@ void merge_pair(std::vector<int32_t>& tokens, const Pair& pair, int32_t merged) 
   tokens.resize(kept);
 }
 
+bool may_hold(std::size_t longest, std::size_t total, std::size_t tokens) {
+  return longest <= max_token_bytes && total <= free_token_bytes + max_mean_token_bytes * tokens;
+}
+
 struct Word {
   std::vector<int32_t> tokens;
   int64_t count = 0;
@@ -68,6 +75,7 @@ std::vector<std::string_view> split_words(std::string_view text) {
 }
 
 Tokenizer::Tokenizer(Merges merges) : merges_(std::move(merges)) {
+  std::size_t total = 0;
   for (std::size_t i = 0; i < merges_.size(); ++i) {
     const int32_t below = byte_tokens + static_cast<int32_t>(i);
     std::string text;
@@ -80,6 +88,12 @@ Tokenizer::Tokenizer(Merges merges) : merges_(std::move(merges)) {
         text += static_cast<char>(part);
       else
         text += texts_[static_cast<std::size_t>(part - byte_tokens)];
+    }
+    total += text.size();
+    if (!may_hold(text.size(), total, merges_.size())) {
+      throw ValueError(concat("Tokenizer: merge ", i, " makes a token of ", text.size(), " bytes, ", total,
+                              " with those before it; expected at most ", max_token_bytes, " and ",
+                              max_mean_token_bytes, " on average"));
     }
     texts_.push_back(std::move(text));
   }
@@ -109,11 +123,16 @@ Tokenizer Tokenizer::train(std::string_view text, int64_t vocabulary) {
   };
   for (std::size_t i = 0; i < words.size(); ++i) count_word(i, 1);
   Merges merges;
+  std::vector<std::size_t> lengths(byte_tokens, 1);  // of tokens, in bytes
+  std::size_t total = 0;
   while (byte_tokens + static_cast<int64_t>(merges.size()) < vocabulary) {
     const auto best =
         std::max_element(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
     if (best == pairs.end() || best->second < 2) break;
     const Pair pair = best->first;
+    lengths.push_back(lengths[static_cast<std::size_t>(pair.first)] + lengths[static_cast<std::size_t>(pair.second)]);
+    total += lengths.back();
+    if (!may_hold(lengths.back(), total, merges.size() + 1)) break;
     std::vector<std::size_t> held = std::move(holders[pair]);
     std::sort(held.begin(), held.end());
     held.erase(std::unique(held.begin(), held.end()), held.end());

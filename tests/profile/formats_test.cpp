@@ -192,6 +192,16 @@ TEST(TraceJson, TakesAnyNumber) {
   EXPECT_NO_THROW(Json::parse(to_trace_json(write_xspace(space)), "trace"));
 }
 
+TEST(TraceJson, RefusesNamesThatAreRepeatedWithoutEnd) {
+  XSpace space;
+  XPlane& plane = space.planes.emplace_back();
+  plane.event_metadata[1].name = std::string(100'000, 'n');
+  plane.lines.emplace_back().events.assign(10'000, {1, 0, 0, {}});  // a gigabyte
+  EXPECT_THROW(to_trace_json(write_xspace(space)), ValueError);
+  plane.lines[0].events.resize(100);
+  EXPECT_NO_THROW(Json::parse(to_trace_json(write_xspace(space)), "trace"));
+}
+
 TEST(Gzip, EndsWithTheChecksumOfTheStandard) {
   const std::string file = to_gzip("123456789");  // whose CRC-32 is 0xCBF43926 by definition
   EXPECT_EQ(file.substr(file.size() - 8), std::string("\x26\x39\xf4\xcb\x09\0\0\0", 8));

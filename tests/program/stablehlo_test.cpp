@@ -285,6 +285,17 @@ TEST(StableHlo, ExpectationsHaveTheTolerancesOfTheInterpreter) {
   EXPECT_EQ(failures_of(expectation("expect_eq", "1", "2", "tensor<i32>")).size(), 1U);
 }
 
+// The elements of a constant are as many as its type says: memory is taken for them when they are compared, not before.
+TEST(StableHlo, ExpectedSplatsTakeNoMemoryBeforeTheyAreCompared) {
+  const auto expected = [](const std::string& value, const std::string& type) {
+    return "func.func @main() { %a = stablehlo.constant dense<2.5> : " + type + " check.expect_eq_const %a, dense<" +
+           value + "> : " + type + " return }";
+  };
+  EXPECT_EQ(from_stablehlo(expected("2.5", "tensor<17592186044416xf32>")).inputs().size(), 0U);
+  EXPECT_TRUE(failures_of(expected("2.5", "tensor<2097152xf32>")).empty());
+  EXPECT_EQ(failures_of(expected("3.5", "tensor<2097152xf32>")).size(), 1U);
+}
+
 TEST(StableHlo, AFailedExpectationSaysWhere) {
   const std::vector<std::string> failures = failures_of(expectation("expect_eq", "[1, 2, 3]", "[1, 9, 3]", "tensor<3xi32>"));
   ASSERT_EQ(failures.size(), 1U);

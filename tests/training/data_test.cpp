@@ -108,6 +108,18 @@ TEST_F(TokenizerTest, RefusesWhatItCannotRead) {
   EXPECT_THROW(Tokenizer(Tokenizer::Merges{{300, 1}}), ValueError);
   EXPECT_THROW(Tokenizer::load(path("missing.txt")), std::exception);
   EXPECT_THROW(Tokenizer::load(write("bad.txt", "not a tokenizer\n")), ValueError);
+  // Forty lines, each twice the one before: a terabyte of text.
+  std::string doubling = "capibara tokenizer 1\n97 97\n";
+  for (int i = 0; i < 39; ++i) doubling += concat(256 + i, " ", 256 + i, "\n");
+  EXPECT_THROW(Tokenizer::load(write("doubling.txt", doubling)), ValueError);
+}
+
+TEST_F(TokenizerTest, WhatIsTrainedCanBeLoaded) {
+  const std::string line = std::string(300'000, 'a') + "\n";  // its tokens would be longer than a file may have
+  const Tokenizer tokenizer = Tokenizer::train(line + line, 400);
+  tokenizer.save(path("long.txt"));
+  EXPECT_EQ(Tokenizer::load(path("long.txt")).merges(), tokenizer.merges());
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(line)), line);
 }
 
 TEST_F(LoaderTest, AStartInTheMiddleGivesTheSameBatches) {
