@@ -31,6 +31,9 @@ struct MonitorOptions {
   std::optional<int> port;            // of the server; 0: any that is free; none where empty
   std::string address = "127.0.0.1";  // that the server listens on
   std::string log_file;               // gets a JSON object per sample, one per line; none where empty
+  // Names that the server answers to besides its address, localhost and those of CAPIBARA_MONITOR_HOSTS: requests for
+  // others are refused.
+  std::vector<std::string> hosts = {};
 };
 
 // When an alert is raised: the metric compared with the threshold, for so many seconds without a break.
@@ -67,6 +70,9 @@ class Monitor {
   std::vector<std::string> raised_alerts() const;
   // The port of the server; 0 where there is none.
   int port() const;
+  // The address of the page with the token of its button behind '#'; empty where there is no server. Whoever knows it
+  // may take profiles.
+  std::string link() const;
 
  private:
   struct State;

@@ -27,14 +27,16 @@ void bind_training_monitor(nb::module_& m) {
   nb::class_<Monitor>(m, "Monitor")
       .def(
           "__init__",
-          [](Monitor* self, double update_seconds, std::optional<int> port, std::string address, std::string log_file) {
-            new (self) Monitor({update_seconds, port, std::move(address), std::move(log_file)});
+          [](Monitor* self, double update_seconds, std::optional<int> port, std::string address, std::string log_file,
+             std::vector<std::string> hosts) {
+            new (self) Monitor({update_seconds, port, std::move(address), std::move(log_file), std::move(hosts)});
           },
-          nb::arg("update_seconds"), nb::arg("port").none(), nb::arg("address"), nb::arg("log_file"))
+          nb::arg("update_seconds"), nb::arg("port").none(), nb::arg("address"), nb::arg("log_file"), nb::arg("hosts"))
       .def("start", &Monitor::start)
       .def("stop", &Monitor::stop)
       .def("running", &Monitor::running)
       .def("port", &Monitor::port)
+      .def("link", &Monitor::link)
       .def("raised_alerts", &Monitor::raised_alerts)
       .def("metrics",
            [](const Monitor& self) {

@@ -36,14 +36,8 @@ def get(monitor, path):
 
 @pytest.fixture
 def serving():
-    try:
-        monitor = TPUMonitor(0.05, enable_prometheus=True, prometheus_port=0).start()
-    except RuntimeError as error:
-        if "libcapibara_http.so" in str(error):
-            pytest.skip("the monitor's server was not built: libcivetweb-dev is not installed")
-        raise
-    yield monitor
-    monitor.stop()
+    with TPUMonitor(0.05, enable_prometheus=True, prometheus_port=0) as monitor:
+        yield monitor
 
 
 def test_metrics_count_what_happens():

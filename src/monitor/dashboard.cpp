@@ -54,13 +54,29 @@ async function update() {
     document.getElementById("state").textContent = ""; button.hidden = !answer.capture;
   } catch (error) { document.getElementById("state").textContent = "no answer"; }
 }
+// The token comes behind '#', which browsers do not send, and leaves the address bar; without one it is asked for.
 const button = document.getElementById("capture"), captured = document.getElementById("captured");
+if (location.hash.length > 1) {
+  sessionStorage.setItem("token", location.hash.slice(1));
+  window.history.replaceState(null, "", location.pathname);
+}
+function token() {
+  const known = sessionStorage.getItem("token");
+  if (known) return known;
+  const given = prompt(`The token of this monitor: 'capibara top ${location.port} --link' prints it behind #`);
+  const text = (given ?? "").split("#").pop().trim();
+  if (text) sessionStorage.setItem("token", text);
+  return text;
+}
 button.onclick = async () => {
+  const secret = token();
+  if (!secret) return;
   button.disabled = true; captured.textContent = "taking a profile ...";
   try {
-    const headers = {"X-Capibara-Token": "CAPTURE_TOKEN"};
-    const answer = await (await fetch("capture", {method: "POST", headers})).json();
-    captured.textContent = answer.profile ?? answer.error;
+    const answer = await fetch("capture", {method: "POST", headers: {"X-Capibara-Token": secret}});
+    if (answer.status === 403) sessionStorage.removeItem("token");
+    const said = await answer.json();
+    captured.textContent = said.profile ?? said.error;
   } catch (error) { captured.textContent = "no answer"; }
   button.disabled = false;
 };

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <sstream>
 #include <thread>
 #include <utility>
 
@@ -53,6 +55,7 @@ struct Monitor::State {
   std::vector<WatchedAlert> alerts;
   std::thread sampler;
   std::unique_ptr<HttpServer> server;
+  std::unique_ptr<CaptureToken> token;  // with the server
   std::FILE* log = nullptr;
 
   // With the mutex: a loss that has become ready is read.
@@ -140,19 +143,23 @@ struct Monitor::State {
     return texts;
   }
 
-  // The page with the token that its button sends.
-  static std::string page() {
-    std::string text = dashboard_page;
-    constexpr std::string_view mark = "CAPTURE_TOKEN";
-    return text.replace(text.find(mark), mark.size(), capture_token());
+  void serve() {
+    std::vector<std::string> hosts = options.hosts;
+    if (const char* named = secure_getenv("CAPIBARA_MONITOR_HOSTS")) {
+      std::stringstream list(named);
+      for (std::string name; std::getline(list, name, ',');) hosts.push_back(name);
+    }
+    server = std::make_unique<HttpServer>(options.address, *options.port, std::move(hosts));
+    token = std::make_unique<CaptureToken>(server->port());
+    server->start([this](const HttpCall& call) { return answer(call); });
   }
 
   HttpAnswer answer(const HttpCall& call) {
-    const auto& [method, path, token, host] = call;
-    if (path == "/capture") return capture(call);
+    const auto& [method, path, given_token, host] = call;
+    if (path == "/capture") return capture(call, token->text());
     if (method != "GET" && method != "HEAD") return {405, "text/plain; charset=utf-8", "only GET\n"};
     if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(now())};
-    if (path == "/") return {200, "text/html; charset=utf-8", page()};
+    if (path == "/") return {200, "text/html; charset=utf-8", dashboard_page};
     if (path != "/metrics.json") return {404, "text/plain; charset=utf-8", "there are /, /metrics and /metrics.json\n"};
     const Metrics metrics = now();
     Json::List rows, texts;
@@ -196,8 +203,7 @@ void Monitor::start() {
   if (state.options.port) {
     const Waiting waiting;
     try {
-      state.server = std::make_unique<HttpServer>(state.options.address, *state.options.port,
-                                                  [&state](const HttpCall& call) { return state.answer(call); });
+      state.serve();
     } catch (...) {
       if (state.log) std::fclose(std::exchange(state.log, nullptr));
       throw;
@@ -225,6 +231,7 @@ void Monitor::stop() {
   const Waiting waiting;
   state.sampler.join();
   state.server.reset();
+  state.token.reset();
   state.sample_once();
   if (state.log) std::fclose(std::exchange(state.log, nullptr));
 }
@@ -265,5 +272,13 @@ void Monitor::set_alert(Alert alert) {
 std::vector<std::string> Monitor::raised_alerts() const { return state_->raised(); }
 
 int Monitor::port() const { return state_->server ? state_->server->port() : 0; }
+
+std::string Monitor::link() const {
+  if (!state_->server) return "";
+  std::string host = state_->server->address();
+  if (host == "0.0.0.0" || host == "::") host = "127.0.0.1";
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  return concat("http://", host, ":", state_->server->port(), "/#", state_->token->text());
+}
 
 }  // namespace capibara

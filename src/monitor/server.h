@@ -1,51 +1,43 @@
-// A server on loopback: a module with civetweb, opened when the first monitor serves.
+// A small HTTP server: one thread that waits for all connections at once, so that no client can keep another one
+// waiting.
 #pragma once
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "monitor/http_request.h"
 
 namespace capibara {
 
 struct HttpAnswer {
   int status = 200;
   std::string type = "text/plain; charset=utf-8", body;
-};
-// A request: `token` and `host` are the headers X-Capibara-Token and Host.
-struct HttpCall {
-  std::string method, path, token, host;
+  // Where the answer takes long: makes it, in a thread of its own, while others are served.
+  std::function<HttpAnswer()> later = {};
 };
 using HttpHandler = std::function<HttpAnswer(const HttpCall& call)>;
 
-// Serves until it is destroyed; the handler is called from threads of the server.
+// Listens from the start, and serves until it is destroyed; the handler is called by the server's thread. Requests
+// whose Host is none of HostNames are answered with 403. A connection that has not sent its whole head after two
+// seconds is closed, and the oldest one is closed where there are more than max_connections.
 class HttpServer {
  public:
-  // Raises RuntimeError where the module cannot be opened or the port is taken.
-  HttpServer(const std::string& address, int port, HttpHandler handler);
+  static constexpr std::size_t max_connections = 128, max_head_bytes = 16 << 10;
+
+  // `hosts` are names that the server answers to besides its address. Raises RuntimeError where it cannot listen.
+  HttpServer(const std::string& address, int port, std::vector<std::string> hosts);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
-  int port() const { return port_; }
+  void start(HttpHandler handler);  // once
+  int port() const;
+  std::string address() const;  // that it listens on, in digits
 
  private:
-  HttpHandler handler_;
-  void* server_ = nullptr;
-  int port_ = 0;
-};
-
-// What the module offers; plain types, since it may be of another compiler.
-struct HttpModule {
-  using Write = void (*)(void* answer, int status, const char* type, const char* body, std::size_t size);
-  struct Call {
-    const char *method, *path, *token, *host;
-  };
-  using Handle = void (*)(void* context, const Call& call, void* answer, Write write);
-  // Null and a reason where it cannot listen; `port` becomes the one it listens on.
-  void* (*start)(const char* address, int* port, Handle handle, void* context, char* reason, std::size_t reason_size);
-  void (*stop)(void* server);
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace capibara
-
-extern "C" const capibara::HttpModule* capibara_http_module();

@@ -1,14 +1,10 @@
 """The blocks of seed 001 that speak of operating a training, each as a test."""
 
 import time
-from pathlib import Path
 
-import capibara
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 import numpy as np
-
-HAS_SERVER = (Path(capibara.__file__).parents[2] / "lib" / "libcapibara_http.so").exists()  # where libcivetweb-dev is installed
 
 
 # --- Checkpointing en TPU ----------------------------------------------------------------------------------------------
@@ -54,7 +50,7 @@ def test_real_time_metrics_and_alerts(capsys):
     # Crear monitor
     monitor = TPUMonitor(
         update_frequency_seconds=0.01,
-        enable_prometheus=HAS_SERVER,
+        enable_prometheus=True,
         prometheus_port=0
     )
 

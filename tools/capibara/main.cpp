@@ -77,10 +77,11 @@ std::vector<Command> all_commands() {
        {},
        checkpoint},
       {"top",
-       "[PORT] [--once]",
-       "Shows the metrics of a process with a monitor on this port of the machine (9090), every second or once.",
+       "[PORT] [--once | --link | --capture]",
+       "Shows the metrics of a process with a monitor on this port of the machine (9090), every second or once; --link "
+       "prints the address of its page with the token that takes profiles, --capture takes one.",
        {},
-       {"once"},
+       {"once", "link", "capture"},
        top},
       {"profile",
        "PROGRAM.mlir [INPUT.npy ...] [--calls N] [--backend NAME] | SCRIPT.py [ARGUMENT ...] | PROFILE.json, each with "

@@ -14,16 +14,17 @@
 
 #include "command.h"
 #include "io/json.h"
+#include "monitor/capture.h"
 #include "runtime/private_folder.h"
 
 namespace capibara::command {
 
 namespace {
 
-// One GET on loopback; raises RuntimeError where nobody answers within two seconds.
-std::string fetch_metrics(int port) {
+// One request on loopback and the body of its answer; raises RuntimeError where none comes within so many seconds.
+std::string request(int port, const std::string& line, const std::string& headers, int seconds) {
   const Descriptor connection(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const timeval limit{2, 0};
+  const timeval limit{seconds, 0};
   ::setsockopt(connection.number(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   ::setsockopt(connection.number(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   sockaddr_in address{};
@@ -34,17 +35,33 @@ std::string fetch_metrics(int port) {
     throw RuntimeError(concat("top: nobody listens on 127.0.0.1:", port, " (", std::strerror(errno),
                               "); start the program with CAPIBARA_MONITOR=", port, ", or a TPUMonitor in it"));
   }
-  const std::string request = "GET /metrics.json HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
   std::string answer;
   char block[4096];
-  if (write_whole(connection.number(), request)) {
+  if (write_whole(connection.number(), concat(line, " HTTP/1.1\r\nHost: 127.0.0.1\r\n", headers, "\r\n"))) {
     for (ssize_t got = 0; answer.size() < (1 << 20) && (got = ::recv(connection.number(), block, sizeof block, 0)) > 0;)
       answer.append(block, static_cast<std::size_t>(got));
   }
   const std::size_t body = answer.find("\r\n\r\n");
-  if (!answer.starts_with("HTTP/1.1 200") || body == std::string::npos)
+  if (!answer.starts_with("HTTP/1.1 ") || body == std::string::npos)
     throw RuntimeError(concat("top: 127.0.0.1:", port, " is no monitor of capibara"));
+  if (!answer.starts_with("HTTP/1.1 200")) {
+    throw RuntimeError(concat("top: 127.0.0.1:", port, " answers ", answer.substr(9, answer.find('\r') - 9), ": ",
+                              answer.substr(body + 4)));
+  }
   return answer.substr(body + 4);
+}
+
+std::string fetch_metrics(int port) { return request(port, "GET /metrics.json", "", 2); }
+
+// What the monitor of this user has left for its own.
+std::string token_of(int port) {
+  const std::optional<std::string> token = find_capture_token(port);
+  if (!token) {
+    throw RuntimeError(concat("top: no monitor of this user on port ", port, " has left its token in ",
+                              user_cache_folder(),
+                              "/jobs; the user who started it reads it, and its program has Monitor::link"));
+  }
+  return *token;
 }
 
 std::string number_text(const Json& value) {
@@ -82,6 +99,18 @@ int top(const Arguments& arguments) {
   Arguments port = arguments;
   port.options["port"] = arguments.words.empty() ? "9090" : arguments.words[0];
   const int number = port.integer("port", 9090);
+  if (arguments.has("link")) {
+    std::printf("http://127.0.0.1:%d/#%s\n", number, token_of(number).c_str());
+    return 0;
+  }
+  if (arguments.has("capture")) {
+    const Json answer = Json::parse(
+        request(number, "POST /capture", concat("X-Capibara-Token: ", token_of(number), "\r\n"), 120), "top");
+    const Json* profile = answer.find("profile");
+    if (!profile || !profile->text()) throw RuntimeError("top: an answer without a profile");
+    std::printf("%s\n", profile->text()->c_str());
+    return 0;
+  }
   if (arguments.has("once")) {
     print_metrics(fetch_metrics(number));
     return 0;

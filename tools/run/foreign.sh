@@ -6,7 +6,7 @@ FOREIGN_PACKAGES=(
   libc6 libgcc-s1 libstdc++6 zlib1g zlib1g-dev libzstd1 libzstd-dev libgtest-dev
   llvm-19-dev llvm-19 llvm-19-tools llvm-19-linker-tools libllvm19
   libopenblas0-pthread libopenblas-pthread-dev libgfortran5
-  libcivetweb-dev libcivetweb1 libcurl4-openssl-dev libcurl4
+  libcurl4-openssl-dev libcurl4
   # what libcurl opens
   libbrotli1 libgssapi-krb5-2 libidn2-0 libldap-2.5-0 libnghttp2-14 libpsl5 librtmp1 libssh2-1 libssl3
   libkrb5-3 libk5crypto3 libkrb5support0 libcom-err2 libkeyutils1 libsasl2-2 libunistring2

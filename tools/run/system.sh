@@ -42,7 +42,6 @@ look_for() {
     libraries)
       exists /usr/lib/*/libopenblas.so /usr/lib/libopenblas.so /usr/lib64/libopenblas.so /usr/local/lib/libopenblas.so || MISSING+=(libopenblas-dev)
       exists /usr/lib/llvm-{18,19,20,21}/include/llvm/Config/llvm-config.h || MISSING+=(llvm-19-dev)
-      exists /usr/include/civetweb.h /usr/local/include/civetweb.h || MISSING+=(libcivetweb-dev)
       exists /usr/include/*/curl/curl.h /usr/include/curl/curl.h /usr/local/include/curl/curl.h || MISSING+=(libcurl4-openssl-dev)
       exists /usr/include/zstd.h /usr/local/include/zstd.h || MISSING+=(libzstd-dev)
       exists /usr/include/gtest/gtest.h /usr/local/include/gtest/gtest.h || MISSING+=(libgtest-dev)

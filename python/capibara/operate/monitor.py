@@ -2,7 +2,7 @@
 import atexit
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from capibara import _core
 
@@ -14,12 +14,15 @@ class TPUMonitor:
     enable_prometheus: serves /metrics for Prometheus, /metrics.json, and a page at / on `prometheus_port` (0: any free one).
     address: whom the server listens to; only this machine unless told otherwise.
     log_file: gets a JSON object per sample, one per line.
+    hosts: names that the server answers to besides its address, localhost and those of CAPIBARA_MONITOR_HOSTS.
     """
 
     def __init__(self, update_frequency_seconds: float = 10, enable_prometheus: bool = False, prometheus_port: int = 9090, *,
-                 address: str = "127.0.0.1", log_file: str | os.PathLike[str] | None = None) -> None:
+                 address: str = "127.0.0.1", log_file: str | os.PathLike[str] | None = None, hosts: Iterable[str] = ()) -> None:
+        if isinstance(hosts, str):
+            raise TypeError(f"TPUMonitor: hosts is a list of names, got the text {hosts!r}")
         self._core = _core.Monitor(float(update_frequency_seconds), int(prometheus_port) if enable_prometheus else None, address,
-                                   "" if log_file is None else str(log_file))
+                                   "" if log_file is None else str(log_file), list(hosts))
 
     def start(self) -> "TPUMonitor":
         """Begins to sample and to serve."""
@@ -56,6 +59,11 @@ class TPUMonitor:
     def port(self) -> int:
         """The port of the server; 0 where there is none."""
         return self._core.port()
+
+    @property
+    def link(self) -> str:
+        """The address of the page with the token of its button behind '#'. Whoever knows it may take profiles."""
+        return self._core.link()
 
     def __enter__(self) -> "TPUMonitor":
         return self.start()
