@@ -56,7 +56,22 @@ def shown(name):
     cards = driver.find_elements(By.CSS_SELECTOR, ".card")
     return {c.find_element(By.CSS_SELECTOR, ".name").text: c for c in cards}.get(name)
 try:
-    driver.get(sys.argv[1])
+    # Without a token the page asks for one; a wrong one is refused and asked for again.
+    driver.get(sys.argv[1].split("#")[0])
+    button, said = driver.find_element(By.ID, "capture"), driver.find_element(By.ID, "captured")
+    until(button.is_displayed)
+    button.click()
+    driver.switch_to.alert.send_keys("0" * 64)
+    driver.switch_to.alert.accept()
+    until(lambda: "expected the token" in said.text)
+    until(button.is_enabled)
+    button.click()
+    driver.switch_to.alert.dismiss()
+    driver.get_log("browser")  # the refusal is an error of the console
+    driver.get(sys.argv[1])  # the page that is there takes it, and holds it when it is loaded again
+    until(lambda: driver.current_url == sys.argv[1].split("#")[0])
+    driver.refresh()
+    answer["address"] = driver.current_url
     until(lambda: shown("steps per second") is not None)
     points = lambda: (shown("steps").find_element(By.TAG_NAME, "polyline").get_attribute("points") or "").split()
     until(lambda: len(points()) >= 3)
@@ -94,7 +109,8 @@ if child == 0:
     os.execv(sys.argv[1], [sys.argv[1], "top", sys.argv[2]])
 end = time.monotonic() + 60
 seen = []
-while time.monotonic() < end and len(set(seen)) < 2:
+# Two screens, the second to its last line.
+while time.monotonic() < end and (len(set(seen)) < 2 or not any(line.startswith("ALERT") for line in screen.display)):
     if select.select([terminal], [], [], 0.2)[0]:
         stream.feed(os.read(terminal, 65536))
     for line in screen.display:
@@ -145,6 +161,7 @@ def test_the_page_in_a_browser(training):
     assert answer["heights"] == sorted(answer["heights"], reverse=True)  # steps grow: the curve rises
     assert is_profile_of_training(answer["captured"])
     assert answer["overflow400"] <= 0 and answer["overflow1400"] <= 0
+    assert answer["address"] == training.split("#")[0]  # the token does not stay in the address bar
     assert answer["console"] == [] and answer["elsewhere"] == []
 
 

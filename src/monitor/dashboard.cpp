@@ -56,10 +56,12 @@ async function update() {
 }
 // The token comes behind '#', which browsers do not send, and leaves the address bar; without one it is asked for.
 const button = document.getElementById("capture"), captured = document.getElementById("captured");
-if (location.hash.length > 1) {
+function take_token() {
+  if (location.hash.length < 2) return;
   sessionStorage.setItem("token", location.hash.slice(1));
   window.history.replaceState(null, "", location.pathname);
 }
+take_token(); addEventListener("hashchange", take_token);
 function token() {
   const known = sessionStorage.getItem("token");
   if (known) return known;
