@@ -118,26 +118,32 @@ Metrics metrics_between(const ProcessSample& before, const ProcessSample& now) {
   const double flops = rate(before.flops, now.flops);
   const auto [live, peak] = device_memory();
   const double executions = count(process_counters.executions), compilations = count(process_counters.compilations);
-  return {{"steps", static_cast<double>(now.steps)},
-          {"steps_per_second", rate(before.steps, now.steps)},
-          {"tokens", static_cast<double>(now.tokens)},
-          {"tokens_per_second", rate(before.tokens, now.tokens)},
-          {"current_tflops", flops / 1e12},
-          {"utilization", flops / measured_peak()},
-          {"duty_cycle", (now.processor_seconds - before.processor_seconds) / elapsed / thread_count()},
-          {"memory_usage_gb", live / giga},
-          {"memory_peak_gb", peak / giga},
-          {"resident_gb", resident_bytes() / giga},
-          {"executions", executions},
-          {"compilations", compilations},
-          {"compile_seconds", count(process_counters.compile_nanoseconds) / giga},
-          {"cache_hits", std::max(0.0, executions - compilations)},
-          {"queue_depth", static_cast<double>(background_depth())},
-          {"checkpoints", count(process_counters.checkpoints)},
-          {"checkpoint_gb", count(process_counters.checkpoint_bytes) / giga},
-          {"checkpoint_seconds", count(process_counters.checkpoint_nanoseconds) / giga},
-          {"checkpoint_failures", count(process_counters.checkpoint_failures)},
-          {"checkpoint_read_gb", count(process_counters.checkpoint_read_bytes) / giga}};
+  Metrics metrics = {{"current_tflops", flops / 1e12},
+                     {"utilization", flops / measured_peak()},
+                     {"duty_cycle", (now.processor_seconds - before.processor_seconds) / elapsed / thread_count()},
+                     {"memory_usage_gb", live / giga},
+                     {"memory_peak_gb", peak / giga},
+                     {"resident_gb", resident_bytes() / giga},
+                     {"executions", executions},
+                     {"compilations", compilations},
+                     {"compile_seconds", count(process_counters.compile_nanoseconds) / giga},
+                     {"cache_hits", std::max(0.0, executions - compilations)},
+                     {"queue_depth", static_cast<double>(background_depth())},
+                     {"checkpoints", count(process_counters.checkpoints)},
+                     {"checkpoint_gb", count(process_counters.checkpoint_bytes) / giga},
+                     {"checkpoint_seconds", count(process_counters.checkpoint_nanoseconds) / giga},
+                     {"checkpoint_failures", count(process_counters.checkpoint_failures)},
+                     {"checkpoint_read_gb", count(process_counters.checkpoint_read_bytes) / giga}};
+  // A zero would say that a training stands still, where none has said anything.
+  if (now.steps > 0) {
+    metrics["steps"] = static_cast<double>(now.steps);
+    metrics["steps_per_second"] = rate(before.steps, now.steps);
+  }
+  if (now.tokens > 0) {
+    metrics["tokens"] = static_cast<double>(now.tokens);
+    metrics["tokens_per_second"] = rate(before.tokens, now.tokens);
+  }
+  return metrics;
 }
 
 double measured_peak() {

@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cmath>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 #include "monitor/metrics.h"
 #include "monitor/server.h"
 #include "runtime/background.h"
+#include "runtime/counters.h"
 #include "runtime/warning.h"
 
 namespace capibara {
@@ -48,7 +50,8 @@ struct Monitor::State {
   mutable std::mutex mutex;
   std::condition_variable changed;
   bool is_running = false, ending = false;
-  uint64_t steps = 0, tokens = 0;
+  uint64_t steps = 0, tokens = 0;                  // that `step` was told
+  uint64_t trainer_steps = 0, trainer_tokens = 0;  // of the process at the start
   std::optional<Array> pending_loss;
   std::optional<double> loss;
   ProcessSample first, before, last;
@@ -69,11 +72,20 @@ struct Monitor::State {
     pending_loss.reset();
   }
 
+  // With the mutex. Steps are what `step` was told, or those of the process's trainers since the start, whichever is
+  // more: both only grow, and a program that reports the steps of its trainer counts them once.
+  ProcessSample sample() const {
+    const auto since = [](const std::atomic<uint64_t>& counter, uint64_t start) { return counter.load() - start; };
+    return take_sample(std::max(steps, since(process_counters.training_steps, trainer_steps)),
+                       std::max(tokens, since(process_counters.training_tokens, trainer_tokens)));
+  }
+
   Metrics now() {
     std::unique_lock lock(mutex);
     look_at_loss();
-    const ProcessSample current = take_sample(steps, tokens), from = before, begin = first;
-    const std::optional<double> known = loss;
+    const ProcessSample current = sample(), from = before, begin = first;
+    std::optional<double> known = loss;
+    if (!known && process_counters.training_steps.load() > trainer_steps) known = process_counters.training_loss.load();
     lock.unlock();
     Metrics metrics = metrics_between(from, current);
     metrics["uptime_seconds"] = current.seconds - begin.seconds;
@@ -115,7 +127,7 @@ struct Monitor::State {
     {
       std::lock_guard lock(mutex);
       before = last;
-      last = take_sample(steps, tokens);
+      last = sample();
     }
     const Metrics metrics = now();
     look_at_alerts(metrics);
@@ -199,7 +211,9 @@ void Monitor::start() {
       throw RuntimeError(
           concat("monitor: the log ", state.options.log_file, " cannot be opened: ", std::strerror(errno)));
   }
-  state.first = state.before = state.last = take_sample(state.steps, state.tokens);
+  state.trainer_steps = process_counters.training_steps.load();
+  state.trainer_tokens = process_counters.training_tokens.load();
+  state.first = state.before = state.last = state.sample();
   if (state.options.port) {
     const Waiting waiting;
     try {
