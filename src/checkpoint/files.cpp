@@ -22,7 +22,8 @@ namespace capibara {
 void throw_file_error(const std::string& what, const std::string& path) {
   const int reason = errno;
   const char* hint = "";
-  if (reason == ENOSPC || reason == EDQUOT) hint = "; free space, or save fewer steps (max_to_keep)";
+  if (reason == ENOSPC || reason == EDQUOT)
+    hint = "; free space, or save fewer steps (max_to_keep; capibara train --keep)";
   if (reason == EACCES || reason == EROFS || reason == EPERM) hint = "; name a folder that this user may write";
   if (reason == ENAMETOOLONG) hint = "; the path of an array is too long for a file name";
   throw CheckpointError(concat("checkpoint: ", what, " ", path, " failed: ", std::strerror(reason), hint));

@@ -14,6 +14,7 @@
 
 #include "io/mapped_file.h"
 #include "io/object_store.h"
+#include "training/token_bytes.h"
 
 namespace capibara::training {
 
@@ -74,24 +75,37 @@ std::string read_text(const std::string& path) {
   return is_object_path(path) ? read_object(path) : std::string(MappedFile(path).text());
 }
 
-int write_tokens(const std::vector<std::string>& texts, const Tokenizer& tokenizer, const std::string& path) {
-  const int width = tokenizer.vocabulary() <= 256 ? 1 : 2;
+int token_width(const Tokenizer& tokenizer) {
   if (tokenizer.vocabulary() > 1 << 16) {
     throw ValueError(concat("write_tokens: at most 65536 tokens are written, got ", tokenizer.vocabulary()));
   }
+  return tokenizer.vocabulary() <= 256 ? 1 : 2;
+}
+
+std::string token_bytes(std::string_view text, const Tokenizer& tokenizer) {
+  const int width = token_width(tokenizer);
+  std::string bytes;
+  for (int32_t token : tokenizer.encode(text)) {
+    bytes += static_cast<char>(token & 0xff);
+    if (width == 2) bytes += static_cast<char>(token >> 8);
+  }
+  return bytes;
+}
+
+int write_tokens(const std::vector<std::string>& texts, const Tokenizer& tokenizer, const std::string& path) {
+  const int width = token_width(tokenizer);
   const std::string partial = path + ".partial";
   std::ofstream out(partial, std::ios::binary);
   for (const std::string& text : texts) {
-    const std::string content = read_text(text);
-    std::string bytes;
-    for (int32_t token : tokenizer.encode(content)) {
-      bytes += static_cast<char>(token & 0xff);
-      if (width == 2) bytes += static_cast<char>(token >> 8);
-    }
+    const std::string bytes = token_bytes(read_text(text), tokenizer);
     out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
   out.close();
-  if (!out) throw ValueError(concat("write_tokens: ", partial, " cannot be written"));
+  if (!out) {
+    std::error_code ignored;
+    std::filesystem::remove(partial, ignored);
+    throw ValueError(concat("write_tokens: ", partial, " cannot be written"));
+  }
   std::filesystem::rename(partial, path);
   return width;
 }

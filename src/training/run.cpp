@@ -5,13 +5,19 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <utility>
 
 #include "io/json.h"
-#include "io/mapped_file.h"
+#include "io/object_store.h"
+#include "runtime/warning.h"
+#include "training/run_files.h"
+#include "training/run_lock.h"
+#include "training/settings.h"
+#include "training/token_bytes.h"
 
 namespace capibara::training {
 
@@ -19,29 +25,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string in_folder(const std::string& folder, const char* name) { return (fs::path(folder) / name).string(); }
-
-void write_whole(const std::string& path, const std::string& text) {
-  std::ofstream file(path + ".partial", std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw ValueError(concat(path, " cannot be written"));
-  fs::rename(path + ".partial", path);
+bool has_checkpoint(const std::string& folder) {
+  const std::string checkpoints = in_folder(folder, run_file::checkpoints);
+  return fs::exists(checkpoints) && Checkpointer(checkpoints).latest_step().has_value();
 }
 
-std::string read_whole(const std::string& path) {
-  const MappedFile file(path);
-  return std::string(file.text());
-}
-
-int token_width(const Tokenizer& tokenizer) { return tokenizer.vocabulary() <= 256 ? 1 : 2; }
-
-// The first setting that decides what is computed and is another one now: "width is 128 there and 64 now".
+// The first setting that decides what is computed and is another one now: "width is 128 there and 64 now". More steps
+// than there extend a run.
 std::string first_difference(const RunConfig& there, const RunConfig& now) {
   const Json before = Json::parse(to_json(there), "settings"), after = Json::parse(to_json(now), "settings");
   for (const auto& [name, value] : *before.object()) {
     if (name == "checkpoint_every" || name == "keep") continue;  // may change from start to start
     if (name == "vocabulary_limit") continue;
+    if (name == "steps" && now.trainer.steps > there.trainer.steps) continue;
     const Json* other = after.find(name);
     // A tokenizer that found fewer pairs than were allowed would find no more today.
     const bool found_all = there.vocabulary_limit != there.model.vocabulary;
@@ -51,6 +47,75 @@ std::string first_difference(const RunConfig& there, const RunConfig& now) {
   return {};
 }
 
+std::string in_words(const TextRecord& text) {
+  return concat(text.files, text.files == 1 ? " file of " : " files of ", text.all.bytes, " bytes");
+}
+
+// How the text differs from the one that a run was begun with; empty where it does not, or where it cannot be read any
+// more, which is a warning: its tokens are in the folder.
+std::string changed_text(const std::string& folder, const std::string& path) {
+  const std::optional<RunManifest> manifest = RunManifest::read(folder);
+  if (!manifest || manifest->text.files == 0) return {};
+  TextRecord now;
+  try {
+    if (!is_object_path(path) && !fs::exists(path)) throw ValueError("it is not there");
+    now = text_record(path);
+  } catch (const std::exception& error) {
+    warn(concat("train: the text ", path, " cannot be compared with the one that ", folder, " was begun with (",
+                error.what(), "); the run goes on with its tokens.bin"),
+         WarningKind::runtime);
+    return {};
+  }
+  if (now == manifest->text) return {};
+  const bool same_size = now.all.bytes == manifest->text.all.bytes && now.files == manifest->text.files;
+  return concat("the text ", path, " has changed: ", in_words(manifest->text), " there and ",
+                same_size ? "as many, but other ones, now" : concat(in_words(now), " now"));
+}
+
+// A file or folder in a run's folder that no run has made; empty where there is none.
+std::string first_strange_name(const std::string& folder) {
+  const std::string checkpoints = in_folder(folder, run_file::checkpoints);
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (!is_run_file(entry.path().filename().string())) return entry.path().string();
+  }
+  if (!fs::exists(checkpoints)) return {};
+  for (const auto& entry : fs::directory_iterator(checkpoints)) {
+    if (!fs::exists(entry.path() / "capibara.json")) return entry.path().string();
+  }
+  return {};
+}
+
+struct Prepared {
+  Tokenizer tokenizer;
+  std::string tokens;  // as tokens.bin holds them
+  TextRecord text;
+};
+
+// Everything of a new run, in memory: what is wrong with its settings or its text is found before a file is written.
+Prepared prepare(const RunConfig& config) {
+  Prepared made;
+  std::vector<std::string> texts;
+  std::string all;
+  for (const std::string& path : text_files(config.text)) {
+    texts.push_back(read_text(path));
+    made.text.add(record_of(texts.back()));
+    all += texts.back();
+  }
+  made.tokenizer = Tokenizer::train(all, config.model.vocabulary);
+  LanguageModelConfig model = config.model;
+  model.vocabulary = made.tokenizer.vocabulary();
+  checked_optimizer(LanguageModel(model), config.trainer);
+  for (const std::string& text : texts) made.tokens += token_bytes(text, made.tokenizer);
+  const auto count = static_cast<int64_t>(made.tokens.size()) / token_width(made.tokenizer);
+  const int64_t trained = count - static_cast<int64_t>(config.held_out * static_cast<double>(count));
+  if (trained < config.trainer.length + 1) {
+    throw ValueError(concat("train: ", config.text, " gives ", trained,
+                            " tokens to train on, which is shorter than one", " window of ", config.trainer.length,
+                            " + 1 tokens; use more text or a smaller length"));
+  }
+  return made;
+}
+
 }  // namespace
 
 TrainingRun::TrainingRun(std::string folder, RunConfig config, Tokenizer tokenizer, TokenFile tokens)
@@ -58,58 +123,122 @@ TrainingRun::TrainingRun(std::string folder, RunConfig config, Tokenizer tokeniz
       config_(std::move(config)),
       tokenizer_(std::move(tokenizer)),
       tokens_(std::move(tokens)) {
-  config_.trainer.folder = in_folder(folder_, "checkpoints");
+  config_.trainer.folder = in_folder(folder_, run_file::checkpoints);
 }
 
-TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config) {
-  if (config.held_out < 0 || config.held_out > 0.5) {
+TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config, const std::string& made_by) {
+  if (!(config.held_out >= 0 && config.held_out <= 0.5)) {
     throw ValueError(concat("train: held_out is a share between 0 and 0.5, got ", config.held_out));
   }
-  const std::string path = in_folder(folder, "config.json");
-  // Without a checkpoint there is nothing to lose: a start that stopped on wrong settings does not bind the next one.
-  const bool begun = Checkpointer(in_folder(folder, "checkpoints")).latest_step().has_value();
+  auto lock = std::make_shared<const RunLock>(folder);
+  const std::string path = in_folder(folder, run_file::config);
   if (fs::exists(path)) {
+    require_undamaged(folder, run_file::config);
     const RunConfig before = run_config_from_json(read_whole(path), path);
-    const std::string difference = first_difference(before, config);
+    std::string difference = first_difference(before, config);
+    if (!difference.empty()) difference = concat("holds a run with other settings: ", difference);
     if (difference.empty()) {
-      TrainingRun run = open(folder);
-      run.config_.trainer.checkpoint_every = config.trainer.checkpoint_every;
-      run.config_.trainer.keep = config.trainer.keep;
-      return run;
+      difference = changed_text(folder, config.text);
+      if (!difference.empty()) difference = concat("was begun with another text: ", difference);
     }
-    if (begun) {
-      throw ValueError(concat("train: ", folder, " holds a run with other settings: ", difference,
+    if (difference.empty()) return resume(folder, config, std::move(lock));
+    // Without a checkpoint there is nothing to lose: a start that stopped on wrong settings does not bind the next one.
+    if (has_checkpoint(folder)) {
+      throw ValueError(concat("train: ", folder, " ", difference,
                               "; give the same, name another folder, or remove it to begin again"));
     }
-    for (const char* left : {"config.json", "losses.txt", "loss.svg"}) fs::remove(in_folder(folder, left));
   }
-  fs::create_directories(folder);
-  const std::vector<std::string> texts = text_files(config.text);
-  std::string all;
-  for (const std::string& text : texts) all += read_text(text);
-  const Tokenizer tokenizer = Tokenizer::train(all, config.model.vocabulary);
-  tokenizer.save(in_folder(folder, "tokenizer.txt"));
-  write_tokens(texts, tokenizer, in_folder(folder, "tokens.bin"));
-  config.vocabulary_limit = std::exchange(config.model.vocabulary, tokenizer.vocabulary());
-  LanguageModel check(config.model);
-  write_whole(path, to_json(config));  // last: where it exists, the rest is whole
-  return open(folder);
+  const Prepared made = prepare(config);
+  for (const char* left : {run_file::config, run_file::losses, run_file::curve, run_file::manifest})
+    fs::remove(in_folder(folder, left));
+  config.vocabulary_limit = std::exchange(config.model.vocabulary, made.tokenizer.vocabulary());
+  const std::string settings = to_json(config), merges = made.tokenizer.to_text();
+  RunManifest manifest{made_by, made.text, {}};
+  manifest.files[run_file::config] = {record_of(settings)};
+  manifest.files[run_file::tokenizer] = {record_of(merges)};
+  manifest.files[run_file::tokens] = {record_of(made.tokens)};
+  write_whole(in_folder(folder, run_file::tokenizer), merges);
+  write_whole(in_folder(folder, run_file::tokens), made.tokens);
+  manifest.write(folder);
+  write_whole(path, settings);  // last: where it exists, the rest is whole
+  TrainingRun run = open(folder);
+  run.lock_ = std::move(lock);
+  return run;
+}
+
+TrainingRun TrainingRun::resume(const std::string& folder, const RunConfig& config,
+                                std::shared_ptr<const RunLock> lock) {
+  if (!RunManifest::read(folder)) {
+    warn(concat("train: ", folder, " is a run of an older version, without checksums: its files are taken as they are"),
+         WarningKind::runtime);
+    RunManifest manifest{"train", {}, {}};
+    if (is_object_path(config.text) || fs::exists(config.text)) manifest.text = text_record(config.text);
+    for (const char* name : {run_file::config, run_file::tokenizer, run_file::tokens})
+      manifest.files[name] = {record_of(read_whole(in_folder(folder, name)))};
+    manifest.write(folder);
+  }
+  const std::optional<std::string> damage = damage_of(folder, run_file::losses);
+  if (damage && fs::exists(in_folder(folder, run_file::losses))) {
+    throw ValueError(concat("train: ", *damage, "; restore it from a copy, or remove it: the loss curve then begins ",
+                            "at the checkpoint, and the training itself loses nothing"));
+  }
+  TrainingRun run = open(folder);
+  run.lock_ = std::move(lock);
+  run.config_.trainer.checkpoint_every = config.trainer.checkpoint_every;
+  run.config_.trainer.keep = config.trainer.keep;
+  if (config.trainer.steps > run.config_.trainer.steps) {
+    RunConfig extended = run.config_;
+    extended.trainer.steps = config.trainer.steps;
+    run.extended_from_ = std::exchange(run.config_.trainer.steps, config.trainer.steps);
+    write_run_file(folder, run_file::config, to_json(extended));
+  }
+  return run;
 }
 
 TrainingRun TrainingRun::open(const std::string& folder) {
-  const std::string path = in_folder(folder, "config.json");
+  const std::string path = in_folder(folder, run_file::config);
   if (!fs::exists(path)) {
     throw ValueError(
         concat("there is no training run in ", folder, ": it has no config.json; 'capibara train' makes one"));
   }
+  for (const char* name : {run_file::config, run_file::tokenizer, run_file::tokens}) require_undamaged(folder, name);
+  for (const char* name : {run_file::losses, run_file::curve}) {  // neither is needed
+    if (const std::optional<std::string> damage = damage_of(folder, name)) warn(*damage, WarningKind::runtime);
+  }
   RunConfig config = run_config_from_json(read_whole(path), path);
-  Tokenizer tokenizer = Tokenizer::load(in_folder(folder, "tokenizer.txt"));
+  Tokenizer tokenizer = Tokenizer::load(in_folder(folder, run_file::tokenizer));
   if (tokenizer.vocabulary() != config.model.vocabulary) {
     throw ValueError(concat(folder, ": tokenizer.txt has ", tokenizer.vocabulary(), " tokens, config.json ",
                             config.model.vocabulary));
   }
-  TokenFile tokens(in_folder(folder, "tokens.bin"), token_width(tokenizer));
+  TokenFile tokens(in_folder(folder, run_file::tokens), token_width(tokenizer));
   return TrainingRun(folder, std::move(config), std::move(tokenizer), std::move(tokens));
+}
+
+bool TrainingRun::exists(const std::string& folder) { return holds_run(folder); }
+
+void TrainingRun::clear(const std::string& folder, const std::string& made_by) {
+  const std::optional<RunManifest> manifest = RunManifest::read(folder);
+  constexpr const char* hint = "; nothing was removed. Name another folder by --folder, or remove this one yourself";
+  if (!manifest || manifest->made_by != made_by) {
+    throw ValueError(concat(folder, " holds a run that 'capibara ", made_by, "' has not made (",
+                            manifest ? concat("'capibara ", manifest->made_by, "' has") : "it has no manifest.json",
+                            ")", hint));
+  }
+  const std::string checkpoints = in_folder(folder, run_file::checkpoints);
+  const std::string strange = first_strange_name(folder);
+  if (!strange.empty()) throw ValueError(concat(folder, " holds ", strange, ", which is not of a run", hint));
+  const RunLock lock(folder);
+  if (fs::exists(checkpoints)) {
+    Checkpointer checkpointer(checkpoints);
+    for (int64_t step : checkpointer.steps()) checkpointer.remove(step);
+    fs::remove(checkpoints);
+  }
+  for (const char* name : {run_file::config, run_file::losses, run_file::curve, run_file::tokenizer, run_file::tokens,
+                           run_file::manifest}) {
+    fs::remove(in_folder(folder, name));
+    fs::remove(in_folder(folder, name) + ".partial");
+  }
 }
 
 int64_t TrainingRun::first_held_out() const {
@@ -137,9 +266,9 @@ std::string TrainingRun::held_out_text() const {
 // ---- losses ------------------------------------------------------------------------------------------------------
 
 std::vector<double> TrainingRun::losses() const {
-  std::ifstream file(in_folder(folder_, "losses.txt"));
+  std::ifstream file(in_folder(folder_, run_file::losses));
   std::vector<double> losses;
-  for (double loss = 0; file >> loss;) losses.push_back(loss);
+  for (std::string line; file >> line;) losses.push_back(std::strtod(line.c_str(), nullptr));  // "nan" too
   return losses;
 }
 
@@ -150,8 +279,8 @@ void TrainingRun::write_losses(const std::vector<double>& losses) const {
     std::snprintf(line, sizeof line, "%.9g\n", loss);
     text += line;
   }
-  write_whole(in_folder(folder_, "losses.txt"), text);
-  write_whole(curve_path(), loss_curve(losses, "loss in nats per token, by step"));
+  write_run_file(folder_, run_file::losses, text);
+  write_run_file(folder_, run_file::curve, loss_curve(losses, "loss in nats per token, by step"));
 }
 
 std::string loss_curve(const std::vector<double>& losses, const std::string& title) {

@@ -187,10 +187,15 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
   return text;
 }
 
+std::string Tokenizer::to_text() const {
+  std::string text = "capibara tokenizer 1\n";
+  for (const auto& [first, second] : merges_) text += concat(first, " ", second, "\n");
+  return text;
+}
+
 void Tokenizer::save(const std::string& path) const {
   std::ofstream file(path, std::ios::binary);
-  file << "capibara tokenizer 1\n";
-  for (const auto& [first, second] : merges_) file << first << ' ' << second << '\n';
+  file << to_text();
   file.flush();
   if (!file) throw ValueError(concat("Tokenizer.save: ", path, " cannot be written"));
 }

@@ -12,7 +12,9 @@
 #include <cmath>
 #include <numbers>
 
+#include "runtime/counters.h"
 #include "training/checkpoints.h"
+#include "training/settings.h"
 
 namespace capibara::training {
 
@@ -125,21 +127,25 @@ struct Trainer::Programs {
   std::function<Array(const Parameters&, const Array&)> evaluate;
 };
 
+Optimizer checked_optimizer(const LanguageModel& model, const TrainerConfig& config) {
+  require_positive_field("steps", config.steps);
+  require_positive_field("batch", config.batch);
+  require_positive_field("length", config.length);
+  require_positive_field("accumulate", config.accumulate);
+  require_positive_field("checkpoint_every", config.checkpoint_every);
+  require_positive_field("keep", config.keep);
+  if (config.compute != DType::float32 && config.compute != DType::bfloat16) {
+    throw ValueError(concat("TrainerConfig: compute is float32 or bfloat16, got ", to_string(config.compute)));
+  }
+  if (model.config().positions == "learned" && config.length > model.config().max_length) {
+    throw ValueError(concat("TrainerConfig: length ", config.length, " is beyond the model's max_length ",
+                            model.config().max_length));
+  }
+  return make_optimizer(config);
+}
+
 Trainer::Trainer(LanguageModel model, TrainerConfig config) : model_(std::move(model)), config_(std::move(config)) {
-  require_positive_field("steps", config_.steps);
-  require_positive_field("batch", config_.batch);
-  require_positive_field("length", config_.length);
-  require_positive_field("accumulate", config_.accumulate);
-  require_positive_field("checkpoint_every", config_.checkpoint_every);
-  require_positive_field("keep", config_.keep);
-  if (config_.compute != DType::float32 && config_.compute != DType::bfloat16) {
-    throw ValueError(concat("TrainerConfig: compute is float32 or bfloat16, got ", to_string(config_.compute)));
-  }
-  if (model_.config().positions == "learned" && config_.length > model_.config().max_length) {
-    throw ValueError(concat("TrainerConfig: length ", config_.length, " is beyond the model's max_length ",
-                            model_.config().max_length));
-  }
-  const Optimizer optimizer = make_optimizer(config_);
+  const Optimizer optimizer = checked_optimizer(model_, config_);
   auto begin = jax::jit([model = model_](const Array& key) { return model.init(key); }, {.name = "init"});
   // Equal results of one program share their memory; the step donates each, so each needs its own.
   auto own = [](const Array& array) { return lax::copy(array); };
@@ -193,6 +199,9 @@ StepReport Trainer::step(const Array& tokens) {
   report.norm = result.norm.item<double>();
   report.skipped = !result.applied.item<bool>();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  process_counters.training_loss.store(report.loss, std::memory_order_relaxed);
+  Counters::add(process_counters.training_tokens, static_cast<uint64_t>(expected[0] * config_.length));
+  Counters::add(process_counters.training_steps, 1);
   const bool finite = std::isfinite(report.loss) && std::isfinite(report.norm);
   if (!finite && state_.bad.item<int64_t>() >= config_.max_bad_steps) {
     const int64_t length = tokens.shape(1) - 1;
@@ -231,13 +240,14 @@ bool Trainer::train(const TokenFile& tokens, const LoaderOptions& range, const O
   options.length = config_.length;
   options.seed = config_.seed;
   Loader loader(tokens, options, steps_);
-  auto stopped = [&] { return stop && stop->load(); };
   const bool saves = !config_.folder.empty();
-  while (steps_ < config_.steps && !stopped()) {
-    const StepReport report = step(loader.next());
+  bool stopped = stop && stop->load();
+  while (steps_ < config_.steps && !stopped) {
+    StepReport report = step(loader.next());
+    stopped = stop && stop->load();
+    report.checkpoint = saves && (stopped || steps_ == config_.steps || steps_ % config_.checkpoint_every == 0);
     if (on_step) on_step(report);
-    const bool last = steps_ == config_.steps || stopped();
-    if (saves && (last || steps_ % config_.checkpoint_every == 0)) save();
+    if (report.checkpoint) save();
   }
   return steps_ >= config_.steps;
 }

@@ -25,6 +25,14 @@ struct UsageError {
   std::string message;
 };
 
+// What an option is for, as help prints it.
+struct OptionRow {
+  std::string name;
+  std::string value;  // what stands behind it; empty: nothing, it is a switch
+  std::string meaning;
+  std::string standard;  // without the option; empty where the meaning says it
+};
+
 struct Command {
   const char* name;
   const char* usage;                  // after "capibara NAME "
@@ -32,6 +40,7 @@ struct Command {
   std::vector<std::string> valued;    // options that take a value
   std::vector<std::string> switches;  // options that do not
   int (*run)(const Arguments&);       // exit code: 0 success, 1 failures
+  std::vector<OptionRow> rows = {};   // of the options, where they need more words than the usage has
 };
 
 // Of the program that is linked.

@@ -23,8 +23,8 @@ int Arguments::integer(const std::string& name, int otherwise) const {
   const auto it = options.find(name);
   if (it == options.end()) return otherwise;
   const std::string& text = it->second;
-  if (text.empty() || text.size() > 6 || text.find_first_not_of("0123456789") != std::string::npos) {
-    throw UsageError{concat("--", name, " needs a number, got '", text, "'")};
+  if (text.empty() || text.size() > 9 || text.find_first_not_of("0123456789") != std::string::npos) {
+    throw UsageError{concat("--", name, " needs a number from 0 to 999999999, got '", text, "'")};
   }
   return std::stoi(text);
 }
@@ -91,13 +91,26 @@ std::string own_path() {
   return path;
 }
 
+namespace {
+
+void print_help(const Command& command) {
+  std::printf("capibara %s %s\n%s\n", command.name, command.usage, command.doc);
+  for (const OptionRow& row : command.rows) {
+    const std::string option = concat("--", row.name, row.value.empty() ? "" : " ", row.value);
+    std::printf("  %-24s %s%s\n", option.c_str(), row.meaning.c_str(),
+                row.standard.empty() ? "" : concat(" (", row.standard, ")").c_str());
+  }
+}
+
+}  // namespace
+
 int help(const Arguments& arguments) {
   if (arguments.words.size() > 1) throw UsageError{"expected at most one command"};
   if (!arguments.words.empty()) {
     const auto named = [&](const Command& command) { return arguments.words[0] == command.name; };
     const auto it = std::find_if(commands().begin(), commands().end(), named);
     if (it == commands().end()) throw UsageError{concat("unknown command '", arguments.words[0], "'")};
-    std::printf("capibara %s %s\n%s\n", it->name, it->usage, it->doc);
+    print_help(*it);
     return 0;
   }
   std::printf("capibara COMMAND ...\n\n");
@@ -131,7 +144,7 @@ int run_program(int count, char** values) {
       if (!words.empty()) words.erase(words.begin());
       const auto own = std::find(words.begin(), words.end(), "--");  // what follows is another program's
       if (std::find(words.begin(), own, "--help") != own) {
-        std::printf("capibara %s %s\n%s\n", command.name, command.usage, command.doc);
+        print_help(command);
         return 0;
       }
       const int code = command.run(parse_arguments(command, words));

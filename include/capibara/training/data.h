@@ -39,6 +39,7 @@ class Tokenizer {
   std::string decode(std::span<const int32_t> tokens) const;
 
   // One line for each merge.
+  std::string to_text() const;
   void save(const std::string& path) const;
   static Tokenizer load(const std::string& path);
 

@@ -4,6 +4,7 @@
 #include <capibara/training/generate.h>
 #include <capibara/training/trainer.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -17,15 +18,27 @@ struct RunConfig {
   int64_t vocabulary_limit = 0;  // in a run: how many tokens the tokenizer might have had
 };
 
+class RunLock;
+
 class TrainingRun {
  public:
   // Begins a run in a folder: trains the tokenizer, encodes the text, writes config.json; or goes on with the one that
-  // is there, which must have the same model, text and settings that decide what is computed.
-  static TrainingRun begin(const std::string& folder, RunConfig config);
-  // The run of a folder; ValueError where there is none.
+  // is there, which must have the same model, text and settings that decide what is computed; more steps extend it. The
+  // folder is locked while the run exists. ValueError where it holds something else, where another process trains in
+  // it, and where a file of the run is not what was written; a failed start leaves nothing behind. `made_by` is the
+  // command that the folder's manifest names.
+  static TrainingRun begin(const std::string& folder, RunConfig config, const std::string& made_by = "train");
+  // The run of a folder, for reading; ValueError where there is none, or where a file that is needed is damaged.
   static TrainingRun open(const std::string& folder);
+  // Whether a folder holds a run; ValueError where it holds something else.
+  static bool exists(const std::string& folder);
+  // Removes the files of a run, and no others, from a folder whose manifest says that `made_by` has made it; ValueError
+  // elsewhere.
+  static void clear(const std::string& folder, const std::string& made_by);
 
   const std::string& folder() const { return folder_; }
+  // How many steps it had before this start gave it more; 0 where it did not.
+  int64_t extended_from() const { return extended_from_; }
   const RunConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
   const TokenFile& tokens() const { return tokens_; }
@@ -44,11 +57,14 @@ class TrainingRun {
 
  private:
   TrainingRun(std::string folder, RunConfig config, Tokenizer tokenizer, TokenFile tokens);
+  static TrainingRun resume(const std::string& folder, const RunConfig& config, std::shared_ptr<const RunLock> lock);
 
   std::string folder_;
   RunConfig config_;
   Tokenizer tokenizer_;
   TokenFile tokens_;
+  int64_t extended_from_ = 0;
+  std::shared_ptr<const RunLock> lock_;
 };
 
 // A curve of losses as SVG text.

@@ -43,7 +43,8 @@ struct StepReport {
   double loss = 0;   // nats per token
   double norm = 0;   // of the gradients
   bool skipped = false;
-  double seconds = 0;  // since the step before
+  double seconds = 0;       // since the step before
+  bool checkpoint = false;  // whether train() saves this step, when on_step has returned
 };
 
 // The optimizer that a config names, with warm-up, cosine and clipping.

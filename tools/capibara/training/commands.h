@@ -4,7 +4,10 @@
 #include <capibara/training.h>
 
 #include <atomic>
+#include <csignal>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "command.h"
 
@@ -15,19 +18,23 @@ int train(const Arguments& arguments);
 int sample(const Arguments& arguments);
 int chat(const Arguments& arguments);
 
-// Set by Ctrl-C while one of these exists.
+// Catches signals while it exists: Ctrl-C, or all by which a training is asked to end.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  explicit InterruptGuard(std::vector<int> signals = {SIGINT});
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
   const std::atomic<bool>& interrupted() const;
+  int caught() const;  // the last signal; 0 where none came
+
+ private:
+  std::vector<std::pair<int, void (*)(int)>> before_;  // signal, its handler
 };
 
-// Trains a run to its end with a live line; false where Ctrl-C came. Losses and their picture are written with each
-// checkpoint.
-bool train_visibly(const training::TrainingRun& run, training::Trainer& trainer);
+// Trains a run to its end with a live line; returns the signal that stopped it, 0 where none came. Losses and their
+// picture are written with each checkpoint.
+int train_visibly(const training::TrainingRun& run, training::Trainer& trainer);
 
 // Prints what follows a prompt while it is generated.
 void print_sample(const training::TrainingRun& run, const training::Parameters& parameters, const std::string& prompt,

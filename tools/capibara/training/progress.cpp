@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <limits>
@@ -17,7 +18,8 @@ namespace capibara::command {
 namespace {
 
 std::atomic<bool> stopped{false};
-void (*handler_before)(int) = SIG_DFL;
+std::atomic<int> signal_caught{0};
+constexpr double silence_seconds = 30;  // at most, between two lines in a log
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -25,14 +27,26 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 }  // namespace
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(std::vector<int> signals) {
   stopped = false;
-  handler_before = std::signal(SIGINT, [](int) { stopped = true; });
+  signal_caught = 0;
+  for (const int signal : signals) {
+    auto* before = std::signal(signal, [](int number) {
+      signal_caught = number;
+      stopped = true;
+    });
+    before_.emplace_back(signal, before);
+    if (signal == SIGHUP && before == SIG_IGN) std::signal(signal, SIG_IGN);  // nohup asks for that
+  }
 }
 
-InterruptGuard::~InterruptGuard() { std::signal(SIGINT, handler_before); }
+InterruptGuard::~InterruptGuard() {
+  for (const auto& [signal, handler] : before_) std::signal(signal, handler);
+}
 
 const std::atomic<bool>& InterruptGuard::interrupted() const { return stopped; }
+
+int InterruptGuard::caught() const { return signal_caught; }
 
 double measure_peak() {
   constexpr int64_t n = 1024;
@@ -48,9 +62,9 @@ double measure_peak() {
   return best;
 }
 
-bool train_visibly(const training::TrainingRun& run, training::Trainer& trainer) {
+int train_visibly(const training::TrainingRun& run, training::Trainer& trainer) {
   const training::TrainerConfig& config = trainer.config();
-  const InterruptGuard guard;
+  const InterruptGuard guard({SIGINT, SIGTERM, SIGHUP});
   const bool live = isatty(STDOUT_FILENO) != 0;
   const double peak = measure_peak();
   const int64_t tokens = config.accumulate * config.batch * config.length;
@@ -59,22 +73,25 @@ bool train_visibly(const training::TrainingRun& run, training::Trainer& trainer)
   losses.resize(static_cast<std::size_t>(trainer.steps_done()), std::numeric_limits<double>::quiet_NaN());
   const int64_t first = trainer.steps_done();
   auto start = std::chrono::steady_clock::now();
-  double shown = -1, average = losses.empty() ? 0 : losses.back();
+  double shown = -1, average = losses.empty() ? std::numeric_limits<double>::quiet_NaN() : losses.back();
   int64_t timed_from = first;
   auto on_step = [&](const training::StepReport& report) {
     losses.push_back(report.loss);
-    average = losses.size() == 1 ? report.loss : 0.9 * average + 0.1 * report.loss;
+    if (std::isfinite(report.loss)) average = std::isfinite(average) ? 0.9 * average + 0.1 * report.loss : report.loss;
     if (report.step == first + 1) {  // the first step compiles
       std::printf("%s  compiled in %.1f s\n", live ? "\r" : "", seconds_since(start));
+      std::fflush(stdout);
       start = std::chrono::steady_clock::now();
       timed_from = report.step;
     }
     if (report.skipped)
       std::printf("%s  step %ld left out: loss %.3g\n", live ? "\r" : "", static_cast<long>(report.step), report.loss);
-    if (report.step % config.checkpoint_every == 0) run.write_losses(losses);
+    if (report.checkpoint) run.write_losses(losses);  // before it: losses behind a checkpoint are dropped, not missed
     const double seconds = seconds_since(start);
     const bool last = report.step == config.steps;
-    const bool due = live ? seconds - shown > 0.1 : report.step % std::max<int64_t>(1, config.steps / 20) == 0;
+    const bool due = live ? seconds - shown > 0.1
+                          : report.step % std::max<int64_t>(1, config.steps / 20) == 0 ||
+                                seconds - std::max(shown, 0.0) > silence_seconds;
     if (!due && !last) return;
     shown = seconds;
     const double pace = static_cast<double>(report.step - timed_from) / std::max(seconds, 1e-9);
@@ -89,7 +106,7 @@ bool train_visibly(const training::TrainingRun& run, training::Trainer& trainer)
   std::fflush(stdout);
   const bool finished = trainer.train(run.tokens(), {.last = run.first_held_out()}, on_step, &guard.interrupted());
   run.write_losses(losses);
-  return finished;
+  return finished ? 0 : guard.caught();
 }
 
 }  // namespace capibara::command

@@ -67,7 +67,7 @@ int sample(const Arguments& arguments) {
   std::fputs(prompt.c_str(), stdout);
   print_sample(run, parameters, prompt, options, &guard.interrupted());
   std::puts("");
-  return guard.interrupted() ? 130 : 0;
+  return guard.interrupted() ? 128 + guard.caught() : 0;
 }
 
 int chat(const Arguments& arguments) {

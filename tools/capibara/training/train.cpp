@@ -1,8 +1,11 @@
 // capibara demo and capibara train: train a small language model on text.
-#include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
+#include <sstream>
+#include <utility>
 
+#include <capibara/checkpoint.h>
 #include <capibara/error.h>
 #include <capibara/version.h>
 
@@ -22,6 +25,8 @@ std::vector<std::string> split_list(const std::string& text) {
   parts.push_back(text.substr(start));
   return parts;
 }
+
+constexpr char demo_prompt[] = "\"My dear Mr. Bennet,\" said";
 
 training::RunConfig demo_config() {
   training::RunConfig config;
@@ -47,6 +52,7 @@ void read_options(const Arguments& arguments, training::RunConfig& config) {
   if (arguments.has("heads")) model.key_heads = model.heads;
   integer("batch", trainer.batch), integer("length", trainer.length), integer("accumulate", trainer.accumulate);
   integer("warmup", trainer.warmup), integer("checkpoint-every", trainer.checkpoint_every);
+  integer("keep", trainer.keep);
   integer("remat", model.checkpoint_every_n_layers);
   number("learning-rate", trainer.learning_rate), number("weight-decay", trainer.weight_decay);
   number("held-out", config.held_out);
@@ -56,8 +62,13 @@ void read_options(const Arguments& arguments, training::RunConfig& config) {
   if (arguments.has("bf16")) trainer.compute = DType::bfloat16;
 }
 
-int train_run(const training::RunConfig& config, const std::string& folder, const std::string& prompt) {
-  const training::TrainingRun run = training::TrainingRun::begin(folder, config);
+// How a finished run did; `bigram` is 0 where too little text was held out to tell.
+struct Outcome {
+  int code = 0;  // 128 + signal where one stopped it
+  double own = 0, bigram = 0;
+};
+
+void print_beginning(const training::TrainingRun& run, const training::Trainer& trainer) {
   const training::LanguageModel model = run.model();
   std::printf("capibara %s trains a language model of %.2f million parameters on %s\n", capibara::version(),
               static_cast<double>(model.parameter_count()) / 1e6, run.config().text.c_str());
@@ -65,24 +76,126 @@ int train_run(const training::RunConfig& config, const std::string& folder, cons
   for (const std::string& layer : model.config().layers) layers += (layers.empty() ? "" : ", ") + layer;
   std::printf("  layers: %s; %ld tokens of %ld kinds\n", layers.c_str(), static_cast<long>(run.tokens().size()),
               static_cast<long>(run.tokenizer().vocabulary()));
-  training::Trainer trainer = run.trainer();
   if (trainer.steps_done() > 0) std::printf("  goes on after step %ld\n", static_cast<long>(trainer.steps_done()));
-  if (!train_visibly(run, trainer)) {
-    std::printf("\n  stopped after step %ld and saved; the same command goes on from there\n",
-                static_cast<long>(trainer.steps_done()));
-    return 130;
+  if (run.extended_from() > 0) {
+    std::printf("  extended from %ld to %ld steps: the learning rate follows the cosine to step %ld, now %.3g\n",
+                static_cast<long>(run.extended_from()), static_cast<long>(trainer.config().steps),
+                static_cast<long>(trainer.config().steps), trainer.learning_rate());
   }
-  const double own =
-      training::bits_per_byte(trainer, run.tokens(), run.tokenizer(), run.first_held_out(), run.tokens().size());
-  const double bigram = training::bigram_bits_per_byte(run.training_text(), run.held_out_text());
-  std::printf("  held-out text: %.3f bits per byte; a bigram model of bytes: %.3f; margin %.3f\n", own, bigram,
-              bigram - own);
+  std::fflush(stdout);
+}
+
+Outcome train_run(const training::TrainingRun& run, const std::string& prompt) {
+  training::Trainer trainer = run.trainer();
+  print_beginning(run, trainer);
+  if (const int signal = train_visibly(run, trainer)) {
+    const bool saved = trainer.steps_done() > 0;
+    std::printf("\n  stopped (%s) after step %ld%s; the same command goes on from there\n", strsignal(signal),
+                static_cast<long>(trainer.steps_done()), saved ? " and saved" : "");
+    return {128 + signal};
+  }
+  Outcome outcome;
+  const int64_t held_out = run.tokens().size() - run.first_held_out(),
+                window = trainer.config().batch * trainer.config().length + 1;
+  if (held_out >= window) {
+    outcome.own =
+        training::bits_per_byte(trainer, run.tokens(), run.tokenizer(), run.first_held_out(), run.tokens().size());
+    outcome.bigram = training::bigram_bits_per_byte(run.training_text(), run.held_out_text());
+    std::printf("  held-out text: %.3f bits per byte; a bigram model of bytes: %.3f; margin %.3f\n", outcome.own,
+                outcome.bigram, outcome.bigram - outcome.own);
+  } else {
+    std::printf("  held-out text: not measured, its %ld tokens are fewer than one batch of %ld\n",
+                static_cast<long>(held_out), static_cast<long>(window));
+  }
   std::printf("\n%s", prompt.c_str());
   print_sample(run, trainer.parameters(), prompt, {.max_new_tokens = 160, .temperature = 0.8, .top_k = 40});
   std::printf("\n\n  loss curve   %s\n  checkpoint   %s\n  more text    %s sample %s --prompt '...'\n",
-              run.curve_path().c_str(), run.config().trainer.folder.c_str(), program_name().c_str(), folder.c_str());
-  return own < bigram ? 0 : 1;
+              run.curve_path().c_str(), run.config().trainer.folder.c_str(), program_name().c_str(),
+              run.folder().c_str());
+  return outcome;
 }
+
+std::string prompt_of(const Arguments& arguments, const std::string& standard) {
+  const std::string prompt = arguments.text("prompt", standard);
+  if (prompt.empty()) throw UsageError{"--prompt needs at least one character"};
+  return prompt;
+}
+
+// Whether the run of a folder is to be begun again: it came to its end, or has other settings.
+bool is_over(const training::TrainingRun& run, const training::RunConfig& now) {
+  training::RunConfig there = run.config();
+  const std::string checkpoints = there.trainer.folder;
+  if (std::filesystem::exists(checkpoints) &&
+      Checkpointer(checkpoints).latest_step().value_or(0) >= there.trainer.steps)
+    return true;
+  there.model.vocabulary = std::exchange(there.vocabulary_limit, 0);
+  there.trainer.checkpoint_every = now.trainer.checkpoint_every;
+  there.trainer.keep = now.trainer.keep;
+  return to_json(there) != to_json(now);
+}
+
+// As short as it can be: 0.004, 512.
+std::string shown(double value) {
+  std::ostringstream text;
+  text << value;
+  return text.str();
+}
+
+std::vector<OptionRow> option_rows(const std::string& folder) {
+  const training::RunConfig config = demo_config();
+  const training::LanguageModelConfig& model = config.model;
+  const training::TrainerConfig& trainer = config.trainer;
+  auto count = [](int64_t value) { return std::to_string(value); };
+  std::string layers;
+  for (const std::string& layer : model.layers) layers += (layers.empty() ? "" : ",") + layer;
+  return {
+      {"folder", "FOLDER", "of the run: settings, tokens, losses, checkpoints", folder},
+      {"steps", "N", "of training; more than a run had extend it", count(trainer.steps)},
+      {"batch", "N", "windows of text in a batch", count(trainer.batch)},
+      {"length", "N", "tokens of a window", count(trainer.length)},
+      {"accumulate", "N", "batches whose gradients are averaged in one step", count(trainer.accumulate)},
+      {"layers", "LIST", "attention or mamba, alone or with +mlp or +moe", layers},
+      {"width", "N", "of the model", count(model.width)},
+      {"heads", "N", "of attention", count(model.heads)},
+      {"hidden", "N", "width inside of mlp and moe", count(model.hidden)},
+      {"experts", "N", "of moe", count(model.experts)},
+      {"vocabulary", "N", "tokens that the tokenizer may have, at least 256", count(model.vocabulary)},
+      {"optimizer", "NAME", "sgd, momentum, adam, adamw, lion, adafactor or muon", trainer.optimizer},
+      {"learning-rate", "X", "after the warm-up; then a cosine to a tenth of it", shown(trainer.learning_rate)},
+      {"weight-decay", "X", "of adamw, lion and muon", shown(trainer.weight_decay)},
+      {"warmup", "N", "steps until the learning rate is reached", count(trainer.warmup)},
+      {"checkpoint-every", "N", "steps between checkpoints", count(trainer.checkpoint_every)},
+      {"keep", "N", "newest checkpoints that are kept", count(trainer.keep)},
+      {"remat", "N", "layers of a group that is computed again in the backward pass; 0: none",
+       count(model.checkpoint_every_n_layers)},
+      {"held-out", "SHARE", "of the tokens, at the end, that training does not see; 0 to 0.5", shown(config.held_out)},
+      {"seed", "N", "of the parameters and of the order of the text", count(static_cast<int64_t>(trainer.seed))},
+      {"prompt", "TEXT", "that the sample at the end goes on from", ""},
+      {"bf16", "", "compute in bfloat16; parameters stay float32", "float32"},
+  };
+}
+
+std::vector<OptionRow> sampling_rows(bool with_prompt) {
+  std::vector<OptionRow> rows = {
+      {"tokens", "N", "that are written", "200"},
+      {"temperature", "X", "0: always the likeliest token", "0.8"},
+      {"top-k", "N", "likeliest tokens that one is drawn from; 0: all", "40"},
+      {"seed", "N", "of the draws", "0"},
+      {"weights", "KIND", "how they are stored meanwhile: float32, bfloat16 or int8", "float32"},
+  };
+  if (with_prompt) rows.insert(rows.begin(), {"prompt", "TEXT", "that the text goes on from", "a new line"});
+  return rows;
+}
+
+std::vector<std::string> names_of(const std::vector<OptionRow>& rows, bool switches) {
+  std::vector<std::string> names;
+  for (const OptionRow& row : rows) {
+    if (row.value.empty() == switches) names.push_back(row.name);
+  }
+  return names;
+}
+
+constexpr char demo_folder[] = "build/demo", train_folder[] = "capibara-run";
 
 }  // namespace
 
@@ -90,18 +203,14 @@ int demo(const Arguments& arguments) {
   if (!arguments.words.empty()) throw UsageError{concat("takes no words, got '", arguments.words[0], "'")};
   training::RunConfig config = demo_config();
   read_options(arguments, config);
-  const std::string folder = arguments.text("folder", "build/demo");
+  const std::string folder = arguments.text("folder", demo_folder), prompt = prompt_of(arguments, demo_prompt);
   // The demo shows a whole training each time: only one that was interrupted goes on.
-  if (std::filesystem::exists(folder + "/config.json")) {
-    bool again = true;
-    try {
-      const training::TrainingRun before = training::TrainingRun::begin(folder, config);
-      again = before.trainer().steps_done() >= before.config().trainer.steps;
-    } catch (const ValueError&) {  // a run of other settings
-    }
-    if (again) std::filesystem::remove_all(folder);
-  }
-  return train_run(config, folder, "\"My dear Mr. Bennet,\" said");
+  if (training::TrainingRun::exists(folder) && is_over(training::TrainingRun::open(folder), config))
+    training::TrainingRun::clear(folder, "demo");
+  const Outcome outcome = train_run(training::TrainingRun::begin(folder, config, "demo"), prompt);
+  if (outcome.code != 0 || outcome.own < outcome.bigram) return outcome.code;
+  std::fprintf(stderr, "capibara demo: the model is no better than a bigram model of bytes\n");
+  return 1;
 }
 
 int train(const Arguments& arguments) {
@@ -109,46 +218,28 @@ int train(const Arguments& arguments) {
   training::RunConfig config = demo_config();
   config.text = arguments.words[0];
   read_options(arguments, config);
-  return train_run(config, arguments.text("folder", "run"), arguments.text("prompt", "\n"));
+  const std::string prompt = prompt_of(arguments, "\n");
+  return train_run(training::TrainingRun::begin(arguments.text("folder", train_folder), config), prompt).code;
 }
 
 std::vector<Command> training_commands() {
-  const std::vector<std::string> options = {
-      "folder", "steps",    "batch",  "length",    "accumulate",    "vocabulary",   "width",  "heads",
-      "hidden", "experts",  "layers", "optimizer", "learning-rate", "weight-decay", "warmup", "checkpoint-every",
-      "remat",  "held-out", "seed",   "prompt"};
+  const std::vector<OptionRow> demo_rows = option_rows(demo_folder), train_rows = option_rows(train_folder),
+                               sample_rows = sampling_rows(true), chat_rows = sampling_rows(false);
   return {
-      {"demo",
-       "[--folder FOLDER] [options of train]",
+      {"demo", "[--folder FOLDER] [options of train]",
        "Trains a small language model on the text of the repository, in about two minutes, and samples from it.",
-       options,
-       {"bf16"},
-       demo},
-      {"train",
-       "TEXT [--folder run] [--steps N] [--layers attention+mlp,mamba,attention+moe] [--width N] [--heads N] [--hidden "
-       "N] "
-       "[--experts N] [--vocabulary N] [--batch N] [--length N] [--accumulate N] [--optimizer NAME] [--learning-rate "
-       "X] "
-       "[--weight-decay X] [--warmup N] [--checkpoint-every N] [--remat N] [--held-out SHARE] [--seed N] [--prompt "
-       "TEXT] "
-       "[--bf16]",
-       "Trains a language model on a file or folder of text; Ctrl-C saves, and the same command goes on.",
-       options,
-       {"bf16"},
-       train},
-      {"sample",
-       "[FOLDER] [--prompt TEXT] [--tokens N] [--temperature X] [--top-k N] [--seed N] [--weights "
-       "float32|bfloat16|int8]",
-       "Prints text that the model of a training run writes.",
-       {"prompt", "tokens", "temperature", "top-k", "seed", "weights"},
-       {},
-       sample},
-      {"chat",
-       "[FOLDER] [--tokens N] [--temperature X] [--top-k N] [--seed N] [--weights float32|bfloat16|int8]",
-       "Reads lines and lets the model of a training run go on from each.",
-       {"tokens", "temperature", "top-k", "seed", "weights"},
-       {},
-       chat},
+       names_of(demo_rows, false), names_of(demo_rows, true), demo, demo_rows},
+      {"train", "TEXT [--folder FOLDER] [--steps N] [options]",
+       "Trains a language model on a file or folder of text; Ctrl-C, SIGTERM and SIGHUP save, and the same command "
+       "goes "
+       "on.",
+       names_of(train_rows, false), names_of(train_rows, true), train, train_rows},
+      {"sample", "[FOLDER] [--prompt TEXT] [--tokens N] [options]",
+       "Prints text that the model of a training run writes; the folder is build/demo by default.",
+       names_of(sample_rows, false), names_of(sample_rows, true), sample, sample_rows},
+      {"chat", "[FOLDER] [--tokens N] [options]",
+       "Reads lines and lets the model of a training run go on from each; the folder is build/demo by default.",
+       names_of(chat_rows, false), names_of(chat_rows, true), chat, chat_rows},
   };
 }
 
