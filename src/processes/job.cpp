@@ -15,6 +15,7 @@
 #include <capibara/distributed.h>
 
 #include "processes/launch_environment.h"
+#include "processes/launch_report.h"
 #include "processes/mpi_exchange.h"
 #include "runtime/job_secret.h"
 #include "runtime/key_value_store.h"
@@ -222,6 +223,7 @@ void initialize(const InitializeOptions& options) {
   static const bool at_exit = std::atexit(leave_at_exit) == 0;  // a program that returns has not died
   (void)at_exit;
   if (now.exchange) now.exchange->set_watch(now.watch);
+  report_meeting();
 }
 
 bool is_initialized() { return capibara::distributed::is_initialized(); }
@@ -235,7 +237,7 @@ void shutdown() {
   now.watch = nullptr;
   lock.unlock();
   if (!watch) return;
-  const bool in_time = watch->leave(now.shutdown_seconds), failed = watch->has_failed();
+  const bool in_time = watch->leave(now.shutdown_seconds), failed = watch->ends_by_failure();
   capibara::distributed::leave();
   if (exchange && (failed || !in_time || !exchange->shut_down(end_seconds))) {
     (void)exchange.release();  // its thread may be inside of MPI for ever

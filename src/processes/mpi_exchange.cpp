@@ -190,7 +190,7 @@ void MpiExchange::work_off(Pending::State& job, const Work& work, uint64_t signa
           concat(job.watch ? job.watch->name_of(process) : concat("process ", process), " calls ", theirs, ", process ",
                  process_id_, " ", job.call.operation, job.call.line.empty() ? "" : concat(" (", job.call.line, ")"),
                  "; all processes must start the same collectives in the same order, with arrays of one type");
-      if (job.watch) job.watch->fail(text);
+      if (job.watch) job.watch->fail(text, process);
       throw DistributedError(text);
     }
     job.finish();

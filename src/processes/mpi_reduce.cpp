@@ -102,7 +102,7 @@ void MpiExchange::agree(const Call& call, const std::string& fingerprint, const 
                " runs another program: ", watch_ ? watch_->last_call_of(process) : "unknown", "; process ", process_id_,
                " runs ", description, call.line.empty() ? "" : concat(" (", call.line, ")"),
                "\nHint: all processes must trace the same functions with the same shapes");
-    if (watch_) watch_->fail(text);
+    if (watch_) watch_->fail(text, process);
     throw DistributedError(text);
   }
 }

@@ -8,6 +8,7 @@
 
 #include <capibara/error.h>
 
+#include "processes/launch_report.h"
 #include "runtime/warning.h"
 
 namespace capibara::processes {
@@ -17,6 +18,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds period(500);
+constexpr std::chrono::milliseconds time_to_read = 4 * period;
 constexpr char separator = '\x1f';
 
 std::string own_host() {
@@ -99,7 +101,8 @@ bool Watch::beat_once(bool leaving) {
   }
   if (!roll && !leaving) {
     fail(concat(name_of(0), ", which coordinates the others, died or is silent for ", options_.heartbeat_seconds, " s",
-                who_waits({0})));
+                who_waits({0})),
+         0);
   } else {
     look_for_dead();
   }
@@ -114,7 +117,8 @@ void Watch::look_for_dead() {
     members = members_;
   }
   for (const MemberState& member : members) {
-    if (member.state == MemberState::dead) return fail(concat(describe(member), " died", who_waits({member.process})));
+    if (member.state == MemberState::dead)
+      return fail(concat(describe(member), " died", who_waits({member.process})), member.process);
   }
   for (const MemberState& member : members) {
     const std::string found = decode_report(member.status).failure;
@@ -123,7 +127,8 @@ void Watch::look_for_dead() {
   for (const MemberState& member : members) {
     if (member.state == MemberState::alive && member.silent_ms > int64_t{1000} * options_.heartbeat_seconds) {
       return fail(concat(describe(member), " has been silent for ", member.silent_ms / 1000,
-                         " s (stopped, or its network is lost)", who_waits({member.process})));
+                         " s (stopped, or its network is lost)", who_waits({member.process})),
+                  member.process);
     }
   }
 }
@@ -149,11 +154,12 @@ std::optional<std::string> Watch::failure() {
   return failure_;
 }
 
-void Watch::fail(const std::string& text) {
+void Watch::fail(const std::string& text, int process) {
   std::lock_guard lock(mutex_);
   if (failed_) return;
   failure_ = own_.failure = text;
   failed_ = true;
+  report_blame(process);
 }
 
 // Who has not come to a call, in words.
@@ -194,7 +200,7 @@ void Watch::examine(uint64_t number, const Call& call) {
   const Missing missing = missing_from(number, call, hopeless);
   if (missing.text.empty()) return;
   std::string text = missing.text + who_waits(missing.processes);
-  if (hopeless) return fail(text);
+  if (hopeless) return fail(text, missing.processes.front());
   std::unique_lock lock(mutex_);
   const double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
   text = concat("after ", static_cast<int64_t>(seconds), " s: ", text);
@@ -202,7 +208,7 @@ void Watch::examine(uint64_t number, const Call& call) {
   warned_ |= warns;
   lock.unlock();
   if (options_.collective_seconds > 0 && seconds > options_.collective_seconds)
-    fail(text);
+    fail(text, missing.processes.front());
   else if (warns)
     warn(text, WarningKind::runtime);
 }
@@ -226,22 +232,44 @@ void Watch::set_where(const std::string& where) {
 void Watch::set_ending(const std::string& ending) {
   std::lock_guard lock(mutex_);
   own_.ending = ending;
+  report_failure();
+}
+
+bool Watch::ends_by_failure() const {
+  std::lock_guard lock(mutex_);
+  return failed_ || !own_.ending.empty();
 }
 
 bool Watch::leave(int timeout_seconds) {
+  bool orderly = true;  // else the others will not come to the end: they have time to read why, and no more
   {
     std::lock_guard lock(mutex_);
     left_ = true;
     own_.waiting.clear();
+    orderly = own_.ending.empty();
     changed_.notify_all();
   }
-  const Clock::time_point end = Clock::now() + std::chrono::seconds(timeout_seconds);
+  const auto patience = orderly ? std::chrono::milliseconds(std::chrono::seconds(timeout_seconds)) : time_to_read;
+  const Clock::time_point end = Clock::now() + patience;
   while (beat_once(true) && !failed_) {
     if (everybody_left()) return true;
-    if (Clock::now() >= end) return false;
+    if (Clock::now() >= end) return !orderly;
     std::this_thread::sleep_for(period / 5);
   }
+  // The first process serves what the others must read, those who have left too: they wait for all to leave.
+  const Clock::time_point told = Clock::now();
+  while (process_id_ == 0 && failed_ && Clock::now() < told + time_to_read && beat_once(true) && !all_have_read(told))
+    std::this_thread::sleep_for(period / 5);
   return true;
+}
+
+bool Watch::all_have_read(Clock::time_point since) const {
+  const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - since).count();
+  std::lock_guard lock(mutex_);
+  return std::all_of(members_.begin(), members_.end(), [&](const MemberState& member) {
+    const bool knows = !decode_report(member.status).failure.empty();
+    return member.process == process_id_ || member.state == MemberState::dead || knows || member.silent_ms < elapsed;
+  });
 }
 
 bool Watch::everybody_left() const {

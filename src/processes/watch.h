@@ -47,7 +47,8 @@ class Watch {
   void end(uint64_t number);
   // Nothing, or what went wrong in the group: to be raised by every wait from then on. Cheap.
   std::optional<std::string> failure();
-  void fail(const std::string& text);
+  // `process` is the one to blame; -1 where another process has told who it is.
+  void fail(const std::string& text, int process = -1);
   bool has_failed() const { return failed_; }
 
   // Reports now, and reads what the others have reported.
@@ -57,8 +58,9 @@ class Watch {
 
   void set_where(const std::string& where);
   void set_ending(const std::string& ending);
+  bool ends_by_failure() const;  // its own, or that of another
   // Says goodbye, so that the end of this process is no death, and waits until all others have done so too, or somebody
-  // died. False: they did not come in time.
+  // died, or this process ends by an exception. False: they did not come in time.
   bool leave(int timeout_seconds);
   std::string name_of(int process);  // "process 2 (host, pid 7)"
   // What another process calls, once it has reported anew.
@@ -68,6 +70,7 @@ class Watch {
   void run();
   bool beat_once(bool leaving);  // false: the server is gone
   bool everybody_left() const;
+  bool all_have_read(std::chrono::steady_clock::time_point since) const;  // what was reported by then
   void look_for_dead();
   struct Missing;
   Missing missing_from(uint64_t number, const Call& call, bool& hopeless) const;

@@ -46,6 +46,10 @@ class TcpHeartbeat final : public Heartbeat {
   std::unique_ptr<key_value::Socket> socket_;
 };
 
+int64_t in_milliseconds(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+}
+
 uint64_t take_number(const std::string& text, std::size_t& at) {
   uint64_t number = 0;
   for (int i = 0; i < 8 && at < text.size(); ++i)
@@ -60,10 +64,9 @@ MemberRoll::Entry& MemberRoll::hear(int process, const std::string& status) {
   const auto step = last_ ? std::min<std::chrono::steady_clock::duration>(now - *last_, max_step)
                           : std::chrono::steady_clock::duration::zero();
   last_ = now;
-  for (auto& [other, entry] : entries_)
-    entry.silent_ms += std::chrono::duration_cast<std::chrono::milliseconds>(step).count();
+  for (auto& [other, entry] : entries_) entry.silent += step;
   Entry& entry = entries_[process];
-  entry.silent_ms = 0;
+  entry.silent = {};
   ++entry.reports;
   entry.status = status;
   return entry;
@@ -90,7 +93,8 @@ void MemberRoll::lose(int process) {
 std::vector<MemberState> MemberRoll::states() const {
   std::lock_guard lock(mutex_);
   std::vector<MemberState> all;
-  for (const auto& [process, entry] : entries_) all.push_back({process, entry.state, entry.silent_ms, entry.status});
+  for (const auto& [process, entry] : entries_)
+    all.push_back({process, entry.state, in_milliseconds(entry.silent), entry.status});
   return all;
 }
 
@@ -98,7 +102,8 @@ std::map<int, uint64_t> MemberRoll::reports() const {
   std::lock_guard lock(mutex_);
   std::map<int, uint64_t> counts;
   for (const auto& [process, entry] : entries_) {
-    if (entry.state == MemberState::alive && entry.silent_ms <= max_silence_ms) counts[process] = entry.reports;
+    if (entry.state == MemberState::alive && in_milliseconds(entry.silent) <= max_silence_ms)
+      counts[process] = entry.reports;
   }
   return counts;
 }

@@ -37,7 +37,7 @@ class MemberRoll {
  private:
   struct Entry {
     MemberState::State state = MemberState::alive;
-    int64_t silent_ms = 0;
+    std::chrono::steady_clock::duration silent{};
     std::string status;
     uint64_t reports = 0;
   };

@@ -56,6 +56,7 @@ RAISES = """
 def test_an_exception_reaches_the_others():
     code, launch = run(4, python(RAISES))
     assert code == 1, launch.all
+    assert launch.said[-1] == "capibara launch: process 1 exited with 1", launch.all
     assert "ValueError: the data of process 1 is bad" in launch.text(1)
     for number in (0, 2, 3):
         assert "DistributedError" in launch.text(number) and "process 1 (" in launch.text(number), launch.all

@@ -1,10 +1,13 @@
 """capibara launch: lines, exit codes, restarts, limits, and how processes meet."""
+import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import pytest
 from launching import BUILD, COMMAND, PROGRAM, ROOT, Launch, mark, marked_processes, missing, python, run
@@ -29,6 +32,70 @@ def test_the_exit_code_is_that_of_the_first_failure():
     assert code == 7, launch.all
     assert any("process 1 exited with 7" in line for line in launch.said), launch.all
     assert run(2, ["a-program-that-does-not-exist"])[0] == 127
+
+
+def last_said(launch):
+    """What the launcher said last; mpirun may have words of its own."""
+    return [line for line in launch.said if line.startswith("capibara launch: ")][-1].removeprefix("capibara launch: ")
+
+
+def test_processes_that_would_go_on_for_ever_are_ended():
+    code, launch = run(3, shell('[ $OMPI_COMM_WORLD_RANK = 1 ] && exit 7; exec sleep 1000'))
+    assert code == 7 and last_said(launch) == "process 1 exited with 7", launch.all
+    code, launch = run(2, shell('trap "" TERM INT HUP; [ $OMPI_COMM_WORLD_RANK = 1 ] && exit 7; while :; do sleep 0.1; done'))
+    assert code == 7 and last_said(launch) == "process 1 exited with 7", launch.all
+
+
+ENDS = """
+    import sys, time
+    import capibara.jax as jax, numpy as np
+    jax.distributed.initialize()
+    from capibara.jax.experimental import multihost_utils
+    multihost_utils.process_allgather(np.ones(3))
+    if jax.process_index() == {rank}:
+        {end}
+    multihost_utils.process_allgather(np.ones(4))
+    """
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+@pytest.mark.parametrize("end, code, words", [
+    ('raise ValueError("bad data")', 1, "exited with 1"), ("sys.exit(5)", 5, "exited with 5"), ("sys.exit(0)", 1, "ended with 0 while"),
+    ("import os; os._exit(6)", 6, "exited with 6"), ("import os; os.abort()", 134, "was ended by signal 6"),
+    ("time.sleep(1); raise KeyError(1)", 1, "exited with 1")], ids=["raises", "exit 5", "exit 0", "vanishes", "aborts", "late"])
+def test_the_process_that_failed_first_is_named_last_and_none_lingers(rank, end, code, words):
+    got, launch = run(3, python(ENDS.format(rank=rank, end=end)))
+    assert got == code and last_said(launch).startswith(f"process {rank} {words}"), launch.all
+    assert not any("ending all processes" in line for line in launch.said), launch.all  # each left in time by itself
+
+
+@pytest.fixture
+def folder_of_a_dead_process():
+    """A folder in shared memory under a name of ours, with the number of a process that does not live here."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    path = Path(f"/dev/shm/capibara-launch-{child.pid}-foreign")
+    path.mkdir(mode=0o700)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def launch_true():
+    return subprocess.run([str(COMMAND), "launch", "-n", "1", "--", "true"], capture_output=True, text=True, timeout=300).returncode
+
+
+def test_folders_without_a_free_lock_belong_to_others(folder_of_a_dead_process):
+    segment = folder_of_a_dead_process / "vader_segment.node.1"
+    segment.write_text("another container's")
+    assert launch_true() == 0 and segment.exists()  # no lock: not a launch's
+    with open(folder_of_a_dead_process / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert launch_true() == 0 and segment.exists()  # its launch lives, wherever it is
+    (folder_of_a_dead_process / "thesis.tex").write_text("years")
+    assert launch_true() == 0
+    assert not segment.exists() and (folder_of_a_dead_process / "thesis.tex").exists()  # only what MPI makes goes
+    (folder_of_a_dead_process / "thesis.tex").unlink()
+    assert launch_true() == 0 and not folder_of_a_dead_process.exists()
 
 
 def test_a_group_is_started_anew():

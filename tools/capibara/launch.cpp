@@ -1,6 +1,5 @@
 // capibara launch: a front of mpirun, mpiexec and srun, with the flags that the watch needs, marked lines, exit codes
 // and restarts.
-#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -14,7 +13,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <thread>
 
@@ -22,6 +20,8 @@
 
 #include "command.h"
 #include "launch.h"
+#include "launch_folder.h"
+#include "launch_members.h"
 
 namespace capibara::command {
 
@@ -30,10 +30,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 namespace fs = std::filesystem;
 
-constexpr std::chrono::seconds grace(30);       // for the others to end after the first failure: the watch tells them
-constexpr std::chrono::seconds kill_after(15);  // after mpirun was asked to end
-constexpr int timeout_code = 124;               // as of timeout(1)
-const std::string folder_prefix = "capibara-launch-";
+constexpr std::chrono::seconds kill_after(5);  // after mpirun was told to end
+constexpr int timeout_code = 124;              // as of timeout(1)
 
 volatile std::sig_atomic_t caught = 0;
 void catch_signal(int signal) { caught = signal; }
@@ -69,38 +67,6 @@ struct Group {
   std::string hosts;
   std::chrono::seconds limit{0};
   std::vector<std::string> program;
-};
-
-// A folder of this launch, for what MPI leaves in files and shared memory; gone with it. Those of launches that were
-// killed go too.
-class Folder {
- public:
-  Folder() {
-    const std::string base = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : fs::temp_directory_path().string();
-    sweep(base);
-    std::string name = concat(base, "/", folder_prefix, getpid(), "-XXXXXX");
-    if (!mkdtemp(name.data()))
-      throw RuntimeError(concat("no folder can be made in ", base, ": ", std::strerror(errno)));
-    path_ = name;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  static void sweep(const std::string& base) {
-    std::error_code ignored;
-    for (const auto& entry : fs::directory_iterator(base, ignored)) {
-      const std::string name = entry.path().filename();
-      if (name.rfind(folder_prefix, 0) != 0) continue;
-      const int owner = std::atoi(name.c_str() + folder_prefix.size());
-      if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
-    }
-  }
-  std::string path_;
 };
 
 std::vector<std::string> open_mpi_flags(const Group& group, const std::string& folder) {
@@ -146,48 +112,6 @@ void set_variables(const Group& group, int restart) {
   if (group.devices > 0) setenv("JAX_NUM_CPU_DEVICES", std::to_string(group.devices).c_str(), 1);
 }
 
-// What is known of the processes while they run.
-class Members {
- public:
-  explicit Members(int count) : count_(count) {}
-
-  // A line of mpirun's output, without its end.
-  void take(const std::string& line, FILE* to) {
-    const std::size_t space = line.find(' ');
-    if (line.empty() || (line[0] != line_mark && line[0] != exit_mark) || space == std::string::npos)
-      return pass_own(line, to);
-    const int number = std::atoi(line.c_str() + 1);
-    if (line[0] == exit_mark) return end(number, std::atoi(line.c_str() + space + 1));
-    std::fprintf(to, "[%d] %s\n", number, line.c_str() + space + 1);
-    std::fflush(to);
-  }
-  bool all_ended() const { return static_cast<int>(codes_.size()) >= count_; }
-  std::optional<Clock::time_point> failed_at() const { return failed_at_; }
-  // The first failure's; 1 where a process vanished.
-  int code() const { return code_ != 0 || all_ended() ? code_ : 1; }
-
- private:
-  void end(int number, int code) {
-    codes_[number] = code;
-    if (code == 0 || code_ != 0) return;
-    code_ = code;
-    failed_at_ = Clock::now();
-    say(code > 128 ? concat("process ", number, " was ended by signal ", code - 128, " (", strsignal(code - 128), ")")
-                   : concat("process ", number, " exited with ", code));
-  }
-  // Open MPI's runtime complains about each process that ends before MPI does, after the failure that says why.
-  void pass_own(const std::string& line, FILE* to) const {
-    if (failed_at_ && line.find("PMIX ERROR") != std::string::npos) return;
-    std::fprintf(to, "%s\n", line.c_str());
-    std::fflush(to);
-  }
-
-  const int count_;
-  std::map<int, int> codes_;
-  int code_ = 0;
-  std::optional<Clock::time_point> failed_at_;
-};
-
 struct Pipe {
   int descriptor;
   FILE* to;
@@ -209,7 +133,8 @@ struct Pipe {
 
 class Run {
  public:
-  Run(const std::vector<std::string>& words, const Group& group) : group_(group), members_(group.count) {
+  Run(const std::vector<std::string>& words, const Group& group, int folder_lock)
+      : group_(group), members_(group.count) {
     int out[2], err[2];
     if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
       throw RuntimeError("no pipe for the output of the processes");
@@ -217,6 +142,7 @@ class Run {
     if (child_ < 0) throw RuntimeError(concat(words[0], " cannot be started: ", std::strerror(errno)));
     if (child_ == 0) {
       prctl(PR_SET_PDEATHSIG, SIGTERM);
+      fcntl(folder_lock, F_SETFD, 0);  // the folder is in use as long as mpirun lives
       dup2(out[1], STDOUT_FILENO);
       dup2(err[1], STDERR_FILENO);
       execvp(words[0].c_str(), as_arguments(words).data());
@@ -237,7 +163,7 @@ class Run {
       look();
       pollfd waiting[2];
       for (int i = 0; i < 2; ++i) waiting[i] = {pipes_[i].open ? pipes_[i].descriptor : -1, POLLIN, 0};
-      if (poll(waiting, 2, 200) <= 0) continue;
+      if (poll(waiting, 2, 100) <= 0) continue;
       for (int i = 0; i < 2; ++i) {
         if (waiting[i].revents) pipes_[i].pass(members_);
       }
@@ -247,6 +173,7 @@ class Run {
     }
     if (caught) return 128 + caught;
     if (reason_ == timeout_code) return timeout_code;
+    if (const std::string failure = members_.failure(); !failure.empty()) say(failure);
     if (members_.code() != 0) return members_.code();
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
   }
@@ -255,20 +182,21 @@ class Run {
  private:
   void look() {
     const auto now = Clock::now();
-    if (asked_) {
-      if (now - *asked_ > kill_after) kill(child_, SIGKILL);
+    if (told_at_) {
+      if (now - *told_at_ > kill_after) kill(child_, SIGKILL);
       return;
     }
-    if (caught) return ask_to_end("stopped", 128 + caught);
+    if (caught) return tell_to_end("stopped", 128 + caught);
     if (group_.limit.count() > 0 && now - started_ > group_.limit)
-      return ask_to_end(concat("not over after ", group_.limit.count(), " s"), timeout_code);
-    if (members_.failed_at() && now - *members_.failed_at() > grace) ask_to_end("the others did not end", 1);
+      return tell_to_end(concat("not over after ", group_.limit.count(), " s"), timeout_code);
+    if (const auto deadline = members_.deadline(); deadline && now > *deadline) tell_to_end("a process has failed", 1);
   }
-  void ask_to_end(const std::string& why, int reason) {
+  void tell_to_end(const std::string& why, int reason) {
     say(concat(why, ": ending all processes"));
     reason_ = reason;
-    asked_ = Clock::now();
-    kill(child_, SIGTERM);
+    told_at_ = Clock::now();
+    members_.set_told_to_end();
+    kill(child_, SIGTERM);  // mpirun ends them by SIGTERM, and a moment later by SIGKILL
   }
 
   const Group& group_;
@@ -277,16 +205,16 @@ class Run {
   Pipe pipes_[2];
   int reason_ = 0;
   const Clock::time_point started_ = Clock::now();
-  std::optional<Clock::time_point> asked_;
+  std::optional<Clock::time_point> told_at_;
 };
 
 int run_group(const Group& group, int restart, bool& stopped) {
-  const Folder folder;
+  const LaunchFolder folder;
   set_variables(group, restart);
   std::vector<std::string> words = launcher(group, folder.path());
   words.insert(words.end(), {fs::read_symlink("/proc/self/exe").string(), "launch", "--member", "--"});
   words.insert(words.end(), group.program.begin(), group.program.end());
-  Run run(words, group);
+  Run run(words, group, folder.lock());
   const int code = run.finish();
   stopped = run.was_stopped();
   return code;

@@ -6,9 +6,9 @@
 
 namespace capibara::command {
 
-// Before the lines of a process: this byte, its number, a space; before its exit code: the other byte, its number, a
-// space.
-inline constexpr char line_mark = '\x1e', exit_mark = '\x1d';
+// Before the lines of a process: this byte, its number, a space; before what is reported of it: the other byte, its
+// number, a space. Reports: "meet", "fail TIME", "blame TIME PROCESS" (processes/launch_report.h), "exit TIME CODE".
+inline constexpr char line_mark = '\x1e', report_mark = '\x1d';
 
 // Runs the program as one process of the group: marks its lines, reports its exit code, ends it when this process ends.
 int run_member(const std::vector<std::string>& program);

@@ -6,23 +6,40 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include <capibara/error.h>
 
 #include "launch.h"
 #include "processes/launch_environment.h"
+#include "processes/launch_report.h"
 
 namespace capibara::command {
 
 namespace {
 
 pid_t program_id = 0;
+constexpr unsigned seconds_to_end = 10;  // for the program, after a signal that ends it
 
 void pass_on(int signal) {
-  if (program_id > 0) kill(program_id, signal);
+  if (program_id <= 0) return;
+  kill(program_id, signal);
+  alarm(seconds_to_end);
+}
+
+void end_program(int) {
+  if (program_id > 0) kill(program_id, SIGKILL);
+}
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 void write_all(int descriptor, const std::string& text) {
@@ -52,11 +69,13 @@ struct Stream {
   }
 };
 
-[[noreturn]] void become(const std::vector<std::string>& program, int out, int err) {
+[[noreturn]] void become(const std::vector<std::string>& program, int out, int err, int report) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == 1) _exit(1);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
+  fcntl(report, F_SETFD, 0);
+  setenv(processes::launch_report_variable, std::to_string(report).c_str(), 1);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
   execvp(program[0].c_str(), as_arguments(program).data());
   std::perror(("capibara launch: " + program[0]).c_str());
@@ -71,15 +90,44 @@ void share_devices() {
     setenv("CUDA_VISIBLE_DEVICES", own_share(list, std::atoi(number), std::atoi(count)).c_str(), 1);
 }
 
-void pass_streams(Stream& out, Stream& err) {
-  bool open[2] = {true, true};
-  Stream* streams[2] = {&out, &err};
-  while (open[0] || open[1]) {
-    pollfd waiting[2] = {{open[0] ? out.from : -1, POLLIN, 0}, {open[1] ? err.from : -1, POLLIN, 0}};
-    if (poll(waiting, 2, -1) < 0) continue;
-    for (int i = 0; i < 2; ++i) {
-      if (open[i] && waiting[i].revents) open[i] = streams[i]->pass();
+// The program's end, told once.
+class Ending {
+ public:
+  Ending(std::string mark, Stream& reports) : mark_(std::move(mark)), reports_(reports) {}
+
+  // Whether it has ended by now; `wait`: when it has.
+  bool look(bool wait) {
+    if (code_) return true;
+    int status = 0;
+    pid_t found = 0;
+    while ((found = waitpid(program_id, &status, wait ? 0 : WNOHANG)) < 0 && errno == EINTR) {
     }
+    if (found != program_id) return false;
+    program_id = 0;  // the number may belong to another process from now on
+    code_ = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    reports_.pass();  // they say why
+    write_all(STDERR_FILENO, concat(mark_, "exit ", now_ns(), " ", *code_, "\n"));
+    return true;
+  }
+  int code() const { return code_.value_or(1); }
+
+ private:
+  std::string mark_;
+  Stream& reports_;
+  std::optional<int> code_;
+};
+
+// Until the program's output is over, which its children may keep open when it has ended.
+void pass_streams(Stream (&streams)[3], Ending& ending) {
+  bool open[3] = {true, true, true};
+  while (open[0] || open[1]) {
+    pollfd waiting[3];
+    for (int i = 0; i < 3; ++i) waiting[i] = {open[i] ? streams[i].from : -1, POLLIN, 0};
+    const bool any = poll(waiting, 3, 100) > 0;
+    for (int i = 2; any && i >= 0; --i) {
+      if (open[i] && waiting[i].revents) open[i] = streams[i].pass();
+    }
+    ending.look(false);
   }
 }
 
@@ -112,25 +160,24 @@ int run_member(const std::vector<std::string>& program) {
   const std::string number = std::to_string(launched ? launched->process_id : 0) + ' ';
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   share_devices();
-  int out[2], err[2];
-  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0)
+  int out[2], err[2], report[2];
+  if (pipe2(out, O_CLOEXEC) != 0 || pipe2(err, O_CLOEXEC) != 0 || pipe2(report, O_CLOEXEC) != 0)
     throw RuntimeError("no pipe for the output of the program");
   program_id = fork();
   if (program_id < 0) throw RuntimeError("the program cannot be started: no process can be made");
-  if (program_id == 0) become(program, out[1], err[1]);
+  if (program_id == 0) become(program, out[1], err[1], report[1]);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, pass_on);
+  std::signal(SIGALRM, end_program);
   std::signal(SIGPIPE, SIG_IGN);
-  close(out[1]);
-  close(err[1]);
-  Stream streams[2] = {{out[0], STDOUT_FILENO, line_mark + number, ""},
-                       {err[0], STDERR_FILENO, line_mark + number, ""}};
-  pass_streams(streams[0], streams[1]);
-  int status = 0;
-  while (waitpid(program_id, &status, 0) < 0 && errno == EINTR) {
-  }
-  const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-  write_all(STDERR_FILENO, exit_mark + number + std::to_string(code) + '\n');
-  return code;
+  for (const int end : {out[1], err[1], report[1]}) close(end);
+  fcntl(report[0], F_SETFL, O_NONBLOCK);
+  Stream streams[3] = {{out[0], STDOUT_FILENO, line_mark + number, ""},
+                       {err[0], STDERR_FILENO, line_mark + number, ""},
+                       {report[0], STDERR_FILENO, report_mark + number, ""}};
+  Ending ending(report_mark + number, streams[2]);
+  pass_streams(streams, ending);
+  ending.look(true);
+  return ending.code();
 }
 
 }  // namespace capibara::command
