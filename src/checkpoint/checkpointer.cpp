@@ -87,7 +87,8 @@ struct Checkpointer::State {
     last = std::move(written);
     if (options.max_to_keep == 0) return;
     std::vector<int64_t> steps = committed_steps(folder);
-    std::erase(steps, one.step);
+    // A folder with a number for a name may be someone else's: only what has our manifest is removed.
+    std::erase_if(steps, [&](int64_t step) { return step == one.step || !has_manifest(step_folder(folder, step)); });
     while (static_cast<int64_t>(steps.size()) >= options.max_to_keep && !steps.empty()) {
       remove_step(folder, steps.front());
       steps.erase(steps.begin());

@@ -199,6 +199,16 @@ TEST_F(Checkpoints, KeepTheNewestSteps) {
   EXPECT_EQ(back.items.at("p").structure.to_string(), "PyTreeDef({'w': *})");
 }
 
+TEST_F(Checkpoints, KeepFoldersWithANumberForANameThatTheyHaveNotWritten) {
+  const std::filesystem::path photos = std::filesystem::path(folder) / "2";
+  std::filesystem::create_directories(photos);
+  std::ofstream(photos / "photo.jpg") << "mine";
+  Checkpointer saver(folder, {.max_to_keep = 1});
+  for (const int step : {1, 5, 9}) saver.save(step, {{"p", checkpoint_tree(Params{{"w", Array(step)}})}});
+  EXPECT_TRUE(std::filesystem::exists(photos / "photo.jpg"));
+  EXPECT_EQ(saver.steps(), (std::vector<int64_t>{2, 9}));
+}
+
 TEST_F(Checkpoints, HoldMemoryThatIsDeletedMeanwhile) {
   Checkpointer saver(folder, {.async = true});
   const Array original = counted(DType::float32, {1000, 1000}), kept = counted(DType::float32, {1000, 1000});
