@@ -2,6 +2,9 @@
 #include <capibara/capibara.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 
 namespace jax = capibara::jax;
 namespace jnp = capibara::jax::numpy;
@@ -44,9 +47,10 @@ int main() {
   std::printf("most of the time is in matmuls: %s\n", matmuls > 0.5 ? "yes" : "no");
   std::fprintf(stderr, "%s", profile::to_string(summary).c_str());  // times differ from run to run
 
-  profile::save(taken, "profile.json");  // capibara profile profile.json shows it again
-  std::printf(
-      "read back: %zu sites\n",
-      profile::summarise(profile::load("profile.json")).rows.size() == summary.rows.size() ? summary.rows.size() : 0);
-  std::remove("profile.json");
+  std::string folder = std::filesystem::temp_directory_path() / "capibara_profile_XXXXXX";
+  const std::string file = std::string(::mkdtemp(folder.data())) + "/profile.json";
+  profile::save(taken, file);  // capibara profile FILE shows it again
+  const std::size_t rows = profile::summarise(profile::load(file)).rows.size();
+  std::printf("read back: %zu sites\n", rows == summary.rows.size() ? rows : 0);
+  std::filesystem::remove_all(folder);
 }

@@ -1,7 +1,7 @@
 """Where the time of a training goes: a profile of five steps, its table, and what it says of matmuls."""
 
-import os
 import sys
+import tempfile
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -36,8 +36,8 @@ matmuls = sum(row["share"] for row in rows if row["kind"] == "matmul")
 print("most of the time is in matmuls:", "yes" if matmuls > 0.5 else "no")
 profiling.print_summary(file=sys.stderr)  # times differ from run to run
 
-profiling.save("profile.json")  # capibara profile profile.json shows it again
-profiling.load("profile.json")
+with tempfile.TemporaryDirectory() as folder:
+    profiling.save(f"{folder}/profile.json")  # capibara profile FILE shows it again
+    profiling.load(f"{folder}/profile.json")
 (_, again) = profiling.summaries()[-1]
 print(f"read back: {len(rows) if len(again['rows']) == len(rows) else 0} sites")
-os.remove("profile.json")

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <tuple>
@@ -22,7 +24,9 @@ int main() {
   });
 
   // With .port = 9090 a browser shows curves at http://127.0.0.1:9090, and Prometheus reads /metrics.
-  capibara::Monitor monitor({.update_seconds = 0.05, .log_file = "monitor.jsonl"});
+  std::string folder = std::filesystem::temp_directory_path() / "capibara_monitor_XXXXXX";
+  const std::string file = std::string(::mkdtemp(folder.data())) + "/monitor.jsonl";
+  capibara::Monitor monitor({.update_seconds = 0.05, .log_file = file});
   std::atomic<bool> low = false;
   monitor.set_alert({.metric = "loss", .condition = "<", .threshold = 0.5, .action = [&] { low = true; }});
   monitor.start();
@@ -44,9 +48,9 @@ int main() {
                1000 * seen.at("current_tflops"), 100 * seen.at("utilization"));  // differs from run to run
 
   std::string last;
-  std::ifstream log("monitor.jsonl");
+  std::ifstream log(file);
   for (std::string line; std::getline(log, line);) last = line;
   const bool holds = last.find("\"loss\"") != std::string::npos;
   std::printf("the last line of the log holds the loss: %s\n", holds ? "yes" : "no");
-  std::remove("monitor.jsonl");
+  std::filesystem::remove_all(folder);
 }

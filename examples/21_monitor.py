@@ -1,8 +1,8 @@
 """A training under watch: its rates and its loss while it runs, an alert when the loss has fallen, a log for programs."""
 
 import json
-import os
 import sys
+import tempfile
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
@@ -24,7 +24,8 @@ def step(weights):
 
 
 # With enable_prometheus=True a browser shows curves at http://127.0.0.1:9090, and Prometheus reads /metrics.
-monitor = TPUMonitor(update_frequency_seconds=0.05, log_file="monitor.jsonl")
+folder = tempfile.TemporaryDirectory()
+monitor = TPUMonitor(update_frequency_seconds=0.05, log_file=f"{folder.name}/monitor.jsonl")
 told: list[bool] = []
 monitor.set_alert("loss", "<", 0.5, lambda: told.append(True))
 monitor.start()
@@ -43,7 +44,7 @@ print("programs compiled:", "yes" if seen["compilations"] >= 1 else "no")
 print(f"{seen['steps_per_second']:.0f} steps/s, {1000 * seen['current_tflops']:.2f} GFLOP/s, "
       f"{100 * seen['utilization']:.1f} % of this machine's peak", file=sys.stderr)  # differs from run to run
 
-with open("monitor.jsonl") as log:
+with open(f"{folder.name}/monitor.jsonl") as log:
     last = log.readlines()[-1]
 print("the last line of the log holds the loss:", "yes" if "loss" in json.loads(last) else "no")
-os.remove("monitor.jsonl")
+folder.cleanup()
