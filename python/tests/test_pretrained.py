@@ -183,6 +183,15 @@ def test_hostile_files_are_refused_with_a_reason(name, tmp_path):
         safetensors.load_file(path)
 
 
+def test_a_header_beyond_the_limit_is_refused_for_that(tmp_path):
+    path = tmp_path / "long.safetensors"
+    with open(path, "wb") as file:  # the file has all of it, as a hole
+        file.write(struct.pack("<Q", 2**30))
+        file.truncate(2**30 + 8)
+    with pytest.raises(ValueError, match="the header has 1073741824 bytes, the limit is 100000000"):
+        safetensors.load_file(path)
+
+
 def test_wrong_configs_name_the_field(tmp_path):
     tensors = llama_file(tmp_path)
     write(tmp_path, {**LLAMA, "model_type": "bert"}, tensors)

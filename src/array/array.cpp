@@ -9,6 +9,7 @@
 #include "array/readable.h"
 #include "runtime/small_blocks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -20,7 +21,8 @@ namespace capibara {
 int64_t element_count(std::span<const int64_t> shape) {
   int64_t count = 1;
   for (int64_t size : shape) {
-    if (__builtin_mul_overflow(count, size, &count)) return std::numeric_limits<int64_t>::max();
+    if (__builtin_mul_overflow(count, size, &count))
+      return std::count(shape.begin(), shape.end(), 0) > 0 ? 0 : std::numeric_limits<int64_t>::max();
   }
   return count;
 }

@@ -83,9 +83,10 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path), file_(s
   const std::span<const std::byte> bytes = file_->bytes();
   if (bytes.size() < length_bytes) refuse(path, concat("has ", bytes.size(), " bytes, a header needs at least 8"));
   const uint64_t length = read_length(bytes);
-  if (length > longest_header || length > bytes.size() - length_bytes) {
+  if (length > bytes.size() - length_bytes) {
     refuse(path, concat("the header would have ", length, " bytes, the file has ", bytes.size()));
   }
+  if (length > longest_header) refuse(path, concat("the header has ", length, " bytes, the limit is ", longest_header));
   const std::size_t start = length_bytes + static_cast<std::size_t>(length);
   const Json header = Json::parse(file_->text().substr(length_bytes, static_cast<std::size_t>(length)),
                                   concat("load_safetensors: ", path, ": header"));

@@ -1,5 +1,7 @@
 // The reference backend: looks kernels up by primitive name and evaluates programs equation by equation.
 #include "backends/reference/backend.h"
+
+#include "array/buffer_bytes.h"
 #include "backends/reference/devices.h"
 #include "backends/reference/kernels.h"
 
@@ -120,12 +122,7 @@ Arrays interpret(const Program& program, std::span<const Array> inputs) {
 }
 
 Output allocate(const ArrayType& type) {
-  int64_t count = type.size();
-  int64_t bytes = 0;
-  if (__builtin_mul_overflow(count, storage_size(type.dtype), &bytes)) {
-    throw RuntimeError(concat("allocate: ", to_string(type), " is larger than memory"));
-  }
-  Buffer buffer = Buffer::allocate(static_cast<std::size_t>(bytes));
+  Buffer buffer = Buffer::allocate(buffer_bytes(type));
   std::byte* data = buffer.mutable_data();
   return {Array::from_buffer(type, std::move(buffer)), data};
 }

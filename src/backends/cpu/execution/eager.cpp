@@ -13,6 +13,7 @@
 #include <array>
 #include <memory>
 
+#include "array/buffer_bytes.h"
 #include "array/hash.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/execution/backend.h"
@@ -72,8 +73,7 @@ class KernelExecutable final : public Executable, public std::enable_shared_from
     Arrays outputs;
     outputs.reserve(outputs_.size());
     for (const ArrayType& type : outputs_) {
-      const auto bytes = static_cast<std::size_t>(type.size() * storage_size(type.dtype));
-      outputs.push_back(Array::from_buffer(type, Buffer::allocate(bytes)));
+      outputs.push_back(Array::from_buffer(type, Buffer::allocate(buffer_bytes(type))));
     }
     if (should_attend(nanoseconds_)) {
       for (const Array& input : inputs) input.block_until_ready();

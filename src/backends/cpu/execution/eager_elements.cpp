@@ -9,6 +9,7 @@
 #include <mutex>
 #include <unordered_map>
 
+#include "array/buffer_bytes.h"
 #include "array/hash.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/elements/element.h"
@@ -60,7 +61,7 @@ class ElementFunction {
 
   Array run(std::span<const Array> inputs, const ArrayType& type) const {
     const int64_t count = type.size();
-    Buffer buffer = Buffer::allocate(static_cast<std::size_t>(count * storage_size(type.dtype)));
+    Buffer buffer = Buffer::allocate(buffer_bytes(type));
     if (count == 0) return Array::from_buffer(type, std::move(buffer));
     std::byte* addresses[max_operands];
     std::byte** next = addresses;
