@@ -186,6 +186,8 @@ class Trainer:
     def _tokens(self, train_data, folder):
         folder.mkdir(parents=True, exist_ok=True)
         path, vocabulary = folder / "tokenizer.txt", self.model.shapes()["embedding"][0]
+        if (folder / "run.lock").exists() or ((folder / "tokens.bin").exists() and not path.exists()):
+            raise ValueError(f"Trainer.train: {folder} holds files that no Trainer has written (argument 'folder'); name another folder")
         if path.exists():
             self.tokenizer = Tokenizer.load(str(path))
         else:

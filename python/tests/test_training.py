@@ -170,6 +170,15 @@ def test_an_interrupted_run_goes_on_with_the_same_losses(text_path, tmp_path, ca
     assert second.sample("It is a", 12, temperature=0) == second.sample("It is a", 12, temperature=0)
 
 
+@pytest.mark.parametrize("name", ["run.lock", "tokens.bin"])
+def test_files_of_others_are_not_written_over(name, text_path, tmp_path):
+    (tmp_path / name).write_text("mine")
+    config = training.TrainerConfig(steps=2, batch=2, length=16)
+    with pytest.raises(ValueError, match="holds files that no Trainer has written"):
+        training.Trainer(config, small_model(layers=["attention"]), folder=str(tmp_path)).train(text_path)
+    assert (tmp_path / name).read_text() == "mine" and not (tmp_path / "tokenizer.txt").exists()
+
+
 MESH_PROGRAM = """
 import numpy as np
 from capibara import training
