@@ -12,7 +12,8 @@ namespace capibara::jax {
 using HostFunction = std::function<std::vector<Array>(const std::vector<Array>&)>;
 
 struct PureCallbackOptions {
-  std::string vmap_method;  // "sequential", "expand_dims", "broadcast_all"; empty: vmap is an error
+  std::string vmap_method = {};  // "sequential", "expand_dims", "broadcast_all"; empty: vmap is an error
+  std::string name = "host";     // of the function, in programs, errors and profiles
 };
 // Calls a host function without side effects, any number of times or not at all; returns arrays of the given types.
 std::vector<Array> pure_callback(HostFunction function, const std::vector<ArrayType>& result_types,
@@ -20,6 +21,7 @@ std::vector<Array> pure_callback(HostFunction function, const std::vector<ArrayT
 
 struct IoCallbackOptions {
   bool ordered = false;  // calls happen in the order of the program
+  std::string name = "host";
 };
 // Calls a host function with side effects exactly once each time the program reaches it.
 std::vector<Array> io_callback(HostFunction function, const std::vector<ArrayType>& result_types,
@@ -28,6 +30,7 @@ std::vector<Array> io_callback(HostFunction function, const std::vector<ArrayTyp
 namespace debug {
 struct CallbackOptions {
   bool ordered = false;
+  std::string name = "host";
 };
 // Calls a host function on values without changing the program; survives dead-code elimination and every transform.
 void callback(std::function<void(const std::vector<Array>&)> function, const std::vector<Array>& arguments,

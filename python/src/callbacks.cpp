@@ -39,6 +39,7 @@ Prepared prepare(nb::object function, nb::object result_types, nb::tuple args, n
   Types types = call.types;
   call.function = [kept, tree, types](const Arrays& values) {
     const InterpreterLock lock;
+    count_host_call();
     nb::object pair = unflatten_arrays(nb::cast<const PyTree&>(tree->get()), values);
     nb::object result = call_python(kept->get(), nb::object(pair[0]), nb::object(pair[1]));
     std::vector<nb::object> outputs;
@@ -60,7 +61,7 @@ void bind_callbacks(nb::module_& m) {
       "pure_callback",
       [](nb::object f, nb::object types, nb::tuple args, nb::dict kwargs, nb::object vmap_method) {
         Prepared call = prepare(f, types, args, kwargs);
-        jax::PureCallbackOptions options;
+        jax::PureCallbackOptions options{.name = function_name(f)};
         if (!vmap_method.is_none()) options.vmap_method = nb::cast<std::string>(vmap_method);
         return unflatten_arrays(call.out, jax::pure_callback(call.function, call.types, call.leaves, options));
       },
@@ -69,8 +70,8 @@ void bind_callbacks(nb::module_& m) {
       "io_callback",
       [](nb::object f, nb::object types, nb::tuple args, nb::dict kwargs, bool ordered) {
         Prepared call = prepare(f, types, args, kwargs);
-        return unflatten_arrays(call.out,
-                                jax::io_callback(call.function, call.types, call.leaves, {.ordered = ordered}));
+        return unflatten_arrays(call.out, jax::io_callback(call.function, call.types, call.leaves,
+                                                           {.ordered = ordered, .name = function_name(f)}));
       },
       nb::arg(), nb::arg().none(), nb::arg(), nb::arg(), nb::arg());
   m.def("debug_callback", [](nb::object f, nb::tuple args, nb::dict kwargs, bool ordered) {
@@ -87,6 +88,7 @@ void bind_callbacks(nb::module_& m) {
     jax::debug::callback(
         [kept](const Arrays& values) {
           const InterpreterLock lock;
+          count_host_call();
           std::vector<nb::object> leaves;
           std::size_t next = 0;
           for (nb::handle other : nb::borrow<nb::list>(kept->get()[2]))
@@ -94,8 +96,9 @@ void bind_callbacks(nb::module_& m) {
           const nb::object pair = nb::cast<const PyTree&>(kept->get()[1]).unflatten(leaves);
           call_python(kept->get()[0], nb::object(pair[0]), nb::object(pair[1]));
         },
-        operands, {.ordered = ordered});
+        operands, {.ordered = ordered, .name = function_name(f)});
   });
+  m.def("host_calls", &host_calls, "How often programs of this process have called functions of Python.");
   m.def("effects_barrier", &jax::effects_barrier);
 }
 

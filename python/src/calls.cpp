@@ -5,6 +5,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <atomic>
+
 #include "interpreter_lock.h"
 #include "program/source.h"
 #include "trace/trace.h"
@@ -20,6 +22,12 @@ std::string function_name(nb::handle function) {
   if (nb::hasattr(function, "func")) return function_name(nb::object(function.attr("func")));
   return "<unnamed function>";
 }
+
+namespace {
+std::atomic<int64_t> host_call_count{0};
+}
+void count_host_call() { host_call_count.fetch_add(1, std::memory_order_relaxed); }
+int64_t host_calls() { return host_call_count.load(std::memory_order_relaxed); }
 
 nb::object call_python(nb::handle function, nb::handle positional, nb::handle keywords) {
   nb::object arguments =

@@ -18,6 +18,10 @@ void bind_linear_functions(nb::module_& m);  // part of bind_transforms
 
 std::string function_name(nb::handle function);
 
+// A program calls a function of Python: counted, for those who want to know that none does.
+void count_host_call();
+int64_t host_calls();
+
 nb::object call_python(nb::handle function, nb::handle positional, nb::handle keywords = nb::handle());
 
 // While it lives, the current trace can name the Python function that it runs, and its arguments, in errors.

@@ -4,8 +4,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+
 #include "calls.h"
 #include "function_calls.h"
+#include "primitive_lowering.h"
 #include "programs.h"
 #include "trace/stage.h"
 #include "trace/trace.h"
@@ -20,6 +23,7 @@ struct UserRules {
   bool effectful = false;  // the abstract evaluation returns (types, effects)
   std::shared_ptr<KeptObject> impl, abstract_eval, jvp, transpose, batch, lowering;
   std::shared_ptr<KeptObject> axis_batch;  // in place of batch: it is told the size and name of the mapped axis, too
+  std::atomic<bool> warned = false;        // that compiled programs call its implementation
 };
 
 nb::object positional(std::span<const Array> arrays) {
@@ -168,11 +172,19 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
     };
   }
   if (rules->lowering) {
-    record.lower = [rules](std::span<const Array> inputs, const Attrs& attrs) {
+    record.lower = [rules, name, type = record.type](std::span<const Array> inputs, const Attrs& attrs) {
       nb::gil_scoped_acquire lock;
-      nb::object result = call_python(rules->lowering->get(), positional(inputs), params_of(attrs));
-      if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr())) return results(result, true, "lowering");
-      return results(result, false, "lowering");
+      const nb::object result = call_python(rules->lowering->get(), positional(inputs), params_of(attrs));
+      const bool several = PyTuple_Check(result.ptr()) || PyList_Check(result.ptr());
+      Arrays outputs = results(result, several, "lowering");
+      check_lowered(name, outputs, type(types_of(inputs), attrs).types);
+      return outputs;
+    };
+  } else if (rules->impl) {
+    record.lower = [rules, name, type = record.type, evaluate = record.evaluate](std::span<const Array> inputs,
+                                                                                 const Attrs& attrs) {
+      return call_from_program({name, rules->warned, "it has no lowering"}, type(types_of(inputs), attrs), evaluate,
+                               inputs, attrs);
     };
   }
 }
@@ -348,6 +360,18 @@ void bind_primitives(nb::module_& m) {
       .def("set_batch", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::batch, rule); })
       .def("set_axis_batch", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::axis_batch, rule); })
       .def("set_lowering", [](UserPrimitive& self, nb::object rule) { set_rule(self, &UserRules::lowering, rule); })
+      .def("call_implementation",
+           [](const UserPrimitive& self, const std::string& reason, nb::args args, nb::kwargs kwargs) {
+             Arrays inputs;
+             for (nb::handle argument : args) inputs.push_back(to_operand(argument, self.record->name.c_str()));
+             const Attrs attrs = attrs_of(kwargs);
+             const TypeResult promised = self.record->type(types_of(inputs), attrs);
+             nb::list list;
+             for (const Array& output : call_from_program({self.record->name, self.rules->warned, reason}, promised,
+                                                          self.record->evaluate, inputs, attrs))
+               list.append(wrap(output));
+             return list;
+           })
       .def("has",
            [](const UserPrimitive& self, const std::string& rule) {
              if (rule == "impl") return self.rules->impl != nullptr;

@@ -108,11 +108,6 @@ BatchResult batch_pure(const BatchArgs& args) {
   return {outputs, std::vector<int64_t>(outputs.size(), 0)};
 }
 
-Arrays refuse_lowering(std::span<const Array>, const Attrs&) {
-  throw NotImplementedError(
-      "a program with host callbacks has no StableHLO text: the host function cannot be written down");
-}
-
 PrimitiveRecord callback_record(std::string name, std::string doc) {
   PrimitiveRecord record;
   record.name = std::move(name);
@@ -129,7 +124,6 @@ PrimitiveRecord callback_record(std::string name, std::string doc) {
   };
   record.traits.multiple_results = true;
   record.evaluate = call;
-  record.lower = refuse_lowering;
   return record;
 }
 
@@ -228,7 +222,7 @@ std::vector<Array> pure_callback(HostFunction function, const std::vector<ArrayT
                                  const std::vector<Array>& arguments, const PureCallbackOptions& options) {
   static const Primitive callback = primitive("pure_callback");
   return capibara::bind(callback, arguments,
-                        {{"callback", wrap("host", std::move(function))},
+                        {{"callback", wrap(options.name, std::move(function))},
                          {"result_avals", types_attr(result_types)},
                          {"sharding", Attr()},
                          {"vmap_method", options.vmap_method.empty() ? Attr() : Attr(options.vmap_method)}});
@@ -238,7 +232,7 @@ std::vector<Array> io_callback(HostFunction function, const std::vector<ArrayTyp
                                const std::vector<Array>& arguments, const IoCallbackOptions& options) {
   static const Primitive callback = primitive("io_callback");
   return capibara::bind(callback, arguments,
-                        {{"callback", wrap("host", std::move(function))},
+                        {{"callback", wrap(options.name, std::move(function))},
                          {"ordered", options.ordered},
                          {"result_avals", types_attr(result_types)},
                          {"sharding", Attr()}});
@@ -254,7 +248,7 @@ void callback(std::function<void(const std::vector<Array>&)> function, const std
     return std::vector<Array>{};
   };
   capibara::bind(primitive, arguments,
-                 {{"callback", wrap("host", host)},
+                 {{"callback", wrap(options.name, host)},
                   {"debug", true},
                   {"ordered", options.ordered},
                   {"result_avals", Attr(Attr::List{})}});
@@ -262,13 +256,15 @@ void callback(std::function<void(const std::vector<Array>&)> function, const std
 
 void print(const std::string& format, const std::vector<Array>& arguments, const CallbackOptions& options) {
   check_format(format, arguments.size());
+  CallbackOptions named = options;
+  named.name = "print";
   callback(
       [format](const std::vector<Array>& values) {
         std::string line = formatted(format, values) + "\n";
         std::fwrite(line.data(), 1, line.size(), stdout);
         std::fflush(stdout);
       },
-      arguments, options);
+      arguments, named);
 }
 
 }  // namespace debug

@@ -18,6 +18,7 @@ using OwnRule = std::function<LowerRule(const Program&, const Equation&)>;
 Program strengthen(const Program& program);
 Program inline_calls(const Program& program);
 Program name_reductions(const Program& program);
+Program expand(const Program& program);
 Program compose(const Program& program, const Keep& keep, const OwnRule& own_rule = {});
 Program lift_constants(const Program& program);
 Program simplify(const Program& program);
@@ -25,6 +26,12 @@ Program fold(const Program& program);
 Program cse(const Program& program);
 Program hoist(const Program& program);
 Program dce(const Program& program);
+
+// ---- operations of users ----
+// Whether an operation is code of the host language outside of programs, and its lowering inside of them.
+bool is_expandable(const Primitive& primitive);
+// For backends that run no other pass: the same program where nothing is to be expanded; else types are strong.
+Program expanded(const Program& program);
 
 // ---- reductions by a region that has a name ----
 std::optional<Monoid> known_monoid(const Program& region);

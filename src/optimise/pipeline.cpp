@@ -21,6 +21,8 @@ const std::vector<Pass>& list() {
        [](const Program& program, const Options&) { return strengthen(program); }},
       {"inline_calls", "replaces calls by the equations they stand for",
        [](const Program& program, const Options&) { return inline_calls(program); }},
+      {"expand", "replaces what a user defined by its lowering",
+       [](const Program& program, const Options&) { return expand(program); }},
       {"compose", "replaces what the backend does not run by what its lower rule states",
        [](const Program& program, const Options& options) { return compose(program, options.keep, options.own_rule); }},
       {"name_reductions", "calls a reduction by a region of one known operation by its name",

@@ -75,7 +75,7 @@ std::optional<std::vector<NamedSharding>> output_shardings(const Program& progra
                                                            const MaybeShardings& outputs) {
   std::optional<NamedSharding> devices = devices_of(program, inputs, outputs);
   if (!devices) return std::nullopt;
-  const Program flat = flattened(program);
+  const Program flat = flattened(passes::expanded(program));
   const Mesh& mesh = devices->mesh;
   const Shardings found = propagate(flat, mesh, demands_of(mesh, inputs, program.input_types()),
                                     demands_of(mesh, outputs, program.output_types()));
@@ -87,7 +87,8 @@ std::optional<std::vector<NamedSharding>> output_shardings(const Program& progra
   return out;
 }
 
-PartitionedProgram partition(const Program& program, const MaybeShardings& inputs, const MaybeShardings& outputs) {
+PartitionedProgram partition(const Program& given, const MaybeShardings& inputs, const MaybeShardings& outputs) {
+  const Program program = passes::expanded(given);
   std::optional<NamedSharding> devices = devices_of(program, inputs, outputs);
   if (!devices) throw ValueError("partition: no input, output or constraint names a mesh");
   if (has_other_effects(program))

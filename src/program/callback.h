@@ -8,6 +8,9 @@
 
 namespace capibara {
 
+// Whether compiled code is left to evaluate a primitive: what it means is known to its evaluation rule alone.
+inline bool calls_host(const Primitive& primitive) { return primitive->evaluate && !primitive->lower; }
+
 class Callback final : public Opaque {
  public:
   using Function = std::function<Arrays(std::span<const Array>)>;
@@ -18,5 +21,12 @@ class Callback final : public Opaque {
   Callback(std::string n, Function f) : name(std::move(n)), function(std::move(f)) {}
   std::string print() const override { return name; }
 };
+
+// What an equation calls, for readers: the primitive and, where it is a callback, the user's function.
+inline std::string call_name(const Equation& equation) {
+  const std::string& primitive = equation.primitive.name();
+  if (!equation.attrs.has("callback")) return primitive;
+  return concat(primitive, "(", equation.attrs.opaque<Callback>("callback")->name, ")");
+}
 
 }  // namespace capibara

@@ -4,6 +4,7 @@
 #include <capibara/lax.h>
 
 #include "lax/rules.h"
+#include "program/callback.h"
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
@@ -59,6 +60,10 @@ class LoweringTrace final : public Trace {
     if (primitive->lower) {
       Arrays outputs = primitive->lower(inputs, attrs);
       if (!outputs.empty() || primitive->stablehlo.empty()) return outputs;
+    }
+    if (primitive->stablehlo.empty() && calls_host(primitive)) {
+      throw NotImplementedError(concat("a program with host callbacks has no StableHLO text: the host function of '",
+                                       primitive.name(), "' cannot be written down"));
     }
     if (primitive->stablehlo.empty()) {
       throw NotImplementedError(concat("primitive '", primitive.name(), "' has no lowering to StableHLO"));

@@ -461,6 +461,10 @@ def _reporting(callback, api):
             import logging
             logging.getLogger("jax._src.callback").exception("jax.%s failed", api)
             raise
+    named = callback
+    while isinstance(named, functools.partial):
+        named = named.func
+    call.__name__ = getattr(named, "__name__", type(named).__name__)  # by which programs and profiles call it
     return call
 
 

@@ -79,6 +79,7 @@ class Primitive(metaclass=_PrimitiveClass):
             return self._avals(abstract_eval(*avals, **params))
         self._handle.set_abstract_eval(rule)
         self._handle.effectful = False
+        self._result_avals = rule
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval):
@@ -88,7 +89,13 @@ class Primitive(metaclass=_PrimitiveClass):
             return self._avals(types), bool(effects)
         self._handle.set_abstract_eval(rule)
         self._handle.effectful = True
+        self._result_avals = lambda *avals, **params: rule(*avals, **params)[0]
         return abstract_eval
+
+    def result_avals(self, *avals, **params):
+        """The types of its results as a list, by its abstract evaluation."""
+        types = self._result_avals(*avals, **params)
+        return types if self.multiple_results else [types]
 
     def _avals(self, types):
         if self.multiple_results != isinstance(types, (list, tuple)):

@@ -16,6 +16,7 @@
 #include "lax/shard_map_devices.h"
 #include "optimise/passes.h"
 #include "optimise/rewrite.h"
+#include "program/callback.h"
 #include "program/handles.h"
 #include "program/wide_types.h"
 #include "stablehlo/operations.h"
@@ -201,8 +202,9 @@ std::vector<std::string> donation_attributes(const Program& program, const std::
 }  // namespace
 
 bool runs_on_host(const Primitive& primitive) {
-  return primitive->evaluate && (primitive->stablehlo.empty() || primitive == stablehlo::expect_primitive() ||
-                                 primitive == stablehlo::probe_primitive() || primitive == stablehlo::expect_probe_primitive());
+  return calls_host(primitive) &&
+         (primitive->stablehlo.empty() || primitive == stablehlo::expect_primitive() ||
+          primitive == stablehlo::probe_primitive() || primitive == stablehlo::expect_probe_primitive());
 }
 
 bool can_prepare(const Primitive& primitive) {
@@ -219,7 +221,8 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   const auto partitioned = [&](const NamedSharding& map) {
     return partitions && map.platform == partitions->platform && map.devices == partitions->devices;
   };
-  Program now = HostCallPass(*calls, is_callback)(passes::lift_constants(with_device_programs(program, partitioned)));
+  Program now = HostCallPass(
+      *calls, is_callback)(passes::lift_constants(with_device_programs(passes::expanded(program), partitioned)));
   Prepared prepared;
   if (extras.cudnn && !partitions) {  // XLA cannot cut these calls up
     const Program before = now;

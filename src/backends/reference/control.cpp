@@ -13,16 +13,6 @@ namespace {
 Arrays run_jit(const KernelArgs& args) { return interpret(args.attrs.program("jaxpr"), args.inputs); }
 Arrays run_call(const KernelArgs& args) { return interpret(args.attrs.program("call_jaxpr"), args.inputs); }
 
-// Values with the weak types that the equation promises: a branch or an empty loop may give others.
-Arrays as_promised(Arrays values, const Types& types) {
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const ArrayType& own = values[i].type();
-    if (own.ref || own.weak_type == types[i].weak_type) continue;
-    values[i] = Array::from_buffer(types[i], values[i].buffer(), values[i].committed());
-  }
-  return values;
-}
-
 Arrays run_scan(const KernelArgs& args) {
   const ScanView loop(args.attrs);
   const std::size_t carry = loop.carry();
@@ -51,7 +41,7 @@ Arrays run_scan(const KernelArgs& args) {
   const std::span<const Array> last = loop.carry(operands);
   Arrays outputs(last.begin(), last.end());
   for (const Output& output : stacked) outputs.push_back(output.array);
-  return as_promised(std::move(outputs), args.output_types);
+  return with_weak_types(std::move(outputs), args.output_types);
 }
 
 Arrays run_while(const KernelArgs& args) {
@@ -66,13 +56,13 @@ Arrays run_while(const KernelArgs& args) {
   while (call(loop.condition(), loop.cond_consts(args.inputs))[0].item<bool>()) {
     carry = call(loop.body(), loop.body_consts(args.inputs));
   }
-  return as_promised(std::move(carry), args.output_types);
+  return with_weak_types(std::move(carry), args.output_types);
 }
 
 Arrays run_cond(const KernelArgs& args) {
   const CondView view(args.attrs);
   const Program& chosen = view.branch(args.inputs[0].item<int64_t>());
-  return as_promised(interpret(chosen, view.operands(args.inputs)), args.output_types);
+  return with_weak_types(interpret(chosen, view.operands(args.inputs)), args.output_types);
 }
 
 Arrays run_name(const KernelArgs& args) { return {args.inputs[0]}; }

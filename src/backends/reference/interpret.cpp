@@ -7,8 +7,11 @@
 
 #include <capibara/config.h>
 
+#include "optimise/passes.h"
 #include "profile/recorder.h"
 #include "program/handles.h"
+#include "program/memo.h"
+#include "program/nested.h"
 #include "program/plain_types.h"
 #include "runtime/interrupt.h"
 #include "trace/trace.h"
@@ -34,9 +37,19 @@ const Table& table() {
   return kernels;
 }
 
+// Programs of attributes are those of loops and branches that run on their own: remembered, since a loop inside of
+// another comes back.
+Attrs expanded_attrs(const Attrs& attrs) {
+  static Memo<Program> memo;
+  return rewrite_programs(attrs, [](const Program& program) {
+    return memo.get({program, {}, {}, 0, "", config().key()}, [&] { return passes::expanded(program); });
+  });
+}
+
 class ReferenceExecutable final : public Executable {
  public:
-  explicit ReferenceExecutable(Program program) : program_(std::move(program)) {}
+  explicit ReferenceExecutable(const Program& program)
+      : types_(program.output_types()), program_(passes::expanded(program)) {}
 
   Arrays execute(std::span<const Array> given, const std::vector<bool>& donated) override {
     Arrays inputs(given.begin(), given.end());
@@ -44,6 +57,7 @@ class ReferenceExecutable final : public Executable {
       if (input.type().sharding.is_explicit()) input = unplaced(input);  // as in the program
     }
     Arrays outputs = profiled_.run(program_.name(), "reference", [&] { return interpret(program_, inputs); });
+    outputs = with_weak_types(std::move(outputs), types_);
     for (std::size_t i = 0; i < donated.size(); ++i) {
       if (donated[i]) release(inputs[i], outputs);
     }
@@ -59,6 +73,7 @@ class ReferenceExecutable final : public Executable {
     input.delete_buffers();
   }
 
+  Types types_;  // of the results; the program may have become strong
   Program program_;
   profile::WholeProgram profiled_;
 };
@@ -69,9 +84,12 @@ class ReferenceBackend final : public Backend {
   bool supports(const Primitive& primitive) const override {
     return find_kernel(primitive) != nullptr || primitive->evaluate || primitive->lower;
   }
-  std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>&) override { return program.to_string(); }
-  Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
+  std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>&) override {
+    return passes::expanded(program).to_string();
+  }
+  Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& given) override {
     poll_interrupt();
+    const Attrs attrs = holds_programs(given) ? expanded_attrs(given) : given;
     Kernel kernel = find_kernel(primitive);
     if (primitive == prim::shard_map()) return run_shard_map(inputs, attrs);
     if (!kernel && primitive->evaluate) {
@@ -103,6 +121,17 @@ Config own_platform() {
   Config settings = config();
   settings.platform = "reference";
   return settings;
+}
+
+Arrays with_weak_types(Arrays values, const Types& types) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const ArrayType& own = values[i].type();
+    if (own.ref || own.weak_type == types[i].weak_type) continue;
+    ArrayType promised = own;
+    promised.weak_type = types[i].weak_type;
+    values[i] = Array::from_buffer(promised, values[i].buffer(), values[i].committed());
+  }
+  return values;
 }
 
 Kernel find_kernel(const Primitive& primitive) {

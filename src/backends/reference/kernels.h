@@ -39,6 +39,10 @@ Config own_platform();
 // Evaluates a program on concrete arrays, equation by equation; values die after their last use.
 Arrays interpret(const Program& program, std::span<const Array> inputs);
 
+// Values with the weak types that a program or an equation promises: a branch, an empty loop or a program made strong
+// may give others.
+Arrays with_weak_types(Arrays values, const Types& types);
+
 // A new concrete array of this type with its writable bytes (uninitialised).
 struct Output {
   Array array;

@@ -1,13 +1,27 @@
-"""jax.interpreters.mlir: lowering rules of primitives, written as functions on arrays."""
+"""jax.interpreters.mlir: lowering rules of primitives, which programs are expanded by when they are lowered or compiled."""
+import types
+
 from capibara import _core
 from capibara._modules import explain_missing
 
 
+class LoweringRuleContext(types.SimpleNamespace):
+    """What a rule is told besides its operands: the primitive, the types of operands and results, and the platform."""
+
+    def replace(self, **changes):
+        """The same with other entries."""
+        return type(self)(**{**vars(self), **changes})
+
+
 class _LoweredFunction:
-    """A function to be traced into the program where a primitive is lowered."""
+    """A rule that is traced into the program where a primitive is lowered."""
 
     def __init__(self, function, multiple_results):
         self.function, self.multiple_results = function, multiple_results
+
+    def __call__(self, ctx, *args, **params):
+        results = self.function(*args, **params)
+        return list(results) if self.multiple_results else [results]
 
 
 def lower_fun(fun, multiple_results=True):
@@ -16,27 +30,53 @@ def lower_fun(fun, multiple_results=True):
 
 
 def register_lowering(prim, rule, platform=None, inline=True, cacheable=True):
-    """Gives a user's primitive its lowering, as lower_fun makes it: for one platform, or for all that have none of their own.
+    """Gives a user's primitive its lowering: for one platform, or for all that have none of their own.
 
-    A rule that builds MLIR operations is not used: the primitive is evaluated by its implementation, which it must have.
+    A rule is made by lower_fun, or takes (ctx, *operands, **params) and returns a list: it may use its operands, other rules of
+    lower_fun and emit_python_callback. Where it builds MLIR operations, programs call the implementation, and say so once.
     """
-    if not isinstance(rule, _LoweredFunction):
-        if prim._handle.has("impl"):
-            return rule
-        raise NotImplementedError(f"register_lowering: the rule of '{prim.name}' must be made by mlir.lower_fun, since rules that "
-                                  "build MLIR operations have no meaning here; or give the primitive an implementation first, by def_impl")
+    if isinstance(prim, _core.CatalogPrimitive):
+        raise NotImplementedError(f"register_lowering: '{prim}' is an operation of the library, whose lowering cannot be replaced; "
+                                  "define a primitive of your own")
     rules = prim.__dict__.setdefault("_lowerings", {})
-    rules[platform] = rule.function
+    rules[platform] = rule
 
     def lowered(*args, **params):
-        chosen = rules.get(_core.lowering_platform(), rules.get(None))
+        platform = _core.lowering_platform()
+        chosen = rules.get(platform, rules.get(None))
         if chosen is None:
-            raise NotImplementedError(f"MLIR translation rule for primitive '{prim.name}' not found for platform {_core.lowering_platform()}; "
+            raise NotImplementedError(f"MLIR translation rule for primitive '{prim.name}' not found for platform {platform}; "
                                       f"there are rules for {sorted(rules)}")
-        return chosen(*args, **params)
+        if isinstance(chosen, _LoweredFunction):
+            return chosen(None, *args, **params)
+        return _by_values(prim, chosen, platform, args, params)
 
     prim.def_lowering(lowered)
     return rule
+
+
+def _by_values(prim, rule, platform, args, params):
+    """A rule for values of MLIR, given traced arrays in their place."""
+    avals_in = [_core.type_of(arg) for arg in args]
+    module = types.SimpleNamespace(platforms=(platform,), add_keepalive=lambda keepalive: None)
+    ctx = LoweringRuleContext(primitive=prim, avals_in=avals_in, avals_out=prim.result_avals(*avals_in, **params), module_context=module)
+    try:
+        return [_core.as_array(value) for value in rule(ctx, *args, **params)]
+    except Exception as error:
+        reason = f"its lowering builds MLIR operations, which have no meaning here ({type(error).__name__}: {error})"
+        if not prim._handle.has("impl"):
+            raise NotImplementedError(f"lowering of '{prim.name}': {reason}; make it by mlir.lower_fun, or give the primitive an "
+                                      "implementation by def_impl") from error
+        return prim._handle.call_implementation(reason, *args, **params)
+
+
+def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token=True,
+                         partitioned=False, sharding=None):
+    """A call of a Python function on arrays, in a rule: (results, token, None)."""
+    results = list(result_avals)
+    if has_side_effect:
+        return list(_core.io_callback(callback, results, tuple(operands), {}, False)), token, None
+    return list(_core.pure_callback(callback, results, tuple(operands), {}, None)), token, None
 
 
 explain_missing(__name__)

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "backends/cpu/driver/lowering.h"
+#include "program/callback.h"
+#include "program/source.h"
 
 namespace capibara::cpu {
 
@@ -34,6 +36,21 @@ void renumber(Block& block, const F& number) {
 }
 
 }  // namespace
+
+int32_t Lowered::add(HostKernel kernel, const Equation& equation) {
+  kernels.push_back(std::move(kernel));
+  const SourceInfo source = source_info(equation.source);
+  kernel_names.push_back(
+      concat(call_name(equation), source.file.empty() ? "" : concat(" at ", source.file, ":", source.line)));
+  return static_cast<int32_t>(kernels.size()) - 1;
+}
+
+std::string to_string(const Lowered& lowered) {
+  std::string text = to_string(lowered.module);
+  for (std::size_t i = 0; i < lowered.kernel_names.size(); ++i)
+    text += concat("\nhost ", i, " is ", lowered.kernel_names[i]);
+  return text;
+}
 
 bool same(const Address& a, const Address& b) {
   if (a.buffer != b.buffer || a.offset != b.offset || a.terms.size() != b.terms.size()) return false;

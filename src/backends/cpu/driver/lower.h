@@ -15,6 +15,8 @@ struct Lowered {
   std::vector<HostKernel> kernels;  // by the number in Host; empty ones are matmuls with an epilogue:
   // the region that the driver invokes next runs on their rows as these are finished.
   std::map<int32_t, ProductKernel> products;
+  std::vector<std::string> kernel_names;  // the primitive, the user's function where it is called, and the line
+  int32_t add(HostKernel kernel, const Equation& equation);  // its number
   std::vector<Array> constants;
   int64_t arena_bytes = 0;
 
@@ -30,6 +32,9 @@ struct Lowered {
   std::vector<int64_t> output_bytes;
   std::vector<std::string> largest;  // the largest values in memory, for errors
 };
+
+// The loop form, and what each call out of it runs.
+std::string to_string(const Lowered& lowered);
 
 // `donated`: inputs whose memory outputs may take; empty for none.
 Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated = {});

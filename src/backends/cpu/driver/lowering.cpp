@@ -75,6 +75,7 @@ void Lowering::lower(Frame& frame) {
         }
         if (sites_) mark_group(frame, known, static_cast<int>(g));
         lower_host(frame, frame.program.equations()[at(group.results[0])]);
+        if (sites_) mark_rest(frame.program.equations()[at(group.results[0])]);
         break;
       case Work::control:
         take_over_carries(frame, known, static_cast<int>(g), frame.program.equations()[at(group.results[0])]);
@@ -282,10 +283,10 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   const auto number = static_cast<int32_t>(lowered_.kernels.size());
   const bool follows = may_follow(call, kernel, calls);
   if (follows) {
-    lowered_.kernels.emplace_back();
+    lowered_.add({}, product);
     lowered_.products.emplace(number, std::move(kernel));
   } else {
-    lowered_.kernels.push_back(host_kernel(product.primitive, call.inputs, call.outputs, product.attrs, call.constants));
+    lowered_.add(host_kernel(product.primitive, call.inputs, call.outputs, product.attrs, call.constants), product);
   }
   if (sites_) {
     std::vector<int> together = known.fusion.members[at(g)];
@@ -368,7 +369,7 @@ void Lowering::copy(const Address& from, const Address& to, int64_t bytes) {
     });
     function.cost = 0.1;
   }
-  if (sites_ && !quiet_) mark(sites_->add_copy(bytes));
+  if (sites_ && whole_loop_ < 0) mark(sites_->add_copy(bytes));
   driver_->invoke(function_number(std::move(function)), {{from}, {to}});
 }
 

@@ -99,6 +99,7 @@ class Lowering {
   // ---- marks, where they are asked for
   void mark(int32_t site);
   void mark_group(const Frame& frame, const Analysis& known, int g);
+  void mark_rest(const Equation& equation);  // of an iteration after a call of the host, in a loop marked as a whole
   void mark_equations(const Frame& frame, const Analysis& known, std::vector<int> equations);
   // Lowers a loop; one whose iterations are too short to be marked from within is marked as a whole.
   template <class F>
@@ -130,12 +131,11 @@ class Lowering {
   void lower_while(Frame& frame, const Equation& equation);
   void lower_scan(Frame& frame, const Equation& equation);
   void lower_scan_blocks(Frame& frame, const Equation& equation);
-  static std::vector<Address> joined(std::vector<Address> first, const std::vector<Address>& second);
 
   const Program program_;
   std::vector<bool> donated_;  // inputs whose memory outputs may still take
   Sites* sites_;
-  bool quiet_ = false;  // inside of a loop that is marked as a whole
+  int32_t whole_loop_ = -1;  // the site of a loop that is marked as a whole, inside of it; else -1
   Lowered lowered_;
   Function driver_function_;
   std::unique_ptr<Builder> driver_;

@@ -9,9 +9,8 @@ void Lowering::lower_alias(Frame& frame, const Group& group) {
   frame.place[at(equation.outputs[0].id)] = Place{address_of(frame, equation.inputs[0])};
   if (!(equation.primitive == exchange_wait())) return;
   HostCall call = host_call(frame, equation, {});
-  lowered_.kernels.push_back(
-      host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants));
-  driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(call.arguments));
+  HostKernel kernel = host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants);
+  driver_->host(lowered_.add(std::move(kernel), equation), std::move(call.arguments));
 }
 
 }  // namespace capibara::cpu

@@ -4,6 +4,7 @@
 #include "backends/cpu/driver/lowering.h"
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/regions/scan_blocks.h"
+#include "program/callback.h"
 #include "program/handles.h"
 #include "program/views.h"
 
@@ -19,12 +20,18 @@ Types types_of_scan(const Equation& equation) {
   return types;
 }
 
+std::vector<Address> joined(std::vector<Address> first, const std::vector<Address>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 }  // namespace
 
 void Lowering::mark(int32_t site) { driver_->host(first_mark - site, {}); }
 
 void Lowering::mark_equations(const Frame& frame, const Analysis& known, std::vector<int> equations) {
-  if (quiet_) return;
+  const auto leaves = [&](int e) { return calls_host(frame.program.equations()[at(e)].primitive); };
+  if (whole_loop_ >= 0 && std::none_of(equations.begin(), equations.end(), leaves)) return;
   std::sort(equations.begin(), equations.end());
   mark(sites_->add(frame.program, known, equations));
 }
@@ -33,13 +40,17 @@ void Lowering::mark_group(const Frame& frame, const Analysis& known, int g) {
   mark_equations(frame, known, known.fusion.members[at(g)]);
 }
 
+void Lowering::mark_rest(const Equation& equation) {
+  if (whole_loop_ >= 0 && calls_host(equation.primitive)) mark(sites_->add_rest(whole_loop_));
+}
+
 template <class F>
 void Lowering::marked_loop(const Frame& frame, const Equation& equation, const Program& body, const F& lower_loop) {
-  if (!sites_ || quiet_ || !too_short_for_marks(body)) return lower_loop();
-  mark(sites_->add_loop(frame.program, equation));
-  quiet_ = true;
+  if (!sites_ || whole_loop_ >= 0 || !too_short_for_marks(body)) return lower_loop();
+  whole_loop_ = sites_->add_loop(frame.program, equation);
+  mark(whole_loop_);
   lower_loop();
-  quiet_ = false;
+  whole_loop_ = -1;
 }
 
 void Lowering::lower_control(Frame& frame, const Equation& equation) {
@@ -225,7 +236,7 @@ void Lowering::lower_scan_blocks(Frame& frame, const Equation& equation) {
     arguments.push_back({apart(from, (i < view.first_xs() ? 1 : view.length()) * bytes_of(step))});
   }
   arguments.insert(arguments.end(), written.begin(), written.end());
-  if (sites_ && !quiet_) mark(sites_->add_loop(frame.program, equation));
+  if (sites_ && whole_loop_ < 0) mark(sites_->add_loop(frame.program, equation));
   driver_->invoke(function_number(write_scan_blocks(equation, in_place)), std::move(arguments));
   for (const auto& [offset, bytes] : copies) arena_.release(offset, bytes);
   release(results);
@@ -262,11 +273,6 @@ void Lowering::lower_scan(Frame& frame, const Equation& equation) {
     });
   });
   release(results);
-}
-
-std::vector<Address> Lowering::joined(std::vector<Address> first, const std::vector<Address>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
 }
 
 }  // namespace capibara::cpu

@@ -29,9 +29,8 @@ void Lowering::lower_host(Frame& frame, const Equation& equation) {
   const Results results = make_results(frame, equation, types);
   HostCall call = host_call(frame, equation, results);
   call.outputs = std::move(types);
-  lowered_.kernels.push_back(
-      host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants));
-  driver_->host(static_cast<int32_t>(lowered_.kernels.size()) - 1, std::move(call.arguments));
+  HostKernel kernel = host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants);
+  driver_->host(lowered_.add(std::move(kernel), equation), std::move(call.arguments));
   release(results);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "program/callback.h"
 #include "program/cost.h"
 #include "program/handles.h"
 #include "program/source.h"
@@ -29,7 +30,7 @@ std::string equation_line(const Program& program, const Equation& equation) {
   for (Var output : equation.outputs) {
     if (!output.dropped()) text += concat(text.empty() ? "" : ", ", short_string(program.type(output)));
   }
-  text += concat(" = ", equation.primitive.name(), "(");
+  text += concat(" = ", call_name(equation), "(");
   for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
     text += concat(i == 0 ? "" : ", ", short_string(program.type(equation.inputs[i])));
   }
@@ -45,6 +46,7 @@ const char* kind_of(const Program& program, const Analysis& known, const std::ve
   const char* kind = "loop fusion";
   for (int e : equations) {
     const Equation& equation = program.equations()[static_cast<std::size_t>(e)];
+    if (equation.attrs.has("callback")) return "callback";
     if (equation.primitive == prim::dot_general()) return "matmul";
     if (equation.primitive == prim::conv_general_dilated()) return "convolution";
     const int home = known.fusion.home[static_cast<std::size_t>(e)];
@@ -118,7 +120,7 @@ int32_t Sites::add(const Program& program, const Analysis& known, const std::vec
     }
   }
   if (located) locate(site, *located);
-  const std::string name = main ? main->primitive.name() : std::string("empty");
+  const std::string name = main ? call_name(*main) : std::string("empty");
   return named(std::move(site), equations.size() > 1 ? name + "_fusion" : name);
 }
 
@@ -133,6 +135,14 @@ int32_t Sites::add_loop(const Program& program, const Equation& loop) {
   for (Var output : loop.outputs) site.bytes_written += output.dropped() ? 0 : bytes_in(program.type(output));
   locate(site, loop);
   return named(std::move(site), loop.primitive.name());
+}
+
+int32_t Sites::add_rest(int32_t loop) {
+  profile::Slot site = sites_[static_cast<std::size_t>(loop)];
+  const std::string name = concat(site.equations[0], "_rest");
+  site.text = concat("after a call in ", site.name, ": ", site.text);
+  site.flops = site.bytes_read = site.bytes_written = 0;
+  return named(std::move(site), name);
 }
 
 int32_t Sites::add_copy(int64_t bytes) {

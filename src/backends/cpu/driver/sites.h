@@ -13,6 +13,8 @@ class Sites {
   int32_t add(const Program& program, const Analysis& known, const std::vector<int>& equations);
   // A whole loop.
   int32_t add_loop(const Program& program, const Equation& loop);
+  // What runs in an iteration of a loop after a call of the host: operations and bytes stay with the loop's own site.
+  int32_t add_rest(int32_t loop);
   int32_t add_copy(int64_t bytes);
   std::vector<profile::Slot> take() { return std::move(sites_); }
 

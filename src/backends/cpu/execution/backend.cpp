@@ -421,7 +421,7 @@ class CpuBackend final : public Backend {
   }
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
     if (holds_refs(program)) return std::nullopt;  // what is compiled is the program on values that is made of it
-    return to_string(lower_to_loops(optimised(program), donated).module);
+    return to_string(lower_to_loops(optimised(program), donated));
   }
 };
 
@@ -434,7 +434,7 @@ Backend& backend() {
 
 void set_async_dispatch(bool on) { dispatches_later.store(on); }
 
-std::string loops_text(const Program& program) { return to_string(lower_to_loops(optimised(program)).module); }
+std::string loops_text(const Program& program) { return to_string(lower_to_loops(optimised(program))); }
 
 std::string ir_text(const Program& program) {
   return compiler().ir(lower_to_loops(optimised(program)).module, process_target());

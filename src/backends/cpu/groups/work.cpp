@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/kernels.h"
+#include "program/callback.h"
 #include "program/handles.h"
 
 namespace capibara::cpu {
@@ -56,7 +57,8 @@ bool runs_whole(const Program& program, const Equation& equation) {
   const Primitive& primitive = equation.primitive;
   // Joins and cuts become the copies they are made of, which fuse with what they feed.
   if (primitive->traits.moves == Moves::several) return false;
-  if (work_of(program, equation) != Work::host || reference::find_kernel(primitive) || primitive->evaluate) return true;
+  if (work_of(program, equation) != Work::host || reference::find_kernel(primitive) || calls_host(primitive))
+    return true;
   // The composition of a fused operation on few elements runs in registers, beside its neighbours.
   constexpr int64_t min_kernel_elements = 4096;
   const auto is_large = [&](Atom input) { return program.type(input).size() >= min_kernel_elements; };

@@ -45,6 +45,7 @@ def _rule(*names):
 def _identity(name):
     primitive = core.Primitive(name)
     primitive.def_impl(lambda x, **_: x)
+    primitive.def_lowering(lambda x, **_: x)
     primitive.def_abstract_eval(lambda x, **_: x)
     primitive.def_batch(lambda arguments, dims, **params: (primitive.bind(*arguments, **params), dims[0]))
     return primitive
