@@ -8,6 +8,8 @@
 
 #include "optimise/passes.h"
 
+#include <algorithm>
+
 namespace capibara::passes {
 
 namespace {
@@ -89,6 +91,31 @@ Atom Simplifier::add(const Primitive& primitive, std::vector<Atom> inputs, const
   return output;
 }
 
+// A result that is the same operand in every branch is that operand: a large one is not copied where a branch ends.
+bool Simplifier::forward_operands(const Equation& cond, std::vector<Atom> inputs, Attrs attrs) {
+  const std::vector<Program> branches = attrs.programs("branches");
+  std::vector<std::pair<Var, Atom>> forwarded;
+  Equation rest = cond;
+  for (std::size_t i = 0; i < cond.outputs.size(); ++i) {
+    if (cond.outputs[i].dropped()) continue;
+    std::size_t operand = inputs.size();
+    for (const Program& branch : branches) {
+      const auto& invars = branch.invars();
+      const auto found =
+          std::find_if(invars.begin(), invars.end(), [&](Var var) { return branch.outputs()[i] == Atom(var); });
+      const std::size_t own =
+          found == invars.end() ? inputs.size() : static_cast<std::size_t>(found - invars.begin()) + 1;
+      operand = &branch == &branches.front() || operand == own ? own : inputs.size();
+    }
+    if (operand >= inputs.size() || !same_type(type(inputs[operand]), copy_.from().type(cond.outputs[i]))) continue;
+    forwarded.emplace_back(cond.outputs[i], inputs[operand]);
+    rest.outputs[i] = Var{};
+  }
+  copy_.emit(rest, std::move(inputs), std::move(attrs));
+  for (const auto& [output, operand] : forwarded) copy_.bind(output, operand);
+  return !forwarded.empty();
+}
+
 Program Simplifier::operator()(NestedPass& nested) {
   const Program& program = copy_.from();
   bool changed = false;
@@ -108,7 +135,11 @@ Program Simplifier::operator()(NestedPass& nested) {
     }
     Attrs attrs = nested(equation.attrs);
     changed |= !same_object(attrs, equation.attrs);
-    copy_.emit(equation, std::move(inputs), std::move(attrs));
+    if (equation.primitive == prim::cond()) {
+      changed |= forward_operands(equation, std::move(inputs), std::move(attrs));
+    } else {
+      copy_.emit(equation, std::move(inputs), std::move(attrs));
+    }
     note_outputs();
   }
   return changed ? copy_.finish() : program;

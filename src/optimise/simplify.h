@@ -64,6 +64,7 @@ class Simplifier {
  private:
   void note_outputs();
   std::optional<Atom> apply_rules(Site& site);
+  bool forward_operands(const Equation& cond, std::vector<Atom> inputs, Attrs attrs);
 
   Copy copy_;
   std::vector<int32_t> maker_;  // of each new variable: its equation's position, -1 for inputs and constants

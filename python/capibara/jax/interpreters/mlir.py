@@ -19,7 +19,7 @@ class _LoweredFunction:
     def __init__(self, function, multiple_results):
         self.function, self.multiple_results = function, multiple_results
 
-    def __call__(self, ctx, *args, **params):
+    def __call__(self, _, *args, **params):
         results = self.function(*args, **params)
         return list(results) if self.multiple_results else [results]
 

@@ -7,6 +7,7 @@
 #include "backends/cpu/loops/epilogue.h"
 #include "backends/cpu/loops/hoist.h"
 #include "backends/cpu/regions/registers.h"
+#include "program/callback.h"
 #include "program/handles.h"
 
 namespace capibara::cpu {
@@ -75,7 +76,8 @@ void Lowering::lower(Frame& frame) {
         }
         if (sites_) mark_group(frame, known, static_cast<int>(g));
         lower_host(frame, frame.program.equations()[at(group.results[0])]);
-        if (sites_) mark_rest(frame.program.equations()[at(group.results[0])]);
+        if (whole_loop_ >= 0 && calls_host(frame.program.equations()[at(group.results[0])].primitive))
+          mark(sites_->add_rest(whole_loop_));
         break;
       case Work::control:
         take_over_carries(frame, known, static_cast<int>(g), frame.program.equations()[at(group.results[0])]);

@@ -99,7 +99,6 @@ class Lowering {
   // ---- marks, where they are asked for
   void mark(int32_t site);
   void mark_group(const Frame& frame, const Analysis& known, int g);
-  void mark_rest(const Equation& equation);  // of an iteration after a call of the host, in a loop marked as a whole
   void mark_equations(const Frame& frame, const Analysis& known, std::vector<int> equations);
   // Lowers a loop; one whose iterations are too short to be marked from within is marked as a whole.
   template <class F>
@@ -129,6 +128,7 @@ class Lowering {
   void lower_iteration(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries,
                        std::size_t first_carry, const std::vector<Address>& further_outputs);
   void lower_while(Frame& frame, const Equation& equation);
+  bool lower_while_in_place(Frame& frame, const Equation& equation, const std::vector<Address>& results);
   void lower_scan(Frame& frame, const Equation& equation);
   void lower_scan_blocks(Frame& frame, const Equation& equation);
 

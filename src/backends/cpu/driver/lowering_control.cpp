@@ -3,6 +3,7 @@
 
 #include "backends/cpu/driver/lowering.h"
 #include "backends/cpu/elements/element.h"
+#include "backends/cpu/regions/registers.h"
 #include "backends/cpu/regions/scan_blocks.h"
 #include "program/callback.h"
 #include "program/handles.h"
@@ -38,10 +39,6 @@ void Lowering::mark_equations(const Frame& frame, const Analysis& known, std::ve
 
 void Lowering::mark_group(const Frame& frame, const Analysis& known, int g) {
   mark_equations(frame, known, known.fusion.members[at(g)]);
-}
-
-void Lowering::mark_rest(const Equation& equation) {
-  if (whole_loop_ >= 0 && calls_host(equation.primitive)) mark(sites_->add_rest(whole_loop_));
 }
 
 template <class F>
@@ -176,12 +173,43 @@ void Lowering::lower_iteration(const Program& body, std::vector<Address> inputs,
   }
 }
 
+// One call: large carries are updated where the results are, all else is in registers. False where memory overlaps.
+bool Lowering::lower_while_in_place(Frame& frame, const Equation& equation, const std::vector<Address>& results) {
+  const WhileView view(equation);
+  const Types types = view.body().output_types();
+  const std::size_t first = view.first_carry();
+  std::vector<Argument> arguments;
+  std::vector<bool> in_result;
+  for (std::size_t i = 0; i < equation.inputs.size(); ++i) {
+    const Address from = address_of(frame, equation.inputs[i]);
+    const bool carried = i >= first;
+    if (carried) in_result.push_back(types[i - first].size() > max_register_elements || same(from, results[i - first]));
+    if (equation.inputs[i].is_literal() || (carried && in_result.back())) continue;
+    const int64_t bytes = bytes_of(frame.program.type(equation.inputs[i]));
+    for (std::size_t k = 0; k < results.size(); ++k) {
+      if (from.buffer != results[k].buffer) continue;
+      if (!from.terms.empty() || !results[k].terms.empty()) return false;
+      if (from.offset < results[k].offset + bytes_of(types[k]) && results[k].offset < from.offset + bytes) return false;
+    }
+    arguments.push_back({from});
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Address from = address_of(frame, equation.inputs[first + i]);
+    if (in_result[i] && !same(from, results[i])) copy(from, results[i], bytes_of(types[i]));
+    arguments.push_back({results[i]});
+  }
+  if (sites_ && whole_loop_ < 0) mark(sites_->add_loop(frame.program, equation));
+  driver_->invoke(function_number(write_loop_in_place(frame.program, equation, in_result)), std::move(arguments));
+  return true;
+}
+
 void Lowering::lower_while(Frame& frame, const Equation& equation) {
   const WhileView view(equation);
   const std::vector<Address> for_condition = places_of(frame, view.cond_consts(equation.inputs));
   const std::vector<Address> for_body = places_of(frame, view.body_consts(equation.inputs));
   const Results results = make_results(frame, equation, view.body().output_types());
   const std::vector<Address>& carries = results.places;
+  if (updates_in_registers(equation) && lower_while_in_place(frame, equation, carries)) return release(results);
   start_carries(frame, view.carry(equation.inputs), carries, view.body(), view.body_consts());
   const Place answer = in_arena(1);
   marked_loop(frame, equation, view.body(), [&] {

@@ -161,6 +161,15 @@ bool reads_what_it_writes(const Program& program, const std::vector<int>& member
       slice.attrs.ints("slice_sizes") != program.type(update.inputs[1]).shape) {
     return false;
   }
+  // Elements keep their order on the way to the update: each is read before it is written, and by no other.
+  const int64_t size = program.type(update.inputs[1]).size();
+  const auto keeps_order = [&](const Equation& equation) {
+    const Primitive& primitive = equation.primitive;
+    if (program.type(equation.outputs[0]).size() != size) return false;
+    if (primitive == prim::reshape()) return equation.attrs["dimensions"].is_none();
+    return primitive == prim::broadcast_in_dim() || primitive == prim::squeeze() ||
+           primitive->traits.elementwise != Elementwise::no;
+  };
   std::vector<Atom> follows = {slice.outputs[0]};
   for (int e : members) {
     const Equation& equation = program.equations()[at(e)];
@@ -168,9 +177,7 @@ bool reads_what_it_writes(const Program& program, const std::vector<int>& member
       return std::find(follows.begin(), follows.end(), input) != follows.end();
     });
     if (!reads || &equation == &update) continue;
-    if (equation.primitive->traits.elementwise == Elementwise::no ||
-        program.type(equation.outputs[0]).shape != program.type(update.inputs[1]).shape)
-      return false;
+    if (!keeps_order(equation)) return false;
     follows.push_back(equation.outputs[0]);
   }
   return true;

@@ -23,29 +23,34 @@ Slot Writer::unflatten(const ArrayType& type, std::span<const Value> values, std
   return slot;
 }
 
-std::vector<Slot> Writer::unflatten(const Types& types, std::span<const Value> values) {
+std::vector<Slot> Writer::unflatten(const Types& types, std::span<const Value> values, std::span<const Slot> places) {
   std::vector<Slot> slots;
   std::size_t next = 0;
-  for (const ArrayType& type : types) slots.push_back(unflatten(type, values, next));
+  for (std::size_t i = 0; i < types.size(); ++i)
+    slots.push_back(!places.empty() && places[i].memory ? places[i] : unflatten(types[i], values, next));
   return slots;
 }
 
 std::vector<Slot> Writer::write_cond(const Equation& equation, const std::vector<Slot>& inputs) {
   const CondView view(equation);
   const std::vector<Slot> operands(inputs.begin() + 1, inputs.end());
-  return unflatten(view.branches()[0].output_types(),
-                   branch_from(view.branches(), 0, inputs[0].elements[0].parts[0], operands));
+  std::vector<Slot> places;
+  const std::vector<Value> values = branch_from(view.branches(), 0, inputs[0].elements[0].parts[0], operands, places);
+  return unflatten(view.branches()[0].output_types(), values, places);
 }
 
-std::vector<Value> Writer::branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Slot>& operands) {
+std::vector<Value> Writer::branch_from(const std::vector<Program>& branches, std::size_t first, Value index,
+                                       const std::vector<Slot>& operands, std::vector<Slot>& places) {
   auto write = [&](std::size_t branch) {
     std::vector<Value> values;
-    flatten(write_body(branches[branch], operands), values);
+    places = write_body(branches[branch], operands);  // what is in memory is in the same place after every branch
+    flatten(places, values);
     return values;
   };
   if (first + 1 == branches.size()) return write(first);
   const Value here = builder_.compute(Op::le, index, builder_.constant_int(builder_.type(index), static_cast<int64_t>(first)));
-  return builder_.branch(here, [&] { return write(first); }, [&] { return branch_from(branches, first + 1, index, operands); });
+  return builder_.branch(
+      here, [&] { return write(first); }, [&] { return branch_from(branches, first + 1, index, operands, places); });
 }
 
 std::vector<Slot> Writer::write_while(const Equation& equation, const std::vector<Slot>& inputs) {
@@ -55,20 +60,22 @@ std::vector<Slot> Writer::write_while(const Equation& equation, const std::vecto
   flatten(view.carry(inputs), initial);
   auto with = [&](std::span<const Slot> consts, std::span<const Value> values) {
     std::vector<Slot> all(consts.begin(), consts.end());
-    for (Slot& slot : unflatten(types, values)) all.push_back(std::move(slot));
+    for (Slot& slot : unflatten(types, values, view.carry(inputs))) all.push_back(std::move(slot));
     return all;
   };
-  return unflatten(types, builder_.repeat(
-                              initial, true,
-                              [&](std::span<const Value> values) {
-                                const std::vector<Slot> operands = with(view.cond_consts(inputs), values);
-                                return write_body(view.condition(), operands)[0].elements[0].parts[0];
-                              },
-                              [&](std::span<const Value> values) {
-                                std::vector<Value> next;
-                                flatten(write_body(view.body(), with(view.body_consts(inputs), values)), next);
-                                return next;
-                              }));
+  return unflatten(types,
+                   builder_.repeat(
+                       initial, true,
+                       [&](std::span<const Value> values) {
+                         const std::vector<Slot> operands = with(view.cond_consts(inputs), values);
+                         return write_body(view.condition(), operands)[0].elements[0].parts[0];
+                       },
+                       [&](std::span<const Value> values) {
+                         std::vector<Value> next;
+                         flatten(write_body(view.body(), with(view.body_consts(inputs), values)), next);
+                         return next;
+                       }),
+                   view.carry(inputs));
 }
 
 std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector<Slot>& inputs,

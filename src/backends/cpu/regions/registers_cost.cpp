@@ -164,6 +164,10 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
 
 }  // namespace
 
+std::optional<int64_t> registers::cost_inside(const Program& program, const Equation& equation) {
+  return cost_of(program, equation, false);
+}
+
 bool fits_registers(const Program& program, const Equation& equation) {
   if (equation.inputs.size() > at(max_memory_operands) * 4) return false;
   // Lanes serve longer values better, where no loop holds them.

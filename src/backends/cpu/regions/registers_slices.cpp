@@ -21,17 +21,22 @@ std::vector<Value> Writer::starts_of(const std::vector<Slot>& inputs, std::size_
   return starts;
 }
 
+// The element of a value in memory at these starts.
+Address Writer::placed(Address address, const std::vector<Value>& starts, const Shape& whole) {
+  int64_t stride = 1;
+  for (std::size_t d = whole.size(); d-- > 0;) {
+    address.terms.push_back({starts[d], stride});
+    stride *= whole[d];
+  }
+  return address;
+}
+
 Slot Writer::dynamic_slice(const ArrayType& type, const std::vector<Slot>& inputs) {
   const Shape& whole = inputs[0].type.shape;
   const std::vector<Value> starts = starts_of(inputs, 1, whole, type.shape);
   Slot slot{type, {}, {}};
   if (inputs[0].memory) {
-    Address place = *inputs[0].memory;
-    int64_t stride = 1;
-    for (std::size_t d = whole.size(); d-- > 0;) {
-      place.terms.push_back({starts[d], stride});
-      stride *= whole[d];
-    }
+    const Address place = placed(*inputs[0].memory, starts, whole);
     for (int64_t k = 0; k < type.size(); ++k) {
       slot.elements.push_back(load_element(builder_, type.dtype, moved(place, linear(constant_index(k, type.shape), whole).constant)));
     }
@@ -66,6 +71,13 @@ Value Writer::is_here(const std::vector<Value>& starts, const Index& place, cons
 Slot Writer::dynamic_update_slice(const ArrayType& type, const std::vector<Slot>& inputs) {
   const Shape &whole = type.shape, &part = inputs[1].type.shape;
   const std::vector<Value> starts = starts_of(inputs, 2, whole, part);
+  if (inputs[0].memory) {
+    for (int64_t k = 0; k < inputs[1].type.size(); ++k) {
+      Address place = moved(placed(*inputs[0].memory, starts, whole), linear(constant_index(k, part), whole).constant);
+      store_element(builder_, type.dtype, place, element(inputs[1], constant_index(k, part)));
+    }
+    return {type, {}, inputs[0].memory};
+  }
   Slot slot{type, inputs[0].elements, {}};
   Shape range;
   for (std::size_t d = 0; d < whole.size(); ++d) range.push_back(whole[d] - part[d] + 1);

@@ -6,15 +6,17 @@
 
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/loops/builder.h"
-#include "backends/cpu/regions/region.h"
+#include "backends/cpu/regions/registers.h"
 
 namespace capibara::cpu::registers {
 
-inline constexpr int64_t max_elements = 64;  // of one value
+inline constexpr int64_t max_elements = max_register_elements;
 
 bool small(const ArrayType& type);
 bool is_dot(const Program& program, const Equation& equation);
 bool is_arg_reduction(const Primitive& primitive);
+// What an equation costs inside of a body; nothing where it does not fit.
+std::optional<int64_t> cost_inside(const Program& program, const Equation& equation);
 
 // A value: its elements in row-major order, or a place in memory from which they are read when asked for.
 struct Slot {
@@ -27,6 +29,7 @@ class Writer {
  public:
   Writer() : builder_(region_.function) {}
   Region write(const Program& program, std::span<const int> equations, const std::vector<Var>& stored);
+  Function write_in_place(const Program& program, const Equation& loop, const std::vector<bool>& in_result);
 
  private:
   using Frame = std::unordered_map<int32_t, Slot>;  // by variable: a run of equations names few of a program's
@@ -44,9 +47,11 @@ class Writer {
   // ---- control flow (registers_control.cpp) ----------------------------------------------------------------------
   static void flatten(std::span<const Slot> slots, std::vector<Value>& values);
   static Slot unflatten(const ArrayType& type, std::span<const Value> values, std::size_t& next);
-  std::vector<Slot> unflatten(const Types& types, std::span<const Value> values);
+  // `places`: one per type, for those that are in memory; none where all are in registers.
+  std::vector<Slot> unflatten(const Types& types, std::span<const Value> values, std::span<const Slot> places = {});
   std::vector<Slot> write_cond(const Equation& equation, const std::vector<Slot>& inputs);
-  std::vector<Value> branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Slot>& operands);
+  std::vector<Value> branch_from(const std::vector<Program>& branches, std::size_t first, Value index,
+                                 const std::vector<Slot>& operands, std::vector<Slot>& places);
   std::vector<Slot> write_while(const Equation& equation, const std::vector<Slot>& inputs);
   std::vector<Slot> write_scan(const Equation& equation, const std::vector<Slot>& inputs,
                                const std::map<int32_t, int32_t>* targets);
@@ -81,6 +86,7 @@ class Writer {
   // ---- slices at starts that the program finds (registers_slices.cpp) --------------------------------------------
   Value start_of(const Slot& slot, int64_t last);
   std::vector<Value> starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole, const Shape& part);
+  static Address placed(Address address, const std::vector<Value>& starts, const Shape& whole);
   Slot dynamic_slice(const ArrayType& type, const std::vector<Slot>& inputs);
   Value is_here(const std::vector<Value>& starts, const Index& place, const Shape& range);
   Slot dynamic_update_slice(const ArrayType& type, const std::vector<Slot>& inputs);
