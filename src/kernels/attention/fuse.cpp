@@ -59,7 +59,7 @@ class Replacement {
     return form_.exists() && (gradient_ ? !hidden_twice : plain_.result >= 0);
   }
 
-  bool is_closed() const { return kernels::is_closed(equations_, inner_, last_); }
+  bool is_closed() const { return capibara::is_closed(equations_, inner_, last_); }
 
   // Whether operands are made before the equations in whose place the calls stand.
   bool is_in_order() const {

@@ -47,42 +47,10 @@ std::size_t count_of(const Axes& axes, int axis) {
   return static_cast<std::size_t>(std::count(axes.begin(), axes.end(), axis));
 }
 
-Equations::Equations(const Program& program)
-    : program_(program),
-      maker_(index(program.var_count()), -1),
-      readers_(index(program.var_count())),
-      is_result_(index(program.var_count()), false) {
-  for (int at = 0; at < static_cast<int>(program.equations().size()); ++at) {
-    for (Atom input : (*this)[at].inputs) {
-      if (!input.is_literal() && (readers_[index(input.code)].empty() || readers_[index(input.code)].back() != at))
-        readers_[index(input.code)].push_back(at);
-    }
-    for (Var output : (*this)[at].outputs) {
-      if (!output.dropped()) maker_[index(output.id)] = at;
-    }
-  }
-  for (Atom output : program.outputs()) {
-    if (!output.is_literal()) is_result_[index(output.code)] = true;
-  }
-}
-
-int Equations::maker(Atom atom) const { return atom.is_literal() ? -1 : maker_[index(atom.code)]; }
-
-const Equation* Equations::made_by(Atom atom, const Primitive& primitive) const {
-  const int at = maker(atom);
-  return at >= 0 && (*this)[at].primitive == primitive ? &(*this)[at] : nullptr;
-}
-
-std::span<const int> Equations::readers(Atom atom) const {
-  return atom.is_literal() ? std::span<const int>() : readers_[index(atom.code)];
-}
-
-bool Equations::is_result(Atom atom) const { return !atom.is_literal() && is_result_[index(atom.code)]; }
-
 std::optional<double> Equations::number(Atom atom) const {
   if (const Equation* spread = made_by(atom, prim::broadcast_in_dim())) return number(spread->inputs[0]);
   if (!atom.is_literal() || !is_floating(type(atom).dtype)) return std::nullopt;
-  return program_.literal(atom).item<double>();
+  return program().literal(atom).item<double>();
 }
 
 Axes Equations::without_units(Axes axes, const Shape& shape) const {

@@ -4,12 +4,10 @@
 // which differ by them alone have the same axes.
 #pragma once
 
-#include <capibara/primitive.h>
-
 #include <optional>
-#include <span>
 #include <utility>
-#include <vector>
+
+#include "program/match.h"
 
 namespace capibara::kernels {
 
@@ -27,18 +25,9 @@ bool holds(std::span<const int> list, int value);
 Axes logit_axes(const Axes& axes);
 std::size_t count_of(const Axes& axes, int axis);
 
-class Equations {
+class Equations : public Uses {
  public:
-  explicit Equations(const Program& program);
-
-  const Program& program() const { return program_; }
-  const Equation& operator[](int at) const { return program_.equations()[static_cast<std::size_t>(at)]; }
-  const ArrayType& type(Atom atom) const { return program_.type(atom); }
-  int maker(Atom atom) const;  // -1 for inputs, constants and literals
-  // The equation that makes it, where that is one of the primitive.
-  const Equation* made_by(Atom atom, const Primitive& primitive) const;
-  std::span<const int> readers(Atom atom) const;
-  bool is_result(Atom atom) const;  // of the program
+  using Uses::Uses;
 
   // The number that every element is, where the program says it.
   std::optional<double> number(Atom atom) const;
@@ -64,11 +53,6 @@ class Equations {
   std::optional<Axes> axes_before(const Equation& equation, const Axes& axes, bool broadcasts) const;
   Axes without_units(Axes axes, const Shape& shape) const;
   std::optional<Axes> across_units(const Shape& from, const Axes& axes, const Shape& to) const;
-
-  const Program program_;
-  std::vector<int> maker_;
-  std::vector<std::vector<int>> readers_;
-  std::vector<bool> is_result_;
 };
 
 }  // namespace capibara::kernels

@@ -49,7 +49,4 @@ struct PlainGradient {
 // The reverse derivative; nothing where the program has none, or has another form of it.
 std::optional<PlainGradient> read_gradient(const Equations& equations, const PlainAttention& attention);
 
-// Whether nothing but the equations themselves reads what they compute, the last ones apart.
-bool is_closed(const Equations& equations, std::span<const int> inner, std::span<const int> last);
-
 }  // namespace capibara::kernels

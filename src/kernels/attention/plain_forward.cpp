@@ -239,16 +239,4 @@ std::optional<PlainAttention> read_attention(const Equations& equations, int quo
   return AttentionReader(equations).read(quotient);
 }
 
-bool is_closed(const Equations& equations, std::span<const int> inner, std::span<const int> last) {
-  const auto within = [&](int at) { return holds(inner, at) || holds(last, at); };
-  return std::all_of(inner.begin(), inner.end(), [&](int at) {
-    const auto& outputs = equations[at].outputs;
-    return holds(last, at) || std::all_of(outputs.begin(), outputs.end(), [&](Var output) {
-             if (output.dropped()) return true;
-             const std::span<const int> readers = equations.readers(output);
-             return !equations.is_result(output) && std::all_of(readers.begin(), readers.end(), within);
-           });
-  });
-}
-
 }  // namespace capibara::kernels
