@@ -185,6 +185,61 @@ TEST_F(AttentionKernel, BackwardIsTheComposition) {
   }
 }
 
+// softmax(scale q k^T + bias) v of float64, each head of keys repeated for the heads that it serves.
+Array defined(const Array& query, const Array& key, const Array& value, const Array& bias, bool causal) {
+  auto wide = [](const Array& x) { return x.astype(DType::float64); };
+  auto repeated = [&](const Array& x) { return jnp::repeat(wide(x), query.shape(1) / x.shape(1), {.axis = 1}); };
+  const double scale = 1 / std::sqrt(static_cast<double>(query.shape(3)));
+  const Array logits = jnp::matmul(wide(query), jnp::swapaxes(repeated(key), 2, 3)) * scale + wide(bias);
+  const Array later =
+      lax::broadcasted_iota(DType::int32, logits.shape(), 3) > lax::broadcasted_iota(DType::int32, logits.shape(), 2);
+  const Array seen = causal ? jnp::where(later, -std::numeric_limits<double>::infinity(), logits) : logits;
+  return jnp::matmul(jax::nn::softmax(seen), repeated(value));
+}
+
+// Each slope within a few units of the largest one, as the type rounds: shares and slopes of logits are rounded once.
+TEST_F(AttentionKernel, NarrowGradientsAreThoseOfFloat64) {
+  Config settings = config();
+  settings.enable_x64 = true;
+  const ConfigScope scope(settings);
+  const Sizes sizes[] = {{2, 4, 2, 70, 90, 40, 24}, {1, 2, 2, 200, 200, 64, 64}, {1, 3, 1, 5, 400, 16, 16}};
+  for (const DType dtype : {DType::bfloat16, DType::float16}) {
+    for (const Sizes& s : sizes) {
+      for (const bool causal : {false, true}) {
+        auto narrow = [&](int64_t seed, Shape shape) { return drawn(seed, std::move(shape)).astype(dtype); };
+        const Array q = narrow(0, {s.batch, s.heads, s.queries, s.size}),
+                    k = narrow(1, {s.batch, s.groups, s.keys, s.size}),
+                    v = narrow(2, {s.batch, s.groups, s.keys, s.value_size}), bias = narrow(3, {1, s.heads, 1, s.keys}),
+                    w = narrow(4, {s.batch, s.heads, s.queries, s.value_size});
+        auto fused_loss = [&](const Array& a, const Array& b, const Array& c, const Array& d) {
+          const Array y = flash_attention(a, b, c, {.causal = causal, .bias = d});
+          return jnp::sum(y.astype(DType::float64) * w.astype(DType::float64));
+        };
+        auto exact_loss = [&](const Array& a, const Array& b, const Array& c, const Array& d) {
+          return jnp::sum(defined(a, b, c, d, causal) * w.astype(DType::float64));
+        };
+        const auto got = jax::jit(jax::grad<0, 1, 2, 3>(fused_loss))(q, k, v, bias);
+        const auto want = jax::jit(jax::grad<0, 1, 2, 3>(exact_loss))(q, k, v, bias);
+        auto compare = [&](const char* of, const Array& a, const Array& b) {
+          EXPECT_EQ(a.dtype(), dtype);
+          const auto own = a.astype(DType::float64).to_vector<double>(),
+                     exact = b.astype(DType::float64).to_vector<double>();
+          double most = 0, error = 0;
+          for (std::size_t i = 0; i < exact.size(); ++i) {
+            most = std::max(most, std::abs(exact[i]));
+            error = std::max(error, std::abs(own[i] - exact[i]));
+          }
+          EXPECT_LE(error, 4 * cpu::epsilon_of(dtype) * most) << of << " " << to_string(dtype) << " causal " << causal;
+        };
+        compare("query", std::get<0>(got), std::get<0>(want));
+        compare("key", std::get<1>(got), std::get<1>(want));
+        compare("value", std::get<2>(got), std::get<2>(want));
+        compare("bias", std::get<3>(got), std::get<3>(want));
+      }
+    }
+  }
+}
+
 TEST_F(AttentionKernel, ServesCompiledPrograms) {
   const Array q = jnp::ones({1, 2, 64, 16});
   const Program program = jax::make_jaxpr(fused)(q, q, q);

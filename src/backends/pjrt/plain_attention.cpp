@@ -24,7 +24,7 @@ Program call_cudnn_for_plain(const Program& program, const std::function<int64_t
   OptimiseOptions options;
   bool found = false;
   options.fuse = [&](const Program& own) {
-    const Program fused = kernels::fuse_attention(own, is_narrow);
+    const Program fused = kernels::fuse_attention(own, is_narrow, kernels::Special::as_fused);
     found |= fused.identity() != own.identity();
     return fused;
   };

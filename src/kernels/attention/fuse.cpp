@@ -3,8 +3,9 @@
 //   s = dot q k; t = mul s scale; ...; p = div exponentials sums; o = dot p v    ->    o lse = flash_attention q k v
 //
 // The reverse derivative that the same program writes out becomes flash_attention_grad. Both or none are replaced: what
-// one of them leaves would need the array of queries by keys. Equations in between must be read by nothing else.
+// one of them leaves would need the array of queries by keys. conditions.cpp proves that this changes no value.
 #include "kernels/fuse.h"
+#include "kernels/attention/conditions.h"
 #include "kernels/attention/fused_form.h"
 #include "optimise/rewrite.h"
 #include "program/handles.h"
@@ -22,12 +23,13 @@ namespace {
 class Replacement {
  public:
   // Nothing where the equations mean something else, or where the backend has no kernel.
-  static std::unique_ptr<Replacement> find(const Equations& equations, int quotient, const passes::Keep& claims) {
+  static std::unique_ptr<Replacement> find(const Equations& equations, int quotient, const passes::Keep& claims,
+                                           Special special) {
     std::optional<PlainAttention> plain = read_attention(equations, quotient);
     if (!plain) return nullptr;
-    std::unique_ptr<Replacement> found(new Replacement(equations, std::move(*plain)));
-    return found->exists() && found->is_closed() && found->is_in_order() && found->make(claims) ? std::move(found)
-                                                                                                : nullptr;
+    std::unique_ptr<Replacement> found(new Replacement(equations, std::move(*plain), special));
+    const AttentionMatch match{found->plain_, found->gradient_, found->inner_, found->last_, found->form_.operands()};
+    return is_proven(equations, match) && found->make(claims) ? std::move(found) : nullptr;
   }
 
   std::span<const int> inner() const { return inner_; }
@@ -40,38 +42,17 @@ class Replacement {
   }
 
  private:
-  Replacement(const Equations& equations, PlainAttention plain)
+  Replacement(const Equations& equations, PlainAttention plain, Special special)
       : equations_(equations),
         plain_(std::move(plain)),
         gradient_(read_gradient(equations, plain_)),
-        form_(equations, plain_),
+        form_(equations, plain_, special),
         inner_(plain_.inner) {
     if (plain_.result >= 0) last_.push_back(plain_.result);
     if (!gradient_) return;
     if (plain_.result < 0) plain_.values = gradient_->values;
     inner_.insert(inner_.end(), gradient_->inner.begin(), gradient_->inner.end());
     for (const PlainCotangent& result : gradient_->results) last_.push_back(result.equation);
-  }
-
-  // Rows of which a bias of -inf hides what a condition shows have slopes that the log-sum-exp does not tell.
-  bool exists() const {
-    const bool hidden_twice = plain_.condition && !plain_.biases.empty();
-    return form_.exists() && (gradient_ ? !hidden_twice : plain_.result >= 0);
-  }
-
-  bool is_closed() const { return capibara::is_closed(equations_, inner_, last_); }
-
-  // Whether operands are made before the equations in whose place the calls stand.
-  bool is_in_order() const {
-    std::vector<Atom> read = form_.operands();
-    const auto all_before = [&](int at) {
-      return std::all_of(read.begin(), read.end(), [&](Atom atom) { return equations_.maker(atom) < at; });
-    };
-    if (plain_.result >= 0 && !all_before(plain_.result)) return false;
-    if (!gradient_) return true;
-    read.push_back(gradient_->cotangent.atom);
-    return std::all_of(gradient_->results.begin(), gradient_->results.end(),
-                       [&](const PlainCotangent& result) { return all_before(result.equation); });
   }
 
   const ArrayType& result_type(int at) const { return equations_.type(equations_[at].outputs[0]); }
@@ -90,7 +71,7 @@ class Replacement {
     if (!claimed(forward_, claims)) return false;
     if (!gradient_) return true;
     const Types outputs = forward_.output_types();
-    types.insert(types.end(), outputs.begin(), outputs.begin() + 2);
+    types.insert(types.end(), outputs.begin(), outputs.begin() + saved_count);
     types.push_back(equations_.type(gradient_->cotangent.atom).strong());
     Types results;
     for (const PlainCotangent& result : gradient_->results) results.push_back(result_type(result.equation));
@@ -103,18 +84,19 @@ class Replacement {
     return passes::strengthen(stage(function, types, "attention").program);
   }
 
-  // Whether the backend runs all fused operations as they are.
+  // Whether the backend runs all fused operations as they are, in branches too.
   static bool claimed(const Program& program, const passes::Keep& claims) {
     const auto& all = program.equations();
     return std::all_of(all.begin(), all.end(), [&](const Equation& equation) {
-      return !FusedForm::is_call(equation) || claims(program, equation);
+      return (!FusedForm::is_call(equation) || claims(program, equation)) &&
+             !any_program(equation.attrs, [&](const Program& held) { return !claimed(held, claims); });
     });
   }
 
   void emit_forward(Copy& copy) {
     const std::vector<Atom> results = copy.splice(forward_, copy(form_.operands()));
-    if (plain_.result >= 0) copy.bind(equations_[plain_.result].outputs[0], results[2]);
-    saved_.assign(results.begin(), results.begin() + 2);
+    if (plain_.result >= 0) copy.bind(equations_[plain_.result].outputs[0], results[saved_count]);
+    saved_.assign(results.begin(), results.begin() + saved_count);
   }
 
   void emit_gradient(Copy& copy) {
@@ -133,7 +115,8 @@ class Replacement {
   const FusedForm form_;
   std::vector<int> inner_, last_;
   Program forward_, backward_;
-  std::vector<Atom> saved_;  // the attention by heads, the log-sum-exp
+  static constexpr std::ptrdiff_t saved_count = 3;
+  std::vector<Atom> saved_;  // the attention by heads, the log-sum-exp, whether the call is ordinary
   bool emitted_ = false;
 };
 
@@ -156,7 +139,7 @@ bool any_within(const Program& program, const std::function<bool(const Equation&
   });
 }
 
-Program fused(const Program& program, passes::NestedPass& nested, const passes::Keep& claims) {
+Program fused(const Program& program, passes::NestedPass& nested, const passes::Keep& claims, Special special) {
   const auto none = [](const Equation&) { return false; };
   const bool may_hold = has_parts(program);
   if (!may_hold && !passes::changes(program, nested, none)) return program;
@@ -165,8 +148,12 @@ Program fused(const Program& program, passes::NestedPass& nested, const passes::
   std::map<int, Replacement*> inner, last;
   for (int at = 0; may_hold && at < static_cast<int>(program.equations().size()); ++at) {
     if (equations[at].primitive != prim::div()) continue;
-    std::unique_ptr<Replacement> one = Replacement::find(equations, at, claims);
-    if (!one) continue;
+    std::unique_ptr<Replacement> one = Replacement::find(equations, at, claims, special);
+    const auto is_taken = [&](int i) { return inner.contains(i) || last.contains(i); };
+    if (!one || std::any_of(one->inner().begin(), one->inner().end(), is_taken) ||
+        std::any_of(one->last().begin(), one->last().end(), is_taken)) {
+      continue;
+    }
     for (int i : one->inner()) inner[i] = one.get();
     for (int i : one->last()) last[i] = one.get();
     found.push_back(std::move(one));
@@ -194,10 +181,9 @@ bool may_attend(const Program& program) {
 
 bool holds_fused_attention(const Program& program) { return any_within(program, FusedForm::is_call); }
 
-Program fuse_attention(const Program& program, const passes::Keep& claims) {
-  return passes::NestedPass([&](const Program& one, passes::NestedPass& nested) {
-    return fused(one, nested, claims);
-  })(program);
+Program fuse_attention(const Program& program, const passes::Keep& claims, Special special) {
+  return passes::NestedPass(
+      [&](const Program& one, passes::NestedPass& nested) { return fused(one, nested, claims, special); })(program);
 }
 
 }  // namespace capibara::kernels

@@ -1,13 +1,17 @@
 // Attention that a program writes out as a call of flash_attention, and its reverse derivative as one of the gradient.
 //
 // Rows in which every key is hidden are what the program makes of them: logits that all are one large negative number
-// give the mean of the values, logits that all are minus infinity give NaN.
+// give the mean of the values, logits that all are minus infinity give NaN. Calls that are not ordinary (ordinary.h)
+// are computed by the definition.
+#include <capibara/control.h>
 #include <capibara/lax.h>
 
 #include <limits>
 
 #include "kernels/attention/fused_form.h"
+#include "kernels/attention/ordinary.h"
 #include "kernels/attention/spec.h"
+#include "lax/monoid.h"
 #include "lax/rules.h"
 
 namespace capibara::kernels {
@@ -74,8 +78,8 @@ bool FusedForm::is_call(const Equation& equation) {
   return equation.primitive == flash_attention_primitive() || equation.primitive == flash_attention_grad_primitive();
 }
 
-FusedForm::FusedForm(const Equations& equations, const PlainAttention& plain)
-    : plain_(plain), seen_(read_seen(equations, plain)), leading_(plain.batch), heads_(plain.heads) {
+FusedForm::FusedForm(const Equations& equations, const PlainAttention& plain, Special special)
+    : plain_(plain), special_(special), seen_(read_seen(equations, plain)), leading_(plain.batch), heads_(plain.heads) {
   if (!leading_.empty()) {
     heads_.insert(heads_.begin(), leading_.back());
     leading_.pop_back();
@@ -167,13 +171,13 @@ Array FusedForm::mask_of(std::span<const Array> masks) const {
   return all;
 }
 
-// Keys that a condition hides have its number as their bias, which takes up the logit: so it is exact for rows without
-// any other key, or with none but those of bias -inf.
+// Of biases that are spread. Keys that a condition hides have its number as their bias, which takes up the logit: so it
+// is exact for rows without any other key, or with none but those of bias -inf.
 Array FusedForm::bias_of(std::span<const Array> biases, const Array& seen) const {
   const DType wide = attention_sum_dtype(plain_.dtype);
   Array bias;
   for (std::size_t i = 0; i < biases.size(); ++i) {
-    bias = added(bias, spread(lax::convert_element_type(biases[i], wide, false), plain_.biases[i].axes));
+    bias = added(bias, lax::convert_element_type(biases[i], wide, false));
   }
   if (!seen.defined()) return bias;
   const Array all = spread_to(bias, broadcast_shape(bias, seen));
@@ -189,14 +193,15 @@ FusedForm::Operands FusedForm::operands_of(std::span<const Array> in) const {
   const std::span<const Array> biases = in.subspan(3 + masks.size(), plain_.biases.size());
   all.has_bias = !biases.empty();
   all.has_mask = !all.has_bias && !masks.empty();
-  all.seen = mask_of(masks);
+  all.seen = all.mask = mask_of(masks);
+  for (std::size_t i = 0; i < biases.size(); ++i) all.biases.push_back(spread(biases[i], plain_.biases[i].axes));
   if (all.has_mask) all.extras.push_back(all.seen);
   if (!all.has_bias) return all;
   if (seen_.by_position()) {
     const Array near = positions_seen();
     all.seen = all.seen.defined() ? all.seen & near : near;
   }
-  all.extras.push_back(bias_of(biases, all.seen));
+  all.extras.push_back(bias_of(all.biases, all.seen));
   return all;
 }
 
@@ -240,8 +245,8 @@ Array FusedForm::with_hidden_rows(const Array& output, const Array& lse, const A
   if (!plain_.biases.empty() || plain_.hidden == -infinity) {
     return lax::select(empty, filled_like(output, std::numeric_limits<double>::quiet_NaN()), output);
   }
-  const Array sums = lax::reduce_sum(value.astype(lse.dtype()), {.axes = {2}});  // [batch, groups, feature]
-  const Array mean = (sums / scalar_of(lse.dtype(), static_cast<double>(value.shape(2)))).astype(output.dtype());
+  const Array share = scalar_of(lse.dtype(), 1 / static_cast<double>(value.shape(2)));
+  const Array mean = lax::reduce_sum(value.astype(lse.dtype()) * share, {.axes = {2}}).astype(output.dtype());
   const Shape& s = output.shape();
   const int64_t groups = value.shape(1);
   const Array rows = lax::broadcast_in_dim(mean, {s[0], groups, s[1] / groups, s[2], s[3]}, {0, 1, 4});
@@ -281,24 +286,45 @@ Arrays FusedForm::forward(std::span<const Array> in, const std::optional<Shape>&
   Arrays inputs = {operands.query, operands.key, operands.value};
   inputs.insert(inputs.end(), operands.extras.begin(), operands.extras.end());
   Arrays fused = capibara::bind(flash_attention_primitive(), inputs, attrs(operands));
+  const bool looks = special_ == Special::as_written;
+  const OrdinaryAttention values(plain_, operands, skips(), may_hide_all());
+  fused.push_back(looks ? values.forward(fused[0], fused[1]) : exact_scalar(DType::bool_, 1));
   if (!result) return fused;
-  const Array output = with_hidden_rows(fused[0], fused[1], operands.value);
+  Array output = with_hidden_rows(fused[0], fused[1], operands.value);
+  if (looks) output = AttentionDefinition(plain_, seen_, operands).attend(output, fused[2]);
   fused.push_back(from_heads(output, query_order_, plain_.result_axes, *result));
   return fused;
 }
 
-Arrays FusedForm::gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const {
-  const Array &output = in[in.size() - 3], &lse = in[in.size() - 2];
-  const Operands operands = operands_of(in);
-  const Array cotangent = by_heads(in.back(), gradient.cotangent.axes, query_order_);
+// Slopes of queries, keys, values and the bias. `saved`: what forward gave.
+Arrays FusedForm::fused_gradient(const Operands& operands, std::span<const Array> saved, const Array& cotangent) const {
+  const Array &output = saved[0], &lse = saved[1];
   const Array products = cotangent.astype(lse.dtype()) * output.astype(lse.dtype());
   const Array delta = lax::reduce_sum(products, {.axes = {3}});
-  Arrays inputs = {cotangent.astype(plain_.dtype), operands.query, operands.key, operands.value, lse, delta};
+  Arrays inputs = {cotangent, operands.query, operands.key, operands.value, lse, delta};
   inputs.insert(inputs.end(), operands.extras.begin(), operands.extras.end());
   Arrays slopes = capibara::bind(flash_attention_grad_primitive(), inputs, attrs(operands));
   add_hidden_rows(slopes, cotangent, lse);
   if (operands.has_bias && operands.seen.defined()) {  // what is hidden does not depend on the bias
     slopes[3] = lax::select(spread_to(operands.seen, slopes[3].shape()), slopes[3], lax::zeros_like(slopes[3]));
+  }
+  return slopes;
+}
+
+Arrays FusedForm::gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const {
+  const std::span<const Array> saved = in.subspan(in.size() - 4, 3);
+  const Operands operands = operands_of(in);
+  const Array cotangent = by_heads(in.back(), gradient.cotangent.axes, query_order_);
+  const auto fused = [&] { return fused_gradient(operands, saved, cotangent); };
+  Arrays slopes;
+  if (special_ == Special::as_written) {
+    const OrdinaryAttention values(plain_, operands, skips(), may_hide_all());
+    const AttentionDefinition definition(plain_, seen_, operands);
+    const Shape* bias = operands.has_bias ? &operands.extras[0].shape() : nullptr;
+    slopes = lax::cond(values.backward(saved[2], cotangent, gradient.product), fused,
+                       [&] { return definition.pull_back(cotangent, gradient.product, bias); });
+  } else {
+    slopes = fused();
   }
   Arrays all;
   for (std::size_t i = 0; i < results.size(); ++i) {

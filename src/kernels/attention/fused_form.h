@@ -3,29 +3,28 @@
 
 #include <limits>
 
-#include "kernels/attention/plain.h"
+#include "kernels/attention/definition.h"
+#include "kernels/fuse.h"
 
 namespace capibara::kernels {
 
 class FusedForm {
  public:
-  FusedForm(const Equations& equations, const PlainAttention& plain);
+  FusedForm(const Equations& equations, const PlainAttention& plain, Special special);
 
-  // Whether there is one: not for rows in which both -inf hides keys and a bias may be -inf.
-  bool exists() const { return plain_.biases.empty() || !plain_.condition || plain_.hidden > -infinity; }
   static bool is_call(const Equation& equation);  // of fused attention or its gradient
   // What it reads: queries, keys, values, then what hides keys and the biases.
   std::vector<Atom> operands() const;
 
-  // Operands -> the attention by heads, the log-sum-exp; and the result of the second matmul, of this shape, if any.
+  // Operands -> the attention by heads, the log-sum-exp, whether the call is ordinary; and the result of the second
+  // matmul, of this shape, if any.
   Arrays forward(std::span<const Array> in, const std::optional<Shape>& result) const;
   // Operands, what forward gave besides, the cotangent -> what each of the matmuls and sums gives.
   Arrays gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const;
 
  private:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
-  struct Operands {
-    Array query, key, value;
+  struct Operands : DefinedOperands {
     Arrays extras;  // the mask or the bias
     Array seen;     // what the condition shows, but for positions where there is no bias
     bool has_mask = false, has_bias = false;
@@ -34,6 +33,8 @@ class FusedForm {
   Operands operands_of(std::span<const Array> in) const;
   Attrs attrs(const Operands& operands) const;
   bool may_hide_all() const;
+  bool skips() const { return plain_.biases.empty() && seen_.by_position(); }
+  Arrays fused_gradient(const Operands& operands, std::span<const Array> saved, const Array& cotangent) const;
   Array spread(const Array& x, const Axes& axes) const;
   Array mask_of(std::span<const Array> masks) const;
   Array bias_of(std::span<const Array> biases, const Array& seen) const;
@@ -46,6 +47,7 @@ class FusedForm {
   Array sum_by_group(const Array& x) const;
 
   const PlainAttention& plain_;
+  const Special special_;
   Seen seen_;
   Axes leading_, heads_;  // batches, and groups with the heads of each: the first two axes of fused attention
   Axes query_order_, key_order_, logit_order_;

@@ -21,12 +21,15 @@ bool has_usual_precision(const Equations& equations, const Equation& dot) {
   return narrow || !precision || precision->is_none() || !precision->get_if<std::string>();
 }
 
+constexpr std::size_t operand_sides[] = {0, 1};
+
 class AttentionReader {
  public:
   explicit AttentionReader(const Equations& equations) : equations_(equations) {}
 
   std::optional<PlainAttention> read(int quotient) {
-    const bool found = read_softmax(quotient) && read_values() && read_logits(logits_, true) && has_usual_types();
+    const bool found = read_softmax(quotient) && read_values() && read_logits(logits_, true);
+    std::reverse(all_.steps.begin(), all_.steps.end());
     return found ? std::optional<PlainAttention>(std::move(all_)) : std::nullopt;
   }
 
@@ -45,8 +48,8 @@ class AttentionReader {
     if (equations_.type(x).shape != all_.sizes || equations_.type(quotient.outputs[0]).shape != all_.sizes)
       return false;
     keep({at, equations_.maker(all_.exponentials), equations_.maker(exponential->inputs[0])});
-    const std::optional<Atom> totals = reduced(quotient.inputs[1], prim::reduce_sum(), all_.exponentials);
-    const std::optional<Atom> greatest = reduced(difference->inputs[1], prim::reduce_max(), x);
+    const std::optional<Labelled> totals = reduced(quotient.inputs[1], prim::reduce_sum(), all_.exponentials);
+    const std::optional<Labelled> greatest = reduced(difference->inputs[1], prim::reduce_max(), x);
     if (!totals || !greatest) return false;
     all_.totals = *totals;
     all_.probabilities = quotient.outputs[0];
@@ -57,7 +60,7 @@ class AttentionReader {
   void keep(std::initializer_list<int> equations) { all_.inner.insert(all_.inner.end(), equations); }
 
   // The reduction of `of` over the axis of keys that an array is a view of.
-  std::optional<Atom> reduced(Atom view, const Primitive& reduction, Atom of) {
+  std::optional<Labelled> reduced(Atom view, const Primitive& reduction, Atom of) {
     Labelled x = equations_.source(equations_.beside(view, axes_), true, &all_.inner);
     if (const Equation* least = equations_.made_by(x.atom, prim::max())) {  // max(-inf, x)
       const bool first = equations_.number(least->inputs[0]).value_or(0) == -INFINITY;
@@ -71,7 +74,7 @@ class AttentionReader {
     before.insert(before.begin() + reduce->attrs.ints("axes")[0], all_.key);
     if (!equations_.same({reduce->inputs[0], before}, {of, axes_})) return std::nullopt;
     keep({equations_.maker(x.atom)});
-    return x.atom;
+    return x;
   }
 
   // The only axis that rows do not have; the same one each time.
@@ -112,7 +115,7 @@ class AttentionReader {
   bool read_product(int at) {
     const Equation& dot = equations_[at];
     if (dot.primitive != prim::dot_general() || !has_usual_precision(equations_, dot)) return false;
-    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    for (const std::size_t side : operand_sides) {
       const Atom own = dot.inputs[side];
       const bool reads = !own.is_literal() && (own == all_.probabilities || is_copy(own));
       if (!reads || equations_.contracted(dot, side, axes_) != Axes{all_.key}) continue;
@@ -131,52 +134,58 @@ class AttentionReader {
     return copy && copy->inputs[0] == all_.probabilities;
   }
 
+  // What `read` found, or what was known before where it found nothing.
+  template <class F>
+  bool tried(F&& read) {
+    PlainAttention before = all_;
+    if (read()) return true;
+    all_ = std::move(before);
+    return false;
+  }
+
   // select(condition, scale * product + biases, hidden): each of them may be absent.
   bool read_logits(Labelled x, bool outermost) {
     x = equations_.source(x, false, &all_.inner);
     const int at = equations_.maker(x.atom);
     if (at < 0) return false;
     const Equation& equation = equations_[at];
-    const std::size_t kept = all_.inner.size();
+    const DType dtype = equations_.type(x.atom).dtype;
     keep({at});
     if (equation.primitive == prim::dot_general()) return read_logit_product(equation, x.axes);
     if (equation.primitive == prim::convert_element_type()) {
-      const Atom narrow = equation.inputs[0];
-      const DType from = equations_.type(narrow).dtype;
-      return is_floating(from) && storage_size(from) <= storage_size(equations_.type(x.atom).dtype) &&
-             read_logits({narrow, x.axes}, outermost);
+      all_.steps.push_back({LogitStep::convert, dtype});
+      return read_logits({equation.inputs[0], x.axes}, outermost);
     }
     if (equation.primitive == prim::select_n()) return outermost && read_condition(equation, x.axes);
     if (one_of(equation, {prim::mul(), prim::div()})) return read_scale(equation, x.axes);
-    if (one_of(equation, {prim::add(), prim::add_any()}) && all_.scale == 1) {
-      for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
-        const Atom next = equation.inputs[side], bias = equation.inputs[1 - side];
-        if (equations_.type(next).shape != equations_.type(x.atom).shape) continue;
-        all_.biases.push_back(equations_.source(equations_.beside(bias, x.axes), true));
-        if (read_logits({next, x.axes}, false)) return true;
-        all_.biases.pop_back();
-        all_.inner.resize(kept + 1);
-      }
-    }
-    return false;
+    if (!one_of(equation, {prim::add(), prim::add_any()}) || all_.scale != 1) return false;
+    return std::any_of(std::begin(operand_sides), std::end(operand_sides), [&](std::size_t side) {
+      const Atom next = equation.inputs[side], bias = equation.inputs[1 - side];
+      return equations_.type(next).shape == equations_.type(x.atom).shape && tried([&] {
+               all_.steps.push_back({LogitStep::add, dtype, 1, all_.biases.size()});
+               all_.biases.push_back(equations_.source(equations_.beside(bias, x.axes), true));
+               return read_logits({next, x.axes}, false);
+             });
+    });
   }
 
   bool read_scale(const Equation& equation, const Axes& axes) {
-    for (const std::size_t side : {std::size_t{0}, std::size_t{1}}) {
+    const bool quotient = equation.primitive == prim::div();
+    const DType dtype = equations_.type(equation.outputs[0]).dtype;
+    return std::any_of(std::begin(operand_sides), std::end(operand_sides), [&](std::size_t side) {
       const std::optional<double> factor = equations_.number(equation.inputs[1 - side]);
-      if (!factor || (side == 1 && equation.primitive == prim::div())) continue;
-      const double before = all_.scale;
-      all_.scale *= equation.primitive == prim::div() ? 1 / *factor : *factor;
-      if (std::isfinite(all_.scale) && read_logits({equation.inputs[side], axes}, false)) return true;
-      all_.scale = before;
-    }
-    return false;
+      return factor && (side == 0 || !quotient) && tried([&] {
+               all_.steps.push_back({quotient ? LogitStep::divide : LogitStep::multiply, dtype, *factor});
+               all_.scale *= quotient ? 1 / *factor : *factor;
+               return read_logits({equation.inputs[side], axes}, false);
+             });
+    });
   }
 
   bool read_condition(const Equation& select, const Axes& axes) {
     if (select.inputs.size() != 3 || equations_.type(select.inputs[0]).dtype != DType::bool_) return false;
     const std::optional<double> hidden = equations_.number(select.inputs[1]);
-    if (!hidden || *hidden > -1e30) return false;
+    if (!hidden) return false;
     all_.condition = equations_.beside(select.inputs[0], axes);
     all_.hidden = *hidden;
     return equations_.type(select.inputs[2]).shape == equations_.type(select.outputs[0]).shape &&
@@ -189,6 +198,8 @@ class AttentionReader {
     if (holds(first.axes, all_.key)) std::swap(first, second);
     all_.queries = first;
     all_.keys = second;
+    all_.dtype = equations_.type(first.atom).dtype;
+    all_.product = equations_.type(dot.outputs[0]).dtype;
     return read_axes();
   }
 
@@ -198,9 +209,7 @@ class AttentionReader {
     if (count_of(all_.keys.axes, feature_axis) > 1 || count_of(all_.queries.axes, feature_axis) > 1) return false;
     if (all_.result >= 0 && batch != logit_axes(all_.values.axes)) return false;
     if (std::erase(batch, all_.key) != 1) return false;
-    Axes expected = logit_axes(axes_);
-    std::erase(expected, all_.key);
-    if (with_queries != expected) return false;
+    if (with_queries != all_.row_axes()) return false;
     for (int axis : with_queries) {
       if (!holds(batch, axis)) all_.heads.push_back(axis);
     }
@@ -209,16 +218,6 @@ class AttentionReader {
     all_.heads.pop_back();
     all_.batch = std::move(batch);
     return true;
-  }
-
-  bool has_usual_types() {
-    const DType dtype = equations_.type(all_.queries.atom).dtype, wide = equations_.type(all_.exponentials).dtype;
-    all_.dtype = dtype;
-    const DType sums = dtype == DType::float64 ? DType::float64 : DType::float32;
-    if (!is_floating(dtype) || wide != sums || equations_.type(all_.keys.atom).dtype != dtype) return false;
-    if (all_.result < 0) return equations_.type(all_.probabilities).dtype == dtype;
-    const Atom result = equations_[all_.result].outputs[0];
-    return equations_.type(all_.values.atom).dtype == dtype && equations_.type(result).dtype == dtype;
   }
 
   const Equations& equations_;
@@ -233,6 +232,14 @@ int64_t PlainAttention::size(std::span<const int> axes) const {
   int64_t product = 1;
   for (int axis : axes) product *= sizes[static_cast<std::size_t>(axis)];
   return product;
+}
+
+Axes PlainAttention::row_axes() const {
+  Axes rows;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 1 && static_cast<int>(i) != key) rows.push_back(static_cast<int>(i));
+  }
+  return rows;
 }
 
 std::optional<PlainAttention> read_attention(const Equations& equations, int quotient) {

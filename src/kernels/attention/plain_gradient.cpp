@@ -63,10 +63,15 @@ class GradientReader {
 
   bool read_quotient(Atom atom) {
     const Equation* quotient = equations_.made_by(atom, prim::div());
-    if (!quotient || row(quotient->inputs[1]).atom != attention_.totals) return false;
+    if (!quotient || !is_totals(row(quotient->inputs[1]))) return false;
     keep(atom);
     slopes_ = quotient->inputs[0];
     return true;
+  }
+
+  // As the rows of the softmax have them: a square of logits has columns of the same size.
+  bool is_totals(const Labelled& x) const {
+    return x.atom == attention_.totals.atom && x.axes == attention_.totals.axes;
   }
 
   // -sum(dP total^-2 exponentials) over the keys
@@ -79,6 +84,7 @@ class GradientReader {
     const Equation* sum = equations_.made_by(x.atom, prim::reduce_sum());
     if (!sum || sum->attrs.ints("axes") != Ints{attention_.key}) return false;
     keep(x.atom);
+    if (x.axes != axes_left(*sum, axes_)) return false;
     const Equation* product = equations_.made_by(sum->inputs[0], prim::mul());
     const std::optional<Atom> weighted = product ? times(*product, attention_.exponentials) : std::nullopt;
     const Equation* weighting = weighted ? equations_.made_by(*weighted, prim::mul()) : nullptr;
@@ -90,7 +96,7 @@ class GradientReader {
     const Equation* square = equations_.made_by(power.atom, prim::integer_pow());
     if (!square || square->attrs.integer("y") != -2) return false;
     keep(power.atom);
-    return equations_.source({square->inputs[0], power.axes}, true, &all_.inner).atom == attention_.totals;
+    return is_totals(equations_.source({square->inputs[0], power.axes}, true, &all_.inner));
   }
 
   // dP = cotangent values^T
@@ -101,7 +107,7 @@ class GradientReader {
       x = equations_.source(x, false, &all_.inner);
       dot = equations_.made_by(x.atom, prim::dot_general());
       const Equation* copy = equations_.made_by(x.atom, prim::convert_element_type());
-      if (!dot && !copy) return false;
+      if ((!dot && !copy) || !is_usual(x.atom)) return false;
       keep(x.atom);
       if (!dot) x.atom = copy->inputs[0];
     }
@@ -110,7 +116,16 @@ class GradientReader {
     if (!swapped && !is_values(second)) return false;
     all_.values = swapped ? first : second;
     all_.cotangent = swapped ? second : first;
-    return true;
+    all_.product = equations_.type(dot->outputs[0]).dtype;
+    return equations_.type(all_.cotangent.atom).dtype == attention_.dtype &&
+           logit_axes(all_.cotangent.axes) == attention_.row_axes() && count_of(all_.cotangent.axes, feature_axis) <= 1;
+  }
+
+  // Slopes are of the type of the operands or of that of the sums: through others they would be rounded, or be
+  // integers.
+  bool is_usual(Atom slopes) const {
+    const DType dtype = equations_.type(slopes).dtype;
+    return dtype == attention_.dtype || dtype == equations_.type(attention_.exponentials).dtype;
   }
 
   bool is_values(const Labelled& x) const {
@@ -126,14 +141,17 @@ class GradientReader {
       if (at == attention_.result) continue;
       if (dot.primitive != prim::dot_general()) return false;
       const std::size_t side = dot.inputs[0] == attention_.probabilities ? 0 : 1;
-      if (!read_cotangent(at, side, axes_, all_.cotangent, PlainCotangent::values)) return false;
+      if (!read_cotangent(at, side, axes_, all_.cotangent, all_.values, PlainCotangent::values)) return false;
     }
     return true;
   }
 
-  bool read_cotangent(int at, std::size_t side, const Axes& axes, const Labelled& expected, PlainCotangent::Of of) {
+  // The matmul of slopes with `by`: the cotangent of `to`, whose axes it has.
+  bool read_cotangent(int at, std::size_t side, const Axes& axes, const Labelled& by, const Labelled& to,
+                      PlainCotangent::Of of) {
     const auto [other, result] = equations_.other_operand(equations_[at], side, axes);
-    if (!equations_.same(other, expected)) return false;
+    if (!equations_.same(other, by) || !is_usual(equations_[at].outputs[0])) return false;
+    if (logit_axes(result) != logit_axes(to.axes) || count_of(result, feature_axis) > 1) return false;
     all_.results.push_back({of, 0, at, result});
     return true;
   }
@@ -171,6 +189,7 @@ class GradientReader {
   bool follow_reader(int at, Atom slopes, const Axes& axes, double factor) {
     const Equation& reader = equations_[at];
     if (reader.primitive == prim::dot_general()) return read_operand_cotangent(at, slopes, axes, factor);
+    if (reader.outputs.empty() || reader.outputs[0].dropped() || !is_usual(reader.outputs[0])) return false;
     std::optional<Axes> after = equations_.axes_after(reader, axes);
     if (reader.primitive == prim::reduce_sum() && factor == 1) after = axes_left(reader, axes);
     if (after) {
@@ -195,8 +214,9 @@ class GradientReader {
     if (std::abs(factor - attention_.scale) > 1e-6 * std::abs(factor)) return false;
     const std::size_t side = dot.inputs[0] == slopes ? 0 : 1;
     const bool of_queries = equations_.contracted(dot, side, axes) == Axes{attention_.key};
-    return read_cotangent(at, side, axes, of_queries ? attention_.keys : attention_.queries,
-                          of_queries ? PlainCotangent::queries : PlainCotangent::keys);
+    const Labelled &queries = attention_.queries, &keys = attention_.keys;
+    return of_queries ? read_cotangent(at, side, axes, keys, queries, PlainCotangent::queries)
+                      : read_cotangent(at, side, axes, queries, keys, PlainCotangent::keys);
   }
 
   static Axes axes_left(const Equation& sum, const Axes& axes) {

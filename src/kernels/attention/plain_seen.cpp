@@ -22,16 +22,19 @@ class SeenReader {
   struct Position {
     int axis;
     int64_t offset;
+    IntegerRange range;  // of all positions along the axis, with the offset
   };
 
   // Conditions that all must hold, one by one.
   void split(const Labelled& condition) {
     const Labelled x = equations_.source(condition, true);
-    if (const Equation* both = equations_.made_by(x.atom, prim::and_())) {
-      for (Atom input : both->inputs) split(equations_.beside(input, x.axes));
+    if (const Equation* all = equations_.made_by(x.atom, prim::and_())) {
+      for (Atom input : all->inputs) split(equations_.beside(input, x.axes));
       return;
     }
-    if (const Equation* both = equations_.made_by(x.atom, prim::select_n()); both && is_all(both->inputs[1], false)) {
+    const Equation* both = equations_.made_by(x.atom, prim::select_n());
+    if (both && both->inputs.size() == 3 && is_all(both->inputs[1], false) &&
+        equations_.type(both->inputs[0]).dtype == DType::bool_) {
       for (const std::size_t side : {std::size_t{0}, std::size_t{2}})
         split(equations_.beside(both->inputs[side], x.axes));
       return;
@@ -66,34 +69,45 @@ class SeenReader {
     std::optional<int64_t>* limit = nullptr;
     if (later.axis == attention_.query && earlier.axis == attention_.key) limit = &seen_.right;
     if (later.axis == attention_.key && earlier.axis == attention_.query) limit = &seen_.left;
-    if (limit) *limit = std::min(limit->value_or(reach), reach);
+    // Beyond the last key there is none.
+    const int64_t all = std::max(attention_.size({&attention_.query, 1}), attention_.size({&attention_.key, 1}));
+    if (limit) *limit = std::min({limit->value_or(reach), reach, all});
     return limit != nullptr;
   }
 
-  // A position along one axis, and what is added to it.
+  // A position along one axis, and what is added to it. Only in types that hold every position: there neither sums wrap
+  // nor counts are rounded, and comparisons are those of integers.
   std::optional<Position> position(const Labelled& view) const {
     const Labelled x = equations_.source(view, true);
+    const DType dtype = equations_.type(x.atom).dtype;
+    const auto exact = [&](const Position& p) {
+      return holds_exactly(dtype, p.range) ? std::optional<Position>(p) : std::nullopt;
+    };
     if (const Equation* count = equations_.made_by(x.atom, prim::iota())) {
-      const int axis = x.axes[static_cast<std::size_t>(count->attrs.integer("dimension"))];
-      return axis >= 0 ? std::optional<Position>({axis, 0}) : std::nullopt;
+      const auto dimension = static_cast<std::size_t>(count->attrs.integer("dimension"));
+      if (x.axes[dimension] < 0) return std::nullopt;
+      return exact({x.axes[dimension], 0, {0, equations_.type(x.atom).shape[dimension] - 1}});
     }
     for (const Primitive& primitive : {prim::add(), prim::sub()}) {
       const Equation* sum = equations_.made_by(x.atom, primitive);
       if (!sum) continue;
-      const bool plus = primitive == prim::add(), first = plus && sum->inputs[0].is_literal();
+      const bool plus = primitive == prim::add(), first = plus && integer(sum->inputs[0]).has_value();
       const std::optional<int64_t> term = integer(sum->inputs[first ? 0 : 1]);
-      std::optional<Position> of = position(equations_.beside(sum->inputs[first ? 1 : 0], x.axes));
+      const std::optional<Position> of = position(equations_.beside(sum->inputs[first ? 1 : 0], x.axes));
       if (!term || !of) return std::nullopt;
-      of->offset += plus ? *term : -*term;
-      return of;
+      const int64_t by = plus ? *term : -*term;
+      return exact({of->axis, of->offset + by, of->range.shifted(by)});
     }
     return std::nullopt;
   }
 
+  // One that sums with positions of arrays cannot leave int64_t by.
   std::optional<int64_t> integer(Atom atom) const {
+    constexpr int64_t limit = int64_t{1} << 40;
     if (const Equation* spread = equations_.made_by(atom, prim::broadcast_in_dim())) return integer(spread->inputs[0]);
     if (!atom.is_literal() || !is_integer(equations_.type(atom).dtype)) return std::nullopt;
-    return equations_.program().literal(atom).item<int64_t>();
+    const auto value = equations_.program().literal(atom).item<int64_t>();
+    return value > -limit && value < limit ? std::optional<int64_t>(value) : std::nullopt;
   }
 
   const Equations& equations_;

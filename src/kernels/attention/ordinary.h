@@ -1,0 +1,30 @@
+// Whether a call of fused attention is ordinary: its values are such that fused attention gives what the definition does.
+#pragma once
+
+#include "kernels/attention/definition.h"
+
+namespace capibara::kernels {
+
+class OrdinaryAttention {
+ public:
+  // `skips`: whether keys that a query does not see may be left unread; `may_hide_all`: whether a query may see none.
+  OrdinaryAttention(const PlainAttention& plain, const DefinedOperands& operands, bool skips, bool may_hide_all)
+      : plain_(plain), operands_(operands), skips_(skips), may_hide_all_(may_hide_all) {}
+
+  // A boolean, from what the fused operation gave: mostly from the log-sum-exp of each row.
+  Array forward(const Array& output, const Array& lse) const;
+  // The same for the gradient, of a forward pass that was.
+  Array backward(const Array& forward, const Array& cotangent, DType product) const;
+
+ private:
+  bool has_narrow_logits(DType dtype) const;
+  Array rows(const Array& lse) const;
+  Array values(const Array& output) const;
+  Array logits_stay_small() const;
+
+  const PlainAttention& plain_;
+  const DefinedOperands& operands_;
+  const bool skips_, may_hide_all_;
+};
+
+}  // namespace capibara::kernels
