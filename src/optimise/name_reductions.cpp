@@ -1,6 +1,8 @@
 // name_reductions: a reduction by a region that is one known operation, starting from its identity, becomes the named one.
 #include <capibara/lax.h>
 
+#include <cmath>
+
 #include "lax/monoid.h"
 #include "lax/reduction_rules.h"
 #include "optimise/passes.h"
@@ -26,11 +28,21 @@ std::optional<Monoid> known_monoid(const Program& region) {
   return recognise_monoid(region);
 }
 
+namespace {
+
+// Bit by bit: sums that start from -0 keep the sign of zeros, named ones do not.
+bool is_exact_identity(Monoid monoid, const Array& value) {
+  return is_identity_element(monoid, value) &&
+         (!is_floating(value.dtype()) || value.item<double>() != 0 || !std::signbit(value.item<double>()));
+}
+
+}  // namespace
+
 bool starts_from_identity(const Program& program, const Equation& reduce, Monoid monoid) {
   const Atom initial = reduce.inputs[1];
-  if (initial.is_literal()) return is_identity_element(monoid, program.literal(initial));
+  if (initial.is_literal()) return is_exact_identity(monoid, program.literal(initial));
   for (std::size_t i = 0; i < program.constvars().size(); ++i) {
-    if (Atom(program.constvars()[i]) == initial) return is_identity_element(monoid, program.constants()[i]);
+    if (Atom(program.constvars()[i]) == initial) return is_exact_identity(monoid, program.constants()[i]);
   }
   return false;
 }

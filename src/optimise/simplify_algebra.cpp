@@ -108,7 +108,11 @@ Result select(Site& site) {
 bool is_exact(DType from, DType to) {
   if (from == to) return true;
   auto is_plain_number = [](DType dtype) { return is_integer(dtype) || is_floating(dtype); };
-  if (!is_plain_number(to)) return false;
+  // Types without infinities, denormals or a zero of their own are left alone.
+  auto plain = [](DType dtype) {
+    return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
+  };
+  if (!is_plain_number(to) || (is_floating(to) && !plain(to))) return false;
   if (is_bool(from)) return capibara::bits(to) >= 8;
   if (!is_plain_number(from)) return false;
   if (is_integer(from) && is_integer(to)) {
@@ -121,12 +125,8 @@ bool is_exact(DType from, DType to) {
     return capibara::bits(from) - (is_signed(from) ? 1 : 0) <= wide.mantissa_bits + 1 &&
            std::ldexp(1.0, static_cast<int>(capibara::bits(from))) < wide.max;
   }
-  // Types without infinities or denormals of their own are left alone.
-  auto plain = [](DType dtype) {
-    return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
-  };
   FloatInfo narrow = finfo(from);
-  return plain(from) && plain(to) && narrow.mantissa_bits <= wide.mantissa_bits && narrow.max <= wide.max &&
+  return plain(from) && narrow.mantissa_bits <= wide.mantissa_bits && narrow.max <= wide.max &&
          narrow.tiny >= wide.tiny;
 }
 

@@ -249,13 +249,34 @@ Arrays approx_top_k(const KernelArgs& args) {
   return take_extremes(args, axis < 0 ? axis + args.inputs[0].ndim() : axis, args.attrs.boolean("is_max_k"));
 }
 
+// Operands up to the last one whose elements a comparator looks at.
+std::size_t operands_read(const Program& comparator) {
+  std::size_t count = 0;
+  auto read = [&](Atom atom) {
+    const auto it = std::find(comparator.invars().begin(), comparator.invars().end(), atom.var());
+    if (!atom.is_literal() && it != comparator.invars().end()) {
+      count = std::max(count, static_cast<std::size_t>(it - comparator.invars().begin()) / 2 + 1);
+    }
+  };
+  for (const Equation& equation : comparator.equations()) {
+    std::for_each(equation.inputs.begin(), equation.inputs.end(), read);
+  }
+  std::for_each(comparator.outputs().begin(), comparator.outputs().end(), read);
+  return count;
+}
+
 }  // namespace
 
-// A comparator made of comparisons, choices and logic with no constants but zeros and NaNs sees of two numbers only
-// their order, signs and NaNs. If it agrees with `sort`'s own on every such case, it is the same function.
+// A comparator made of comparisons, choices and logic with no constants but zeros and NaNs sees of the numbers that it
+// looks at only their order, signs and NaNs. If it agrees with `sort`'s own on every such case, it is the same
+// function.
 std::optional<int64_t> lexicographic_keys(const Program& program, const Types& operands) {
   for (const Equation& equation : program.equations()) {
     if (!equation.primitive->traits.only_order) return std::nullopt;
+    // Bits of numbers are no order.
+    const bool of_bits =
+        equation.primitive == prim::not_() || equation.primitive == prim::and_() || equation.primitive == prim::or_();
+    if (of_bits && !is_bool(program.type(equation.outputs[0]).dtype)) return std::nullopt;
     if (equation.primitive == prim::convert_element_type() &&
         program.type(equation.inputs[0]).dtype != program.type(equation.outputs[0]).dtype) {
       return std::nullopt;
@@ -272,9 +293,12 @@ std::optional<int64_t> lexicographic_keys(const Program& program, const Types& o
   for (const Array& constant : program.constants()) {
     if (!harmless(constant)) return std::nullopt;
   }
-  for (std::size_t keys = 1; keys <= std::min<std::size_t>(operands.size(), 2); ++keys) {
-    // All combinations of probe values for the elements of the keys; other operands rise and fall with the case.
-    std::vector<double> probes = {-1.0, -0.0, 0.0, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()};
+  const std::size_t first = std::max<std::size_t>(1, operands_read(program));
+  for (std::size_t keys = first; keys <= std::min<std::size_t>(operands.size(), 2); ++keys) {
+    // All combinations of probe values for the elements of the keys, four of them in any order on each side of zero;
+    // nothing looks at other operands.
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    const std::vector<double> probes = {-4, -3, -2, -1, -0.0, 0.0, 1, 2, 3, 4, nan, -nan};
     int64_t cases = 1;
     for (std::size_t i = 0; i < 2 * keys; ++i) cases *= static_cast<int64_t>(probes.size());
     Arrays arguments;
@@ -284,7 +308,7 @@ std::optional<int64_t> lexicographic_keys(const Program& program, const Types& o
       if (is_complex(dtype)) return std::nullopt;
       Elements<double> values(cases);
       for (int64_t c = 0; c < cases; ++c) {
-        double value = i < 2 * keys ? probes[static_cast<std::size_t>(c / period) % probes.size()] : static_cast<double>((c * (i + 3)) % 5);
+        double value = i < 2 * keys ? probes[static_cast<std::size_t>(c / period) % probes.size()] : 0.0;
         if (!is_floating(dtype) && value != value) value = 3;
         if ((is_unsigned(dtype) || is_bool(dtype)) && value < 0) value = 1;
         values[c] = value;

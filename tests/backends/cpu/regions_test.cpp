@@ -172,7 +172,12 @@ TEST(CompiledRegions, Sort) {
   const ScalarFunction ascending = [](std::span<const Array> x) { return Arrays{lax::lt(x[0], x[1])}; };
   const ScalarFunction descending = [](std::span<const Array> x) { return Arrays{lax::gt(lax::round(x[2]), lax::round(x[3]))}; };
   const ScalarFunction downwards = [](std::span<const Array> x) { return Arrays{lax::gt(x[2], x[3])}; };
-  for (const ScalarFunction& before : {by_branch, ascending, descending, downwards}) {
+  // Up by one operand; those that are equal, down by the other one.
+  const ScalarFunction both = [](std::span<const Array> x) {
+    const Array a = lax::round(x[0]), b = lax::round(x[1]);
+    return Arrays{lax::bitwise_or(lax::lt(a, b), lax::bitwise_and(lax::eq(a, b), lax::lt(x[3], x[2])))};
+  };
+  for (const ScalarFunction& before : {by_branch, ascending, descending, downwards, both}) {
     for (int64_t axis : {0, 1}) {
       expect_compiled([&](std::span<const Array> x) { return sorted(before, x, axis); }, {values({21, 70}, DType::float32, 3), values({21, 70}, DType::float32, 2)}, 0);
     }

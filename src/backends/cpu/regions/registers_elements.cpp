@@ -91,10 +91,16 @@ void Writer::for_each_reduced(const Program& program, const Equation& equation, 
 Element Writer::reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input) {
   const Monoid monoid = *equation.primitive->traits.monoid;
   std::optional<Element> sum;
-  for_each_reduced(program, equation, index, input, [&](int64_t, const Element& next) {
+  int64_t count = 0;
+  for_each_reduced(program, equation, index, input, [&](int64_t k, const Element& next) {
     sum = sum ? combine(builder_, monoid, input.type.dtype, *sum, next) : next;
+    count = k + 1;
   });
   if (!sum) return identity_element(builder_, monoid, input.type.dtype);
+  // Sums begin with zero, so that one of negative zeros is positive; a single element is its own sum.
+  if (count > 1 && monoid == Monoid::add && is_inexact(input.type.dtype)) {
+    sum = combine(builder_, monoid, input.type.dtype, identity_element(builder_, monoid, input.type.dtype), *sum);
+  }
   return rounded_element(builder_, input.type.dtype, *sum);
 }
 
