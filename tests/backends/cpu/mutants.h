@@ -43,6 +43,7 @@ struct Recognizer {
   std::string name;
   std::function<bool(const Program&)> applies;  // to a program as it was written
   std::vector<Sample> samples;
+  bool costly = false;  // large arrays: a short run takes fewer mutants
 };
 
 // All recognizers, by room.

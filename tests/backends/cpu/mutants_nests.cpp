@@ -239,25 +239,27 @@ Recognizer epilogues() {
                               floats({n[2]}, DType::float64), floats({n[0], n[2]}, DType::float64)};
   };
   auto applies = [](const Program& program) { return !cpu::lower_to_loops(cpu::optimised(program)).products.empty(); };
-  return {"loops behind matmuls",
-          applies,
-          {{"bias",
-            {600, 3, 880},
-            inputs,
-            [](std::span<const Array> x) {
-              const Array y = lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}});
-              return Arrays{lax::max(lax::add(y, over_columns(x[2], y)), number(y, 0))};
-            }},
-           {"residual",
-            {600, 3, 880},
-            inputs,
-            [](std::span<const Array> x) {
-              const Array y = lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}});
-              return Arrays{lax::add(lax::mul(y, number(y, 0.5)), x[3]), y};
-            }},
-           {"rows", {600, 3, 880}, inputs, [](std::span<const Array> x) {
-              return Arrays{softmax(lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}}))};
-            }}}};
+  Recognizer result{"loops behind matmuls",
+                    applies,
+                    {{"bias",
+                      {600, 3, 880},
+                      inputs,
+                      [](std::span<const Array> x) {
+                        const Array y = lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}});
+                        return Arrays{lax::max(lax::add(y, over_columns(x[2], y)), number(y, 0))};
+                      }},
+                     {"residual",
+                      {600, 3, 880},
+                      inputs,
+                      [](std::span<const Array> x) {
+                        const Array y = lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}});
+                        return Arrays{lax::add(lax::mul(y, number(y, 0.5)), x[3]), y};
+                      }},
+                     {"rows", {600, 3, 880}, inputs, [](std::span<const Array> x) {
+                        return Arrays{softmax(lax::dot_general(x[0], x[1], {{1}, {0}, {}, {}}))};
+                      }}}};
+  result.costly = true;
+  return result;
 }
 
 }  // namespace

@@ -89,7 +89,8 @@ std::string smallest(const Mutant& mutant) {
 }
 
 void expect_mutants(const Recognizer& recognizer) {
-  const uint64_t first = setting("CAPIBARA_MUTANTS_FIRST", 1), count = setting("CAPIBARA_MUTANTS", usual);
+  const uint64_t first = setting("CAPIBARA_MUTANTS_FIRST", 1);
+  const uint64_t count = setting("CAPIBARA_MUTANTS", recognizer.costly ? usual / 5 : usual);
   uint64_t run = 0, recognised = 0, failed = 0;
   for (uint64_t seed = first; run < count && seed < first + 4 * count + 20 && failed < 5; ++seed) {
     const Sample& sample = recognizer.samples[seed % recognizer.samples.size()];
