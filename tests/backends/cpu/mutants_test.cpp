@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/generated_code.h"
+#include "trace/stage.h"
 
 #include <capibara/config.h>
 #include <capibara/lax.h>
@@ -176,6 +177,50 @@ TEST(MutantsAreSharp, ADifferenceIsSeen) {
   EXPECT_EQ(compare(mutant).text, "");
   mutant.tried = unchanged(other, 3).tried;
   EXPECT_NE(compare(mutant).text, "");
+}
+
+// A rewrite without its condition: x - x is 0, unless it is NaN or infinite.
+Program without_differences(const Program& program) {
+  const FlatFunction rewritten = [&](std::span<const Array> inputs) {
+    Arrays values(static_cast<std::size_t>(program.var_count()));
+    auto at = [&](auto id) -> Array& { return values[static_cast<std::size_t>(id)]; };
+    auto value_of = [&](Atom atom) { return atom.is_literal() ? program.literal(atom) : at(atom.code); };
+    for (std::size_t i = 0; i < inputs.size(); ++i) at(program.invars()[i].id) = inputs[i];
+    for (const Equation& equation : program.equations()) {
+      Arrays operands;
+      for (Atom input : equation.inputs) operands.push_back(value_of(input));
+      const bool matches = equation.primitive.is("sub") && equation.inputs[0] == equation.inputs[1];
+      const Arrays outputs = matches ? Arrays{jax::lax::zeros_like(operands[0])}
+                                     : capibara::bind(equation.primitive, operands, equation.attrs);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (!equation.outputs[i].dropped()) at(equation.outputs[i].id) = outputs[i];
+      }
+    }
+    Arrays results;
+    for (Atom output : program.outputs()) results.push_back(value_of(output));
+    return results;
+  };
+  return stage(rewritten, program.input_types(), "f").program;
+}
+
+TEST(MutantsAreSharp, ARewriteWithoutItsConditionIsFound) {
+  NEEDS_COMPILER();
+  const Sample sample{"difference",
+                      {4, 5},
+                      [](const Ints& n) {
+                        return std::vector<Input>{floats({n[0], n[1]})};
+                      },
+                      [](std::span<const Array> x) { return Arrays{jax::lax::sub(x[0], x[0])}; },
+                      [](const Program& program) { return std::pair(without_differences(program), program); }};
+  EXPECT_EQ(compare(unchanged(sample, 1)).text, "");
+  int found = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    try {
+      found += !compare(make_mutant(sample, seed)).text.empty();
+    } catch (const Unfit&) {
+    }
+  }
+  EXPECT_GE(found, 3);
 }
 
 }  // namespace
