@@ -230,11 +230,13 @@ TEST_F(HotLines, AreBlamed) {
     const profile::Profile taken = median_profile(hot);
     EXPECT_GT(share_of_line(taken, hot.line), 0.5) << hot.name << "\n" << to_string(profile::summarise(taken));
     const profile::Summary summary = profile::summarise(taken);
-    ASSERT_FALSE(summary.rows.empty()) << hot.name;
-    EXPECT_EQ(summary.rows[0].source, "model.py:2") << hot.name;
-    double shares = 0;
-    for (const profile::Row& row : summary.rows) shares += row.share;
+    double shares = 0, of_the_line = 0;  // a line may have several rows
+    for (const profile::Row& row : summary.rows) {
+      shares += row.share;
+      if (row.source == "model.py:2") of_the_line += row.share;
+    }
     EXPECT_NEAR(shares, 1, 1e-9);
+    EXPECT_GT(of_the_line, 0.5) << hot.name << "\n" << to_string(summary);
   }
 }
 
