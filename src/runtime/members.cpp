@@ -126,7 +126,8 @@ std::vector<MemberState> decode_members(const std::string& text) {
     one.process = static_cast<int>(take_number(text, at));
     one.state = static_cast<MemberState::State>(take_number(text, at));
     one.silent_ms = static_cast<int64_t>(take_number(text, at));
-    const std::size_t size = std::min<std::size_t>(take_number(text, at), text.size() - at);
+    const uint64_t claimed = take_number(text, at);
+    const std::size_t size = std::min<std::size_t>(claimed, text.size() - at);
     one.status = text.substr(at, size);
     at += size;
     states.push_back(std::move(one));
