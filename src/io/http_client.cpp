@@ -14,7 +14,7 @@ namespace capibara {
 namespace {
 
 constexpr const char* client_module_file = "libcapibara_http.so";
-constexpr std::size_t max_body_bytes = std::size_t{64} << 20;
+constexpr std::size_t max_body_bytes = std::size_t{64} << 20, max_headers = 256;
 
 const HttpClientModule& client_module() {
   static const HttpClientModule* const module = [] {
@@ -43,7 +43,7 @@ struct Arriving {
     while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
     if (line.starts_with("HTTP/")) reply.headers.clear();  // of an answer before, such as 100
     const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos) return;
+    if (colon == std::string_view::npos || reply.headers.size() >= max_headers) return;
     std::string name(line.substr(0, colon));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
