@@ -64,6 +64,13 @@ class Array {
   Array(T value) : Array(weak_scalar(value)) {}
   explicit Array(std::shared_ptr<const ArrayBody> body) : body_(std::move(body)) {}
 
+  Array(const Array&) = default;
+  Array(Array&&) noexcept = default;
+  Array& operator=(const Array&) & = default;
+  Array& operator=(Array&&) & noexcept = default;
+  template <class T>
+  Array& operator=(T&&) && = delete;  // arrays do not change in place: write x = x.at(i).set(v)
+
   // A concrete array from host elements in row-major order; 64-bit types are narrowed unless x64 is on.
   static Array from_host(DType dtype, Shape shape, const void* elements, bool weak_type = false);
   // Takes a buffer as it is: no copy, no narrowing.
@@ -125,13 +132,8 @@ class Array {
   template <class T>
     requires std::is_arithmetic_v<T>
   static Array weak_scalar(T value) {
-    if constexpr (std::is_floating_point_v<T>) {
-      return weak_scalar(static_cast<double>(value));
-    } else if constexpr (std::is_unsigned_v<T>) {
-      return weak_scalar(static_cast<uint64_t>(value));
-    } else {
-      return weak_scalar(static_cast<int64_t>(value));
-    }
+    using Whole = std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t>;
+    return weak_scalar(static_cast<std::conditional_t<std::is_floating_point_v<T>, double, Whole>>(value));
   }
   static Array weak_scalar(std::complex<float> value) { return weak_scalar(std::complex<double>(value)); }
 
@@ -203,10 +205,9 @@ void copy_elements(const Array& from, DType to, void* out);  // converts every e
 
 template <class T>
 Array array(const std::vector<T>& values, std::optional<Shape> shape) {
-  Shape dims = shape ? *shape : Shape{static_cast<int64_t>(values.size())};
-  if (element_count(dims) != static_cast<int64_t>(values.size())) {
-    detail::throw_element_count(dims, static_cast<int64_t>(values.size()));
-  }
+  const auto count = static_cast<int64_t>(values.size());
+  Shape dims = shape ? *shape : Shape{count};
+  if (element_count(dims) != count) detail::throw_element_count(dims, count);
   if constexpr (std::is_same_v<T, bool>) {
     std::vector<uint8_t> bytes(values.begin(), values.end());
     return Array::from_host(DType::bool_, std::move(dims), bytes.data());
@@ -230,9 +231,8 @@ std::vector<T> Array::to_vector() const {
 
 template <class T>
 T Array::item() const {
-  if (size() != 1) {
+  if (size() != 1)
     throw ValueError(concat("item: an array with exactly one element is needed, got ", capibara::to_string(type())));
-  }
   return to_vector<T>()[0];
 }
 
