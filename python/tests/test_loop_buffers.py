@@ -50,6 +50,15 @@ PROGRAMS = {
     (x, rows(p), 2 * rows(p)), steps=7),
   "nested": lambda p, x: loop(p, lambda i, y, b: nested(p, i, y, b), (x, rows(p))),
   "nested, unread": lambda p, x: loop(p, lambda i, y, b: (nested(p, i, y, b)[0], b), (x, rows(p))),
+  "nested beside a sort": lambda p, x: loop(p, lambda i, y, b: sorted_and(p, i, y, b, nested), (x, rows(p))),
+  "nested, the old value read before": lambda p, x: loop(
+    p, lambda i, y, b: sorted_and(p, i, y + b[i], b, lambda p, i, y, b: nested(p, i, y + b[i + 1], b)), (x, rows(p))),
+  "nested, the old value read after": lambda p, x: loop(
+    p, lambda i, y, b: sorted_and(p, i, y, b, lambda p, i, y, c: (lambda r: (r[0] + b[i], r[1]))(nested(p, i, y, c))), (x, rows(p))),
+  "nested, the old value beside": lambda p, x: loop(p, lambda i, y, b: sorted_and(p, i, y, b, beside), (x, rows(p))),
+  "scan within": lambda p, x: loop(
+    p, lambda i, y, b: sorted_and(p, i, y, b, lambda p, i, y, b: p.lax.scan(lambda c, k: ((c[0] + 1, c[1].at[k].add(c[0])), None), (y, b),
+                                                                         p.numpy.arange(4))[0]), (x, rows(p))),
   "two dimensions": lambda p, x: loop(p, lambda i, y, b: (y, p.lax.dynamic_update_slice(b, p.numpy.outer(x, x)[:2] * i, (i, i % 5))),
                                       (x, rows(p, shape=(60, 9)))),
   "batched": lambda p, x: p.jax.vmap(lambda s: p.lax.fori_loop(0, 9, lambda i, b: b.at[i].set(s + b[i]), rows(p)))(x),
@@ -89,6 +98,16 @@ def nested(p, i, y, b):
   return y % 11, b
 
 
+def sorted_and(p, i, y, b, change):
+  """What does not fit in registers stands before."""
+  y = p.numpy.sort(p.numpy.concatenate([y, p.numpy.cos(p.numpy.arange(80.0)) * i]))[-3:]
+  return change(p, i, y % 13, b)
+
+
+def beside(p, i, y, b):
+  return loop(p, lambda k, y, c: (y + b[k], c.at[k].set(2 * b[k])), (y, b), steps=3)[1:]
+
+
 def one_start(p, x):
   b = rows(p) + x
   return loop(p, lambda i, y, a, b: (y, a.at[i].set(y), b.at[i].set(a[i])), (x, b, b))
@@ -116,7 +135,8 @@ def test_every_kind_of_element(dtype):
   np.testing.assert_array_equal(np.asarray(got[2]).astype(np.complex64), np.asarray(want[2]).astype(np.complex64))
 
 
-@pytest.mark.parametrize("name", ["set", "set by a choice", "add", "two updates", "neighbours", "one branch updates", "nested"])
+@pytest.mark.parametrize("name", ["set", "set by a choice", "add", "two updates", "neighbours", "one branch updates", "nested",
+                                  "nested beside a sort", "scan within"])
 def test_no_second_buffer_is_needed(name):
   compiled = jax.jit(lambda x, b: PROGRAMS[name](Peer(jax), x + b[0])).lower(np.ones(3, np.float32), np.ones((N, 3), np.float32)).compile()
   assert compiled.memory_analysis().temp_size_in_bytes < N * 3 * 4

@@ -47,18 +47,23 @@ int64_t names_among(const Analysis& known, const std::vector<Atom>& operands, At
                        [&](Atom operand) { return first_name(known, operand) == memory; });
 }
 
+// Whether a loop starts its carry from the value, under no other name, and ends it as the result.
+bool is_carried(const Analysis& known, const Equation& loop, Var value, Atom result) {
+  const Carries carries = carries_of(loop);
+  for (std::size_t i = 0; i < carries.count; ++i) {
+    if (loop.outputs[i] == result.var())
+      return loop.inputs[carries.first + i] == Atom(value) && names_among(known, loop.inputs, value) == 1;
+  }
+  return false;
+}
+
 // Whether the input is the first value of the carry that ends as this result, and nothing else any more.
 bool carries_through(const Analysis& known, Var input, Atom atom) {
   const int definition = known.fusion.definition[at(atom.code)];
   if (definition < 0) return false;
   const Equation& loop = known.program.equations()[at(definition)];
   if (known.last_use[at(input.id)] != known.fusion.home[at(definition)]) return false;
-  if (names_among(known, loop.inputs, input) != 1) return false;
-  const Carries carries = carries_of(loop);
-  for (std::size_t i = 0; i < carries.count; ++i) {
-    if (loop.outputs[i] == atom.var()) return loop.inputs[carries.first + i] == Atom(input);
-  }
-  return false;
+  return is_carried(known, loop, input, atom);
 }
 
 // Kernels of scatters write into their operand where the result has the same memory.
@@ -207,16 +212,18 @@ bool may_replace(const Analysis& known, Var old, std::size_t output) {
   const bool in_place =
       group.work == Work::pieces ? writer.primitive == prim::dynamic_update_slice() : is_scatter(group, writer);
   const bool updates = in_place && writer.inputs[0] == Atom(old);
-  if (!flat && !updates) return false;
+  const bool carried = group.work == Work::control && is_carried(known, writer, old, result);
+  if (!flat && !updates && !carried) return false;
   for (std::size_t e = 0; e < body.equations().size(); ++e) {
     const Equation& reader = body.equations()[e];
     if (known.fusion.home[e] < 0 || std::find(reader.inputs.begin(), reader.inputs.end(), Atom(old)) == reader.inputs.end()) continue;
     if (known.fusion.home[e] > home || known.fusion.groups[at(known.fusion.home[e])].work == Work::alias) return false;
     if (known.fusion.home[e] < home) continue;
+    if (carried) continue;  // the loop itself, which reads it once
     if (updates && static_cast<int>(e) != definition && !reads_what_it_writes(body, known.fusion.members[at(home)], reader, writer)) return false;
     if (updates && std::count(reader.inputs.begin(), reader.inputs.end(), Atom(old)) != 1) return false;
   }
-  return updates || reads_at_own_place(body, known, group, old);
+  return updates || carried || reads_at_own_place(body, known, group, old);
 }
 
 int donated_for(const Analysis& known, const std::vector<bool>& donated, std::size_t output) {
