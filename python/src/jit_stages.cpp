@@ -293,6 +293,12 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
             return nb::cast(compiled);
           },
           nb::arg("compiler_options") = nb::none())
+      .def_prop_ro("_kept_var_idx",
+                   [](const Lowered& self) {
+                     nb::list kept;
+                     for (std::size_t input : detail::kept_arguments(*self.entry)) kept.append(input);
+                     return nb::tuple(kept);
+                   })
       .def("cost_analysis", [](const Lowered& self) { return cost_analysis(self); })
       .def("explain_sharding", [](const Lowered& self) { return partitioned(self).text(); })
       .def("_inserted_collectives", [](const Lowered& self) { return collective_list(partitioned(self)); });

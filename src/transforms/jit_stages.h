@@ -4,6 +4,7 @@
 #include <capibara/jit.h>
 
 #include <optional>
+#include <vector>
 
 #include "runtime/compiler_options.h"
 
@@ -23,6 +24,8 @@ struct KnownCall {
 std::vector<KnownCall> known_calls(JitCache& cache);
 // StableHLO; with locations, equations say where they come from.
 std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, bool locations);
+// Which arguments that text takes, by their position: those that the program reads, or all where they are kept.
+std::vector<std::size_t> kept_arguments(const JitEntry& entry);
 // What the backend made of the program; nothing where it does not show it.
 std::optional<std::string> compiled_text(const JitEntry& entry);
 

@@ -28,4 +28,12 @@ std::string lowered_text(const JitEntry& entry, const LeafShardings& leaves, boo
   return stablehlo::write_program(program, options);
 }
 
+std::vector<std::size_t> kept_arguments(const JitEntry& entry) {
+  std::vector<std::size_t> kept;
+  for (std::size_t input : entry.pruned().second) {
+    if (input >= entry.captured.size()) kept.push_back(input - entry.captured.size());
+  }
+  return kept;
+}
+
 }  // namespace capibara::detail

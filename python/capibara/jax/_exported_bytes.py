@@ -2,9 +2,8 @@
 import base64
 import json
 
-import numpy as np
-
 from capibara import _core
+from capibara.jax._exported_values import type_name
 
 _MARK = b"capibara exported program 1\n"
 _nodes, _names = {}, {}  # by class; by the name in the bytes
@@ -86,7 +85,7 @@ def _tree_from_json(value):
 
 
 def _types_to_json(avals):
-    return [[list(aval.shape), np.dtype(aval.dtype).name, bool(getattr(aval, "weak_type", False))] for aval in avals]
+    return [[list(aval.shape), type_name(aval.dtype), bool(getattr(aval, "weak_type", False))] for aval in avals]
 
 
 def _types_from_json(types):
@@ -106,7 +105,8 @@ def write(exported, vjp_order):
     derivative = bytes(write(exported.vjp(), vjp_order - 1)) if vjp_order else b""
     facts = {"name": exported.fun_name, "in_tree": _tree(exported.in_tree), "in": _types_to_json(exported.in_avals),
              "out_tree": _tree(exported.out_tree), "out": _types_to_json(exported.out_avals), "platforms": exported.platforms,
-             "disabled": list(exported.disabled_safety_checks), "text": len(text), "derivative": len(derivative)}
+             "disabled": list(exported.disabled_safety_checks), "kept": exported.module_kept_var_idx, "text": len(text),
+             "derivative": len(derivative)}
     return bytearray(_MARK + json.dumps(facts).encode() + b"\n" + text + derivative)
 
 
@@ -123,4 +123,5 @@ def read(blob, make):
     in_tree, out_tree = (_core.tree_flatten(_tree_from_json(facts[key]))[1] for key in ("in_tree", "out_tree"))
     return make(facts["name"], in_tree, _types_from_json(facts["in"]), out_tree, _types_from_json(facts["out"]),
                 rest[:facts["text"]].decode(), tuple(facts["platforms"]), tuple(facts["disabled"]),
+                tuple(facts.get("kept", range(len(facts["in"])))),
                 get_vjp=(lambda _: read(derivative, make)) if derivative else None)

@@ -16,6 +16,7 @@ from capibara._types import ShapeDtypeStruct
 from capibara.jax import _exported_bytes, custom_vjp, default_backend, tree_util, vjp
 from capibara.jax._api import jit
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
+from capibara.jax._exported_values import evaluate_text
 from capibara.jax._programs import eval_jaxpr
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
@@ -67,6 +68,7 @@ class Exported:
     ordered_effects: tuple = ()
     unordered_effects: tuple = ()
     calling_convention_version: int = maximum_supported_calling_convention_version
+    module_kept_var_idx: tuple[int, ...] = ()  # which arguments the text takes: those that it reads
     _call: Callable = dataclasses.field(default=None, repr=False)  # of flat arguments, to flat results
     _get_vjp: Callable | None = dataclasses.field(default=None, repr=False)
 
@@ -74,11 +76,6 @@ class Exported:
     def uses_global_constants(self) -> bool:
         """Whether sizes are symbolic."""
         return self.text is None
-
-    @property
-    def module_kept_var_idx(self) -> tuple[int, ...]:
-        """Which arguments the program takes: all."""
-        return tuple(range(len(self.in_avals)))
 
     def mlir_module(self, serialized: bool = True) -> str:
         """The program as StableHLO text."""
@@ -228,26 +225,35 @@ def _exported(function, args, kwargs, platforms, disabled):
             args, kwargs = structure.unflatten(values)
             return _core.tree_flatten(function(*args, **kwargs))[0]
         return Exported(name, structure, avals, out_tree, tuple(outs), platforms, disabled, None, _call=call,
-                        _get_vjp=_derivative)
+                        _get_vjp=_derivative, module_kept_var_idx=tuple(range(len(avals))))
     traced = function.trace(*args, **kwargs)
-    return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=traced.lower().as_text(), platforms=platforms, disabled=disabled,
+    lowered = traced.lower()
+    return from_text(name, traced.in_tree, out_tree=traced.out_tree, text=lowered.as_text(), platforms=platforms, disabled=disabled,
                      in_avals=tuple(_core.tree_flatten(traced.in_avals)[0]), out_avals=tuple(traced.jaxpr.out_avals),
-                     program=traced.jaxpr, get_vjp=_derivative)
+                     kept=lowered._kept_var_idx, program=traced.jaxpr, get_vjp=_derivative)
 
 
-def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, program=None, get_vjp=None):
+def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, program=None, get_vjp=None):
     """An exported program that has known sizes. Its derivative is that of its program, or the one kept with it."""
-    program = _core.program_from_stablehlo(text) if program is None else program
-    evaluate = jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
-    exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, _get_vjp=get_vjp)
+    exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, module_kept_var_idx=kept,
+                        _get_vjp=get_vjp)
+    if program is None:
+        evaluate = evaluate_text(text, in_avals, out_avals, kept)
+    else:
+        evaluate = jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
     call = evaluate if get_vjp is _derivative else _with_derivative(exported, evaluate)
     object.__setattr__(exported, "_call", call)
     return exported
 
 
+def _tangent_dtype(aval):
+    return _core.ShapedArray((), aval.dtype).to_tangent_aval().dtype
+
+
 def _with_derivative(exported, evaluate):
     """Calls whose reverse derivative is the exported one; without one they have none, as what was read says."""
     call = custom_vjp(lambda *values: evaluate(*values))
+    differentiable = [_tangent_dtype(aval) == aval.dtype for aval in exported.in_avals]
 
     def forward(*values):
         if not exported.has_vjp():
@@ -255,7 +261,8 @@ def _with_derivative(exported, evaluate):
         return evaluate(*values), values
 
     def backward(values, cotangents):
-        return tuple(exported.vjp().call(*values, *cotangents))
+        results = exported.vjp().call(*values, *cotangents)
+        return tuple(result if has_tangent else None for result, has_tangent in zip(results, differentiable))
     call.defvjp(forward, backward)
     return call
 
@@ -268,7 +275,8 @@ def _derivative(primal):
         pullback = vjp(lambda *values: primal._call(*values), *values[:count])[1]
         return tuple(pullback(list(values[count:])))
 
-    types = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in (*primal.in_avals, *primal.out_avals)]
+    types = [ShapeDtypeStruct(aval.shape, aval.dtype) for aval in primal.in_avals]
+    types += [ShapeDtypeStruct(aval.shape, _tangent_dtype(aval)) for aval in primal.out_avals]
     return export(jit(fun_vjp_jax), platforms=primal.platforms, disabled_checks=primal.disabled_safety_checks)(*types)
 
 
