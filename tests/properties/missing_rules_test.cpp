@@ -71,7 +71,6 @@ const std::map<std::string, std::string> absent = {
 
 // Rules that jax has and a primitive of ours has not, and why.
 const std::map<std::string, std::string> not_needed = {
-    {"custom_lin batch", "only partial evaluation and transposition meet it, after batching"},
     {"custom_lin lowering", "transposition removes it before lowering"},
     {"random_wrap lowering", "lower() itself turns keys into words"},
     {"random_unwrap lowering", "lower() itself turns keys into words"},
