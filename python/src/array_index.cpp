@@ -104,6 +104,8 @@ Array update_values(const Array& array, nb::handle values) {
     PyErr_Clear();
     if (fits) return Array::from_host(DType::uint64, {}, &number, false);
   }
+  // As jax.numpy.asarray takes them; a sequence has the type of its elements and is not weak.
+  if (PyList_Check(values.ptr()) || PyTuple_Check(values.ptr())) return library::array_of(to_value(values), "at");
   return to_array(values, "at");
 }
 

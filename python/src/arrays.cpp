@@ -217,7 +217,8 @@ Array array_from_numpy(nb::handle object) {
   nb::object dtype_object = contiguous.attr("dtype");
   std::optional<DType> dtype = dtype_if(dtype_object);
   if (!dtype) {
-    // Byte-swapped and platform-named types have a twin that the table knows.
+    if (is_byte_swapped(contiguous)) refuse_swapped(dtype_object);
+    // Platform-named types have a twin that the table knows.
     nb::object native = np.attr("dtype")(dtype_object.attr("newbyteorder")("="));
     nb::object name = native.attr("name");
     dtype = dtype_from_name(nb::cast<std::string>(name));

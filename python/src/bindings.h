@@ -40,6 +40,8 @@ Array to_array(nb::handle object, const char* operation);
 bool is_number(nb::handle object);          // bool, int, float or complex
 nb::object numpy_view(const Array& array);  // a read-only ndarray over the same memory
 Array array_from_numpy(nb::handle array);   // copies
+bool is_byte_swapped(nb::handle object);    // a NumPy array in the other byte order, which jax refuses
+[[noreturn]] void refuse_swapped(nb::handle dtype);
 
 // ---- dtypes ------------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,26 @@ class ForeignObject final : public library::Foreign {
   KeptObject object_;
 };
 
+constexpr const char* swapped_hint = "Hint: pass x.astype(x.dtype.newbyteorder('=')).";
+
+// An array in the other byte order: NumPy converts it where the caller says the dtype.
+class SwappedArray final : public library::Foreign {
+ public:
+  explicit SwappedArray(nb::handle object) : object_(object) {}
+  std::string type_name() const override {
+    nb::gil_scoped_acquire lock;
+    return concat("numpy.ndarray' of dtype '", nb::cast<std::string>(nb::str(nb::object(object_.get().attr("dtype")))));
+  }
+  std::optional<Array> as_dtype(DType dtype) const override {
+    nb::gil_scoped_acquire lock;
+    return array_from_numpy(object_.get().attr("astype")(numpy_dtype(dtype)));
+  }
+  std::string hint() const override { return swapped_hint; }
+
+ private:
+  KeptObject object_;
+};
+
 // A level of nesting; Python's limit ends sequences that hold themselves.
 class Nesting {
  public:
@@ -121,6 +141,17 @@ nb::object from_callable(const library::Callable& function) {
 
 }  // namespace
 
+bool is_byte_swapped(nb::handle object) {
+  static PyObject* ndarray = nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  return PyObject_IsInstance(object.ptr(), ndarray) == 1 &&
+         !nb::cast<bool>(nb::object(object.attr("dtype").attr("isnative")));
+}
+
+void refuse_swapped(nb::handle dtype) {
+  throw TypeError(concat("Dtype ", nb::cast<std::string>(nb::str(dtype)),
+                         " is not a valid JAX array type: its bytes are swapped. ", swapped_hint));
+}
+
 library::Value to_value(nb::handle object) {
   PyObject* o = object.ptr();
   if (o == Py_None) return {};
@@ -164,6 +195,7 @@ library::Value to_value(nb::handle object) {
   if (nb::hasattr(object, "_as_zeros")) return nb::cast<Array>(object.attr("_as_zeros")());
   // Enumerations of the Python face say what the library calls them.
   if (nb::hasattr(object, "_library_name")) return nb::cast<std::string>(object.attr("_library_name"));
+  if (is_byte_swapped(object)) return std::shared_ptr<const library::Foreign>(std::make_shared<SwappedArray>(object));
   if (std::optional<Array> array = array_if(object)) return *array;
   if (PyUnicode_Check(o)) return nb::cast<std::string>(nb::str(object));
   if (PyCallable_Check(o)) return to_callable(object);

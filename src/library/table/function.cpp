@@ -171,7 +171,7 @@ Array Arguments::array(std::string_view name) const {
   const Value& value = (*this)[name];
   if (std::optional<Array> array = as_array(value)) return *array;
   throw TypeError(concat(function_, " requires ndarray or scalar arguments, got <class '", value.type_name(),
-                         "'> at position ", signature_.find(name), "."));
+                         "'> at position ", signature_.find(name), ".", hint_of(value)));
 }
 
 std::optional<Array> Arguments::optional_array(std::string_view name) const {

@@ -85,7 +85,8 @@ class Survey {
     const Array* array = value.array();
     if (!array) {
       if (value.is_none()) throw ValueError(concat("None is not a valid value for jnp.", function_));
-      throw TypeError(concat(function_, ": Unexpected input type for array: <class '", value.type_name(), "'>"));
+      throw TypeError(
+          concat(function_, ": Unexpected input type for array: <class '", value.type_name(), "'>", hint_of(value)));
     }
     fits_ = fits_ && std::equal(shape_.begin() + static_cast<std::ptrdiff_t>(std::min(depth, shape_.size())),
                                 shape_.end(), array->shape().begin(), array->shape().end());
@@ -193,6 +194,9 @@ Array stacked(const Value& value, DType dtype, const char* function) {
 Array array_of(const Value& value, const char* function, std::optional<DType> dtype) {
   if (const Array* array = value.array()) {
     return dtype ? jax::lax::convert_element_type(*array, *dtype, false) : *array;
+  }
+  if (const auto* foreign = value.get_if<std::shared_ptr<const Foreign>>(); foreign && dtype) {
+    if (const std::optional<Array> array = (*foreign)->as_dtype(*dtype)) return *array;
   }
   const Survey survey(value, function);
   // A lone number is weak; numbers in a sequence are strong together.

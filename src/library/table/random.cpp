@@ -40,6 +40,8 @@ random::KeyOptions key_options(const Arguments& a) {
 // Plain integers keep their 64 bits where the configuration does.
 Array seed(const Arguments& a) {
   if (const int64_t* number = a["seed"].get_if<int64_t>()) return random::seed_array(*number);
+  if (const bool* truth = a["seed"].get_if<bool>())
+    return random::seed_array(*truth);  // a number of Python's, as in jax
   return a.array("seed");
 }
 
@@ -152,6 +154,10 @@ const Function random_functions[] = {
     {"fold_in", "key, data",
      [](const Arguments& a) -> Value {
        if (const int64_t* number = a["data"].get_if<int64_t>()) {
+         if (*number < 0 || *number > UINT32_MAX) {
+           throw OverflowError(
+               concat("fold_in: argument 'data': Python integer ", *number, " out of bounds for uint32"));
+         }
          return random::fold_in(a.array("key"), random::seed_array(*number));
        }
        return random::fold_in(a.array("key"), a.array("data"));

@@ -26,4 +26,10 @@ std::string Value::type_name() const {
   return std::visit(Namer(), content_);
 }
 
+std::string hint_of(const Value& value) {
+  const auto* foreign = value.get_if<std::shared_ptr<const Foreign>>();
+  const std::string hint = foreign ? (*foreign)->hint() : "";
+  return hint.empty() ? hint : " " + hint;
+}
+
 }  // namespace capibara::library

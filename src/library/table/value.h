@@ -26,7 +26,13 @@ class Foreign {
   virtual ~Foreign() = default;
   virtual std::string type_name() const = 0;
   virtual std::optional<Shape> shape() const { return std::nullopt; }  // of something like an array
+  virtual std::optional<Array> as_dtype(DType) const {
+    return std::nullopt;
+  }                                                // where it is an array only if told the dtype
+  virtual std::string hint() const { return ""; }  // for who gave it as an array
 };
+
+std::string hint_of(const Value& value);  // with a space before it; empty where there is none
 
 // A sequence: a list, a tuple, or a tuple whose entries have names.
 struct Sequence {

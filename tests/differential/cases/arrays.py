@@ -174,6 +174,17 @@ AT += [
     check("Array.at.set: arrays", lambda jax: jax.numpy.zeros((2, 3)).at[:, 1:].set(jax.numpy.ones(2))),
     check("Array.at.set: a wrong shape", lambda jax: jax.numpy.zeros((2, 3)).at[:, 1:].set(jax.numpy.ones(3))),
     check("Array.at.set: integers take floats", lambda jax: jax.numpy.arange(3).at[0].set(2.7)),
+    *[check(f"Array.at.{name}: a list and a tuple", lambda jax, n=name: [
+        getattr(jax.numpy.arange(1, 6, dtype="float32").at[np.arange(3)], n)([1.0, 2.0, 3.0]),
+        getattr(jax.numpy.arange(1, 6, dtype="int16").at[1:3], n)((2, 3)) if n != "divide" else 0,
+        getattr(jax.numpy.arange(1, 7, dtype="bfloat16").reshape(2, 3).at[:, 1], n)([jax.numpy.float32(2), 3.0]),
+        jax.jit(lambda x: getattr(x.at[:1], n)([x[2]]))(jax.numpy.arange(1.0, 4.0)),
+        jax.grad(lambda y: getattr(jax.numpy.arange(1.0, 4.0).at[1:], n)([y, 2.0]).sum())(3.0) if n not in ("divide", "power") else 0])
+      for name in ("set", "add", "subtract", "multiply", "divide", "power", "min", "max")],
+    check("Array.at.set: nested lists", lambda jax: jax.numpy.zeros((3, 2)).at[jax.numpy.array([0, 2])].set([[1, 2], [3, 4]])),
+    check("Array.at.set: a list of integers beyond the array's type", lambda jax: jax.numpy.zeros(2, "int8").at[:].set([1, 300])),
+    check("Array.at.set: a list that fits nowhere", lambda jax: jax.numpy.zeros(2).at[:].set([1.0, 2.0, 3.0])),
+    check("Array.at.apply: of a list of positions", lambda jax: jax.numpy.arange(4.0).at[np.array([0, 2])].apply(lambda x: x + 5)),
     check("Array.at.set: a mask", lambda jax: jax.numpy.arange(3.0).at[jax.numpy.array([True, False, True])].set(0.0)),
     check("Array.at.set: a traced mask", lambda jax: jax.jit(lambda x: x.at[x > 1].set(0.0))(jax.numpy.arange(3.0))),
     check("Array.at.add: a traced mask", lambda jax: jax.jit(lambda x: x.at[x > 1].add(jax.numpy.ones(1)))(jax.numpy.arange(3.0))),
@@ -225,6 +236,15 @@ CONVERSIONS = [
     check("Array.__reduce__: pickled keys of rbg",
           lambda jax: jax.random.key_data(pickle.loads(pickle.dumps(jax.random.key(3, impl="rbg"))))),
     check("Array.__reduce__: pickled bfloat16", lambda jax: pickle.loads(pickle.dumps(jax.numpy.ones((2, 2), "bfloat16")))),
+    *[check(f"Array.__array__: the other byte order, {name}",
+            lambda jax, f=function, d=dtype: f(jax, np.arange(3).astype(np.dtype(d).newbyteorder())))
+      for dtype in ("float32", "int32", "complex64", "uint16")
+      for name, function in (("asarray", lambda jax, x: jax.numpy.asarray(x)), ("array", lambda jax, x: jax.numpy.array(x)),
+                             ("array with a dtype", lambda jax, x: jax.numpy.array(x, dtype="complex64")),
+                             ("a number", lambda jax, x: jax.numpy.asarray(x[1])), ("an operand", lambda jax, x: jax.numpy.arange(3) + x),
+                             ("a function", lambda jax, x: jax.numpy.exp(x)), ("jit", lambda jax, x: jax.jit(lambda x: x)(x)),
+                             ("device_put", lambda jax, x: jax.device_put(x)), ("in a list", lambda jax, x: jax.numpy.asarray([x, x])),
+                             ("grad", lambda jax, x: jax.grad(lambda x: x.sum())(x)))],
     check("Array.__format__: of a number", lambda jax: f"{jax.numpy.array(2.5):.3f} {jax.numpy.array(7):4d} {jax.numpy.float32(0.1)}"),
     check("Array.__format__: of several", lambda jax: fails(lambda: f"{jax.numpy.arange(2):.3f}")),
     check("Array.__hash__: in a set", lambda jax: fails(lambda: {jax.numpy.array(1)})),

@@ -11,6 +11,10 @@ CASES = [
     check("key of a large seed in 64 bits", lambda jax: jax.random.key_data(jax.random.key(2**33 + 5)), x64=True),
     check("key rbg", lambda jax: jax.random.key_data(jax.random.key(7, impl="rbg"))),
     check("key unsafe_rbg", lambda jax: jax.random.key_data(jax.random.key(7, impl="unsafe_rbg"))),
+    check("key of a truth value", lambda jax: [jax.random.key_data(jax.random.key(seed, impl=kind))
+                                              for seed in (True, False) for kind in (None, "rbg")]),
+    check("PRNGKey of a truth value", lambda jax: jax.random.PRNGKey(True)),
+    check("key of a truth value of NumPy", lambda jax: jax.random.key(np.bool_(True))),
     check("key of an array", lambda jax: jax.random.key_data(jax.random.key(jax.numpy.int32(5)))),
     check("key of a vector", lambda jax: jax.random.key(jax.numpy.arange(2))),
     check("key of a float", lambda jax: jax.random.key(1.5)),
