@@ -26,7 +26,9 @@ Array copied(const Array& array) {
   const std::size_t size = array.buffer().size();
   Buffer buffer = Buffer::allocate(size);
   if (size > 0) std::memcpy(buffer.mutable_data(), array.raw_data(), size);
-  return Array::from_buffer(array.type(), buffer, array.committed());
+  const Array copy = Array::from_buffer(array.type(), buffer, array.committed());
+  const std::optional<NamedSharding> placement = array.committed() ? jax::placement(array) : std::nullopt;
+  return placement ? jax::device_put(copy, *placement) : copy;
 }
 
 std::string readable_repr(const Array& array) {

@@ -261,7 +261,7 @@ def device_put(x, device, may_alias=None, donate=False):
     """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says.
 
     `may_alias` and `donate` are trees of flags like `device`: False gives each leaf memory of its own, and the source of a
-    donated leaf is deleted where the result does not share its memory.
+    donated leaf is deleted where the result is on other devices or does not share its memory.
     """
     leaves, structure = _core.tree_flatten(x)
     targets = [None] * len(leaves) if device is None else spread(device, x, "device_put device")
@@ -286,8 +286,11 @@ def device_put(x, device, may_alias=None, donate=False):
             shared = isinstance(leaf, _core.Array) and _core.shares_memory(leaf, result)
             if may_share is False and shared:
                 result = _core.copied(result)
-            elif given and not shared and isinstance(leaf, _core.Array):
-                leaf.delete()
+            elif given and isinstance(leaf, _core.Array):
+                if shared and leaf.sharding.device_set != result.sharding.device_set:
+                    result, shared = _core.copied(result), False  # devices of one process may share what only one of them is to keep
+                if not shared:
+                    leaf.delete()
         results.append(result)
     return structure.unflatten(results)
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 
+#include "array/bad_value.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "lax/collective.h"
@@ -17,6 +18,7 @@
 #include "program/handles.h"
 #include "program/nested.h"
 #include "program/plain_types.h"
+#include "program/source.h"
 #include "program/views.h"
 #include "trace/trace.h"
 
@@ -37,9 +39,14 @@ Each for_each_device(const Each& operands, const Function& function) {
   return results;
 }
 
+// Which values jax_debug_nans and jax_debug_infs look for.
+struct Search {
+  bool nans, infs;
+};
+
 class Devices {
  public:
-  explicit Devices(DeviceGrid grid) : grid_(std::move(grid)) {}
+  Devices(DeviceGrid grid, Search search) : grid_(std::move(grid)), search_(search) {}
 
   Each run(const Program& program, const Each& inputs) const {
     std::map<std::size_t, Arrays> values;  // of each device, by variable
@@ -54,6 +61,7 @@ class Devices {
     };
     for (const Equation& equation : program.equations()) {
       for (auto& [device, results] : step(equation, read(equation.inputs))) {
+        check(equation, results);
         for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
           const Var output = equation.outputs[i];
           if (!output.dropped()) values[device][static_cast<std::size_t>(output.id)] = results[i];
@@ -66,6 +74,19 @@ class Devices {
   Each shard_map(const Attrs& attrs, const Each& operands) const;
 
  private:
+  // Errors name the user's operation, and not what takes whole arrays apart and joins results.
+  void check(const Equation& equation, const Arrays& results) const {
+    if (!search_.nans && !search_.infs) return;
+    for (const Array& result : results) {
+      const BadValue bad = find_bad_value(result, search_.nans, search_.infs);
+      if (bad == BadValue::none) continue;
+      const std::string source = to_string(equation.source);
+      throw FloatingPointError(concat("Invalid value (", bad == BadValue::nan ? "nan" : "inf",
+                                      ") encountered in sharded computation: in ", equation.primitive.name(),
+                                      source.empty() ? "" : " at ", source));
+    }
+  }
+
   static Arrays bound(const Program& program, const Arrays& inputs) {
     Arrays values(static_cast<std::size_t>(program.var_count()));
     for (std::size_t i = 0; i < program.constants().size(); ++i)
@@ -210,6 +231,7 @@ class Devices {
   }
 
   const DeviceGrid grid_;
+  const Search search_;
 };
 
 // Where a device's part begins along each dimension.
@@ -259,7 +281,7 @@ Each Devices::shard_map(const Attrs& attrs, const Each& operands) const {
     }
   }
   Each results;
-  for (const auto& [device, own] : Devices(grid).run(map.program(), parts)) {
+  for (const auto& [device, own] : Devices(grid, search_).run(map.program(), parts)) {
     Arrays& whole = results[device / inner];
     for (std::size_t i = 0; i < own.size(); ++i) {
       const PartitionSpec& spec = map.out_specs()[i];
@@ -282,8 +304,11 @@ Each Devices::shard_map(const Attrs& attrs, const Each& operands) const {
 Arrays run_shard_map(std::span<const Array> inputs, const Attrs& attrs) {
   const Attrs plain_attrs = rewrite_programs(attrs, with_plain_types);
   TraceScope scope(evaluation_trace());
-  ConfigScope own(own_platform());
-  const Devices outside(DeviceGrid({}));
+  Config settings = own_platform();
+  const Search search{settings.debug_nans, settings.debug_infs};
+  settings.debug_nans = settings.debug_infs = false;
+  ConfigScope own(settings);
+  const Devices outside(DeviceGrid({}), search);
   Arrays given(inputs.begin(), inputs.end());
   if (explicit_types_exist()) {
     for (Array& input : given) input = unplaced(input);
