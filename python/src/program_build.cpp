@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+
 #include "program/build.h"
 #include "programs.h"
 
@@ -60,8 +62,10 @@ Program build_program(nb::handle constvars, nb::handle invars, nb::handle outvar
     Var made = numbering.define(var);
     const ArrayType& type = builder.type(made);
     builder.body().constvars.push_back(made);
-    // The values come with ClosedJaxpr.
-    builder.body().constants.push_back(jax::lax::full(type.shape, Array(0), type.dtype));
+    // The values come with ClosedJaxpr: zeros of any type, keys included, made outside of whatever is being traced.
+    Buffer zeros = Buffer::allocate(static_cast<std::size_t>(type.size() * storage_size(type.dtype)));
+    std::fill_n(zeros.mutable_data(), zeros.size(), std::byte{0});
+    builder.body().constants.push_back(Array::from_buffer(type, std::move(zeros)));
   }
   for (nb::handle var : invars) builder.body().invars.push_back(numbering.define(var));
   for (nb::handle object : equations) {
