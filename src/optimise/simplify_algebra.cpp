@@ -2,6 +2,7 @@
 #include "optimise/simplify.h"
 
 #include <cmath>
+#include <complex>
 
 namespace capibara::passes {
 
@@ -16,6 +17,15 @@ bool equals(Site& site, std::size_t input, double number) {
   if (!is_floating(value->dtype())) return value->item<int64_t>() == static_cast<int64_t>(number);
   double own = value->item<double>();
   return own == number && std::signbit(own) == std::signbit(number);
+}
+
+// One, of any type. Complex numbers times one stay as they are, infinities included, as XLA simplifies them: the four
+// products of the definition would make NaN of infinity times the zero beside the one.
+bool is_one(Site& site, std::size_t input) {
+  const Array* value = site.simplifier.uniform(site.inputs[input]);
+  if (!value || !is_complex(value->dtype())) return equals(site, input, 1);
+  const std::complex<double> own = value->item<std::complex<double>>();
+  return own == 1.0 && !std::signbit(own.imag());
 }
 
 // The operand, where it has the output's shape already.
@@ -35,17 +45,17 @@ Result zeros(Site& site, std::size_t zero) {
 }
 
 Result multiply(Site& site) {
+  for (std::size_t i : {0, 1}) {
+    if (is_one(site, 1 - i)) return operand(site, i);
+  }
   if (!is_number(site)) return std::nullopt;
   for (std::size_t i : {0, 1}) {
-    if (equals(site, 1 - i, 1)) return operand(site, i);
     if (!is_floating(site.type(0).dtype) && equals(site, 1 - i, 0)) return zeros(site, 1 - i);
   }
   return std::nullopt;
 }
 
-Result divide(Site& site) {
-  return is_number(site) && equals(site, 1, 1) ? operand(site, 0) : std::nullopt;
-}
+Result divide(Site& site) { return is_one(site, 1) ? operand(site, 0) : std::nullopt; }
 
 Result add(Site& site) {
   if (!is_number(site)) return std::nullopt;
