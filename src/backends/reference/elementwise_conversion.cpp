@@ -13,6 +13,9 @@ namespace {
 Arrays convert_element_type(const KernelArgs& args) {
   const Array& x = args.inputs[0];
   Output out = allocate(args.output_types[0]);
+  // A denormal float32 or float64 is false, as in jax; narrower numbers are read by their bits.
+  const bool as_truth = is_bool(args.output_types[0].dtype) && bits(real_dtype(x.dtype())) >= 32;
+  const DenormalScope scope(as_truth ? Denormals::flush : Denormals::keep);
   convert_elements(x.dtype(), x.raw_data(), args.output_types[0].dtype, out.data, x.size());
   return {out.array};
 }

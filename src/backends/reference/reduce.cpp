@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/reference/regions.h"
+#include "lax/math/denormals.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::reference {
@@ -76,7 +77,8 @@ template <Monoid M>
 Arrays named_reduction(const KernelArgs& args) {
   const Array& x = args.inputs[0];
   // Single elements are their own sums, with their sign of zero, as in jax. Complex infinities times one have NaN in them.
-  if (!is_complex(x.dtype()) && x.size() == args.output_types[0].size()) return {Array::from_buffer(args.output_types[0], x.buffer())};
+  if ((M == Monoid::add || !is_complex(x.dtype())) && x.size() == args.output_types[0].size())
+    return {Array::from_buffer(args.output_types[0], x.buffer())};
   return {fold_axes(M, x, identity_element(M, x.dtype()), args.attrs.ints("axes"), args.output_types[0])};
 }
 
@@ -91,6 +93,7 @@ Arrays arg_reduction(const KernelArgs& args) {
   for (int64_t d = axis + 1; d < x.ndim(); ++d) inner *= x.shape(d);
   int64_t outer = x.size() / (n * inner);
   Elements<int64_t> positions(out_type.size());
+  const math::FlushDenormals flush;  // comparisons take denormal numbers for zero
   visit_compute(x.dtype(), [&]<class C>(Type<C>) {
     if constexpr (!is_complex_number<C>) {
       auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "backends/reference/running_folds.h"
+#include "lax/math/denormals.h"
 #include "program/handles.h"
 #include "program/views.h"
 #include "runtime/interrupt.h"
@@ -178,6 +180,7 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
   int64_t n = x.shape(axis), inner = 1;
   for (int64_t d = axis + 1; d < x.ndim(); ++d) inner *= x.shape(d);
   int64_t outer = x.size() / (n * inner);
+  const math::FlushDenormals flush;
   visit_compute(x.dtype(), [&]<class C>(Type<C>) {
     auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
     Elements<C> results(x.size());
@@ -191,7 +194,7 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
             const C* row = values.data() + (o * n + i) * inner;
             C* target = results.data() + (o * n + i) * inner;
             for (int64_t k = 0; k < inner; ++k) {
-              running[k] = step == 0 ? row[k] : combine<M>(running[k], row[k]);
+              running[k] = n == 1 ? row[k] : step == 0 ? first_of_fold<M>(row[k]) : folded<M>(running[k], row[k]);
               target[k] = running[k];
             }
           }

@@ -1,6 +1,7 @@
 // Reference kernels of sorting: by keys, by a comparator region, and the greatest elements of each row.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -17,13 +18,13 @@ namespace {
 
 enum class Zeros { equal, distinct };
 
-// A number's place in its order as an unsigned integer. Zeros::equal: both zeros and all NaNs are one; Zeros::distinct:
-// the total order of all bit patterns.
+// A number's place in its order as an unsigned integer. Zeros::equal: both zeros and denormal numbers are one, and all
+// NaNs; Zeros::distinct: the total order of all bit patterns.
 template <class F>
 uint64_t float_key(F value, Zeros zeros) {
   using Bits = std::conditional_t<sizeof(F) == 4, uint32_t, uint64_t>;
   if (zeros == Zeros::equal) {
-    if (value == 0) value = 0;
+    if (std::abs(value) < std::numeric_limits<F>::min()) value = 0;
     if (value != value) value = std::numeric_limits<F>::quiet_NaN();
   }
   Bits bits = std::bit_cast<Bits>(value), sign = Bits{1} << (8 * sizeof(F) - 1);

@@ -62,11 +62,13 @@ Value widen_power_of_two(Builder& b, Value value) {
   return b.compute(Op::select, is_least, b.constant(Scalar::f64, 0x1p-127), widened);
 }
 
-// Not zero by its bits: denormals count here.
-Value is_nonzero(Builder& b, Value value) {
+// Denormal numbers of float32 and float64 count as zero; those of narrower types, which are computed with as float32,
+// are told by their bits, as in jax.
+Value is_nonzero(Builder& b, DType from, Value value) {
   const Scalar type = b.type(value);
   if (type == Scalar::i1) return value;
   if (!is_float(type)) return b.compute(Op::ne, value, b.constant_int(type, 0));
+  if (bits(from) >= 32) return b.compute(Op::ne, value, b.constant(type, 0));
   const Scalar integer = type == Scalar::f64 ? Scalar::i64 : Scalar::i32;
   const Value word = b.convert(Op::bitcast, integer, b.compute(Op::abs, value));
   return b.compute(Op::ne, word, b.constant_int(integer, 0));
@@ -97,7 +99,7 @@ Value float_to_integer(Builder& b, DType to, Value value) {
 // One number of a real dtype; the result is not rounded to `to` yet.
 Value convert_part(Builder& b, DType from, DType to, Value value) {
   const Scalar type = computed_type(to);
-  if (is_bool(to) || to == DType::float0) return is_nonzero(b, value);
+  if (is_bool(to) || to == DType::float0) return is_nonzero(b, from, value);
   const bool from_float = is_float(b.type(value));
   if (is_integer(to)) return from_float ? float_to_integer(b, to, value) : convert_integer(b, from, type, value);
   if (!from_float) {

@@ -10,7 +10,8 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/without_sign.h"
-#include "backends/reference/regions.h"
+#include "backends/reference/running_folds.h"
+#include "lax/math/denormals.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -53,6 +54,15 @@ struct Across {
     }
   }
 
+  // Sums begin with zero: one of negative zeros is positive (reference::first_of_fold).
+  template <bool Product, class T>
+  static T begun(const T& first) {
+    if constexpr (Product || std::is_integral_v<C>)
+      return first;
+    else
+      return first + T{};
+  }
+
   // Folds `lanes` lanes, `stride` elements apart; `length` is a multiple of `lanes`. With `before`, what is written is that
   // followed by each lane's own. `last` receives the lanes' own ends; nothing is written without `out`.
   template <bool Product, bool Reverse>
@@ -66,7 +76,8 @@ struct Across {
       transpose(rows);
       for (int i = 0; i < lanes; ++i) {
         Vector& row = rows[Reverse ? lanes - 1 - i : i];
-        if (step == 0 && i == 0) running = row;
+        if (step == 0 && i == 0)
+          running = begun<Product>(row);
         else if constexpr (Product) running *= row;
         else running += row;
         row = before ? ahead + running : running;
@@ -178,7 +189,8 @@ struct LaneFolds {
     for (int64_t step = from; step < to; ++step) {
       const int64_t at = reverse ? length - 1 - step : step;
       const Lane element = static_cast<Lane>(in[at]);
-      if (step == 0) running = element;
+      if (step == 0)
+        running = Across<C>::template begun<Product>(element);
       else if constexpr (Product) running *= element;
       else running += element;
       out[at] = static_cast<C>(running);
@@ -256,7 +268,7 @@ struct ColumnFolds {
     const int64_t stride = reverse ? -inner : inner;
     Vector running[Count];
     for (int64_t k = 0; k < Count; ++k) {
-      running[k] = Across<C>::read(in + k * width);
+      running[k] = Across<C>::template begun<Product>(Across<C>::read(in + k * width));
       std::memcpy(out + k * width, &running[k], 16);
     }
     for (int64_t step = 1; step < length; ++step) {
@@ -274,7 +286,7 @@ struct ColumnFolds {
   void one(const C* in, C* out) const {
     using Lane = typename Across<C>::Lane;
     const int64_t stride = reverse ? -inner : inner;
-    Lane running = static_cast<Lane>(*in);
+    Lane running = Across<C>::template begun<Product>(static_cast<Lane>(*in));
     for (int64_t step = 0;;) {
       *out = static_cast<C>(running);
       if (++step == length) return;
@@ -300,19 +312,22 @@ HostKernel cumulative_kernel(const LanesOfAxis& lanes) {
     if (lanes.inner > 1 && lanes.length > 0 && lanes.stored) {
       const ColumnFolds<C, M == Monoid::mul> folds{lanes.outer, lanes.length, lanes.inner, lanes.reverse};
       return [folds](std::byte* const* buffers) {
+        const math::FlushDenormals flush;
         folds.run(reinterpret_cast<const C*>(buffers[0]), reinterpret_cast<C*>(buffers[1]));
       };
     }
     if (lanes.inner == 1 && lanes.length > 0 && lanes.stored) {
       const LaneFolds<C, M == Monoid::mul> folds{lanes.outer, lanes.length, lanes.reverse};
       return [folds](std::byte* const* buffers) {
+        const math::FlushDenormals flush;
         folds.run(reinterpret_cast<const C*>(buffers[0]), reinterpret_cast<C*>(buffers[1]));
       };
     }
   }
   return [lanes](std::byte* const* buffers) {
+    const math::FlushDenormals flush;
     lanes.run<C>(buffers[0], buffers[1], 1.5, [](const C& running, const C& element, bool first) {
-      return first ? element : reference::combine<M>(running, element);
+      return first ? reference::first_of_fold<M>(element) : reference::folded<M>(running, element);
     });
   };
 }
@@ -321,6 +336,10 @@ template <Monoid M>
 HostKernel make_cumulative(const KernelRequest& request) {
   if (request.inputs[0].dtype != request.outputs[0].dtype) return {};
   LanesOfAxis lanes = lanes_of(request);
+  if (lanes.length == 1) {  // single elements are their own folds
+    const auto bytes = static_cast<std::size_t>(request.inputs[0].size() * storage_size(lanes.dtype));
+    return [bytes](std::byte* const* buffers) { std::memcpy(buffers[1], buffers[0], bytes); };
+  }
   return visit_compute(lanes.dtype, [&]<class C>(Type<C>) -> HostKernel {
     lanes.stored = stored_as<C>(lanes.dtype);
     return cumulative_kernel<M, std::conditional_t<M == Monoid::max || M == Monoid::min, C, WithoutSign<C>>>(lanes);

@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/reference/regions.h"
+#include "lax/math/denormals.h"
 #include "runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -34,6 +35,7 @@ HostKernel make_position(const KernelRequest& request) {
       return {};
     } else {
       return [=](std::byte* const* buffers) {
+        const math::FlushDenormals flush;  // comparisons take denormal numbers for zero
         constexpr int64_t piece = 64;  // neighbouring results that are found together
         const int64_t pieces = (inner + piece - 1) / piece, size = storage_size(dtype), out_size = storage_size(out_dtype);
         const double cost = 1.5 * static_cast<double>(length * std::min(inner, piece));

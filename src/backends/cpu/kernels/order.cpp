@@ -1,8 +1,8 @@
 // sort: numbers become unsigned keys of the same order, and rows are sorted by digits, by comparison or in vector
 // registers, stably.
 //
-// A single operand is sorted as keys alone. Zeros of both signs are one key there, and all NaNs are one: those that a row holds
-// are put back in the order they had.
+// A single operand is sorted as keys alone. Zeros of both signs and denormal numbers are one key there, and all NaNs
+// are one: those that a row holds are put back in the order they had.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -34,15 +34,18 @@ enum class Numbers { natural, integer, floating };
 template <class Key, Numbers N>
 struct Code {
   Key infinity = 0;  // its bits; more without the sign are a NaN
+  Key normal = 1;    // bits of the least number that does not count as zero: denormal ones do where float32 has them
   static constexpr int last = 8 * sizeof(Key) - 1;
   static constexpr Key top = static_cast<Key>(Key{1} << last), magnitude = static_cast<Key>(~top);
 
-  bool is_zero(Key bits) const { return (bits & magnitude) == 0; }
+  bool is_zero(Key bits) const { return (bits & magnitude) < normal; }
+  // Whether the key does not tell which bits it came from.
+  bool is_special(Key bits) const { return (is_zero(bits) && bits != 0) || is_nan(bits); }
   bool is_nan(Key bits) const { return (bits & magnitude) > infinity; }
   Key encode(Key bits) const {
     if constexpr (N == Numbers::floating) {
       const auto negative = static_cast<Key>(static_cast<std::make_signed_t<Key>>(bits) >> last);  // all bits, or none: no branch
-      const Key rising = static_cast<Key>(bits == top ? top : bits ^ (negative | top));
+      const Key rising = static_cast<Key>(is_zero(bits) ? top : bits ^ (negative | top));
       return is_nan(bits) ? static_cast<Key>(~Key{0}) : rising;
     }
     return N == Numbers::integer ? static_cast<Key>(bits ^ top) : bits;
@@ -77,10 +80,7 @@ struct KeySort {
       Key different = 0, marks = 0;
       for (int64_t i = begin; i < end; ++i) {
         different |= own.encode(in[i]) ^ first;
-        if constexpr (N == Numbers::floating) {
-          marks |= in[i] == own.top ? Key{1} : Key{0};
-          marks |= own.is_nan(in[i]) ? Key{1} : Key{0};
-        }
+        if constexpr (N == Numbers::floating) marks |= own.is_special(in[i]) ? Key{1} : Key{0};
       }
       differ[part] = different;
       specials[part] = marks != 0;
@@ -136,7 +136,7 @@ struct KeySort {
     Key marks = 0;
     for (int64_t i = 0; i < count; ++i) {
       const Key bits = in[i];
-      if constexpr (N == Numbers::floating) marks |= static_cast<Key>(bits == own.top || own.is_nan(bits));
+      if constexpr (N == Numbers::floating) marks |= static_cast<Key>(own.is_special(bits));
       out[i] = own.encode(bits);
     }
     return marks != 0;
@@ -151,7 +151,7 @@ struct KeySort {
     for (int64_t i = 0; i < count; ++i) {
       const bool nan = code.is_nan(in[i]);
       nans += nan;
-      below += in[i] > code.top && !nan;
+      below += in[i] > code.top && !code.is_zero(in[i]) && !nan;
     }
     int64_t zero = below, nan = count - nans;
     for (int64_t i = 0; i < count; ++i) {
@@ -192,9 +192,9 @@ void sort_keys(const KeySort<Key, N>& sort, const AxisRows& rows, const Key* in,
 }
 
 template <class Key, Numbers N>
-HostKernel key_kernel(const AxisRows& rows, Key infinity = 0) {
-  return [rows, infinity](std::byte* const* buffers) {
-    const KeySort<Key, N> sort{{infinity}};
+HostKernel key_kernel(const AxisRows& rows, Key infinity = 0, Key normal = 1) {
+  return [rows, infinity, normal](std::byte* const* buffers) {
+    const KeySort<Key, N> sort{{infinity, normal}};
     sort_keys(sort, rows, reinterpret_cast<const Key*>(buffers[0]), reinterpret_cast<Key*>(buffers[1]));
   };
 }
@@ -211,10 +211,13 @@ HostKernel make_key_sort(DType dtype, const AxisRows& rows) {
     case DType::int16: return key_kernel<uint16_t, Numbers::integer>(rows);
     case DType::int32: return key_kernel<uint32_t, Numbers::integer>(rows);
     case DType::int64: return key_kernel<uint64_t, Numbers::integer>(rows);
-    case DType::bfloat16: return key_kernel<uint16_t, Numbers::floating>(rows, 0x7f80);
+    case DType::bfloat16:
+      return key_kernel<uint16_t, Numbers::floating>(rows, 0x7f80, 0x0080);
     case DType::float16: return key_kernel<uint16_t, Numbers::floating>(rows, 0x7c00);
-    case DType::float32: return key_kernel<uint32_t, Numbers::floating>(rows, 0x7f800000);
-    case DType::float64: return key_kernel<uint64_t, Numbers::floating>(rows, 0x7ff0000000000000);
+    case DType::float32:
+      return key_kernel<uint32_t, Numbers::floating>(rows, 0x7f800000, 0x00800000);
+    case DType::float64:
+      return key_kernel<uint64_t, Numbers::floating>(rows, 0x7ff0000000000000, 0x0010000000000000);
     default: return {};
   }
 }

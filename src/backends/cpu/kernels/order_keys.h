@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <complex>
 #include <cstring>
 #include <limits>
@@ -12,7 +13,8 @@
 
 namespace capibara::cpu {
 
-// Whether both zeros are one key and all NaNs are one key, or every bit pattern has its own place.
+// Whether both zeros are one key and all NaNs are one key, or every bit pattern has its own place. Denormal numbers
+// count as zeros where those are equal, as in jax.
 enum class Zeros { equal, distinct };
 
 // The unsigned type of the keys of a compute type, or of its parts.
@@ -26,7 +28,7 @@ KeyOf<C> key_of(C value) {
   constexpr Key top = Key{1} << (8 * sizeof(Key) - 1);
   if constexpr (std::is_floating_point_v<C>) {
     if constexpr (Z == Zeros::equal) {
-      if (value == 0) value = 0;
+      if (std::abs(value) < std::numeric_limits<C>::min()) value = 0;
       if (value != value) value = std::numeric_limits<C>::quiet_NaN();
     }
     Key bits = std::bit_cast<Key>(value);
