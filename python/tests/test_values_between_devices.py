@@ -1,4 +1,4 @@
-"""Four devices of the CPU: donated arrays that move, and bad values inside of shard_map."""
+"""Four devices of the CPU: donated arrays that move, results of maps, and bad values inside of shard_map."""
 import json
 import os
 import subprocess
@@ -27,6 +27,18 @@ for kind in ("one", "second", "split"):
     x = fresh(kind)
     y = jax.device_put(x, target)
     answers[f"keep {kind} {name}"] = [x.is_deleted(), y.is_deleted(), y.tolist(), sorted(d.id for d in y.devices())]
+
+other = Mesh(np.array(devices), ("y",))
+twice = shard_map(lambda x: x * 2, mesh=other, in_specs=P("y"), out_specs=P("y"))
+rows = jnp.arange(8.0).reshape(4, 2)
+placed = {"plain": rows, "split": jax.device_put(rows, NamedSharding(mesh, P("x"))),
+          "whole": jax.device_put(rows, NamedSharding(mesh, P()))}
+for kind, x in placed.items():
+  calls = {"shard_map": twice, "jit": jax.jit(twice), "jit of more": jax.jit(lambda x: twice(x + 1) - 1), "pmap": jax.pmap(lambda x: x * 2),
+           "pmap of a whole": jax.pmap(lambda x: x, in_axes=None, out_axes=0, axis_size=4)}
+  for name, call in calls.items():
+    y = call(x)
+    answers[f"place {name} {kind}"] = [y.tolist(), [[str(part.index), part.data.tolist()] for part in y.addressable_shards]]
 
 jax.config.update("jax_debug_nans", True)
 zeros = jnp.zeros(8)
@@ -63,6 +75,14 @@ def test_arrays_move_to_the_devices_that_jax_puts_them_on(answers):
   ours, theirs = answers
   for name in (name for name in theirs if name.startswith(("donate", "keep", "good"))):
     assert ours[name][1:] == theirs[name][1:], name
+
+
+def test_results_are_split_by_the_mesh_of_the_map(answers):
+  ours, theirs = answers
+  names = [name for name in theirs if name.startswith("place")]
+  assert len(names) == 15
+  for name in names:
+    assert ours[name] == theirs[name], name
 
 
 def test_what_is_donated_to_other_devices_is_deleted(answers):

@@ -51,6 +51,16 @@ std::optional<NamedSharding> devices_of(const Program& program, const MaybeShard
   return constrained_devices(program);
 }
 
+// The mesh that results are described by: the program's own, where its arguments are on another mesh of the same
+// devices. What a shard_map or a constraint says of its results cannot be said by the axes of that one.
+std::optional<NamedSharding> result_devices(const Program& program, const MaybeShardings& in,
+                                            const MaybeShardings& out) {
+  const std::optional<NamedSharding> given = devices_of(program, in, out), own = constrained_devices(program);
+  if (!given || !own || !has_mesh(*own) || own->devices != given->devices) return given;
+  const bool asked = std::any_of(out.begin(), out.end(), [](const auto& one) { return one && has_mesh(*one); });
+  return asked || own->mesh.axis_names == given->mesh.axis_names ? given : own;
+}
+
 // What is said on another mesh of the same devices says nothing here.
 Demands demands_of(const Mesh& mesh, const MaybeShardings& given, const Types& types) {
   Demands demands;
@@ -73,7 +83,7 @@ bool has_other_effects(const Program& program) {
 
 std::optional<std::vector<NamedSharding>> output_shardings(const Program& program, const MaybeShardings& inputs,
                                                            const MaybeShardings& outputs) {
-  std::optional<NamedSharding> devices = devices_of(program, inputs, outputs);
+  std::optional<NamedSharding> devices = result_devices(program, inputs, outputs);
   if (!devices) return std::nullopt;
   const Program flat = flattened(passes::expanded(program));
   const Mesh& mesh = devices->mesh;
