@@ -76,6 +76,7 @@ def compiled(function, *arrays, folder):
 
 def whole(text):
   """What runs in every call: without loops and branches, in which calls that are not ordinary compute the definition."""
+  text = re.sub(r"(?ms)^let jaxpr\d* = \{.*?^  in [^\n]*\} in$", "", text)
   return "\n".join(line for line in text.splitlines() if not line.startswith(" " * 6))
 
 

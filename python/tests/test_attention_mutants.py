@@ -239,7 +239,12 @@ def test_values_are_those_of_jax(name):
   compared(got, mutant.program(oracle)(*(oracle.numpy.asarray(x, mutant.dtype) for x in arrays)), mutant.dtype)
 
 
-@pytest.mark.parametrize("name", list(ALL)[::3])
+# Their gradients are differences of large numbers that are equal but for rounding: a sum of probabilities does not
+# depend on a column of biases, nor a mean on its weights where all values are the same.
+ROUNDING_ALONE = ("s + column", "v of 3e38")
+
+
+@pytest.mark.parametrize("name", [name for name in list(ALL)[::3] if not any(part in name for part in ROUNDING_ALONE)])
 def test_gradients_are_those_of_jax(name):
   mutant = ALL[name]
   arrays = mutant.operands()

@@ -1,6 +1,7 @@
 // Proves that fused attention computes what a program writes out, condition by condition.
 //
-// What depends on values and not on the program, as NaN and overflow, is not here: ordinary.cpp looks at it in each call.
+// What depends on values and not on the program, as NaN and overflow, is not here: ordinary.cpp looks at it in each
+// call.
 #include "kernels/attention/conditions.h"
 
 #include <algorithm>
@@ -34,10 +35,12 @@ class Proof {
   bool has_elements() const {
     Types types;
     for (Atom atom : match_.operands) types.push_back(equations_.type(atom));
-    return !any_empty(types) && std::find(attention_.sizes.begin(), attention_.sizes.end(), 0) == attention_.sizes.end();
+    const Shape& sizes = attention_.sizes;
+    return !any_empty(types) && std::find(sizes.begin(), sizes.end(), 0) == sizes.end();
   }
 
-  // Operands of one type; logits, their biases and the softmax in that one or in the type of sums, never narrower again.
+  // Operands of one type; logits, their biases and the softmax in that one or in the type of sums, never narrower
+  // again.
   bool has_types() const {
     const DType dtype = attention_.dtype, wide = attention_sum_dtype(dtype);
     const auto is = [&](Atom atom, DType expected) { return equations_.type(atom).dtype == expected; };

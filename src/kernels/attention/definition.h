@@ -1,4 +1,5 @@
-// Attention by its definition, step by step as a program writes it out, a few queries at a time.
+// Attention by its definition, step by step as a program writes it out, on a few queries of one group of heads at a
+// time.
 //
 // NaN and infinities appear where the program has them: no key is skipped, no exponential is computed in another way.
 // It is for the rare calls whose values fused attention does not promise this for; it needs no array of all queries by
@@ -27,25 +28,32 @@ class AttentionDefinition {
   Arrays pull_back(const Array& cotangent, DType product, const Shape* bias) const;
 
  private:
+  // Where a block begins: [batch, head, query] of arrays of queries, [batch, group] of keys.
+  struct Block {
+    Array batch, group, head, row;
+  };
   struct Rows {
-    Array exponentials, totals, seen;  // [batch, heads, rows, keys], totals [batch, heads, rows]
+    Array query, key, value;           // [heads of a group * rows, feature], [keys, feature]
+    Array exponentials, totals, seen;  // [1, heads of a group, rows, keys], totals without the keys
   };
 
-  Array rows_of(const Array& x, const Array& start) const;
-  Array grouped(const Array& x) const;
+  Block block(const Array& number) const;
+  Arrays start_of(const Array& x, const Block& at) const;
+  Array rows_of(const Array& x, const Block& at) const;
+  Array group_of(const Array& x, const Block& at) const;
   Array by_head(const Array& x) const;
-  Array multiply(const Array& left, const Array& right, int64_t contracted, DType dtype) const;
-  Array add_over_rows(const Array& slopes, const Array& rows) const;
-  Array seen_of(const Array& start) const;
+  Array seen_of(const Block& at) const;
   Array hidden_by(const Array& seen, const Array& x, double hidden) const;
-  Rows rows(const Array& start) const;
+  Rows rows(const Block& at) const;
   Array shares(const Rows& rows) const;
+  Array logit_slopes(const Rows& rows, const Array& dshares) const;
+  Array product_slopes(Array slopes) const;
 
   const PlainAttention& plain_;
   const Seen& seen_;
   const DefinedOperands& operands_;
   DType wide_;
-  int64_t size_, blocks_;  // queries of a block, and how many blocks there are
+  int64_t heads_, size_, blocks_;  // heads of a group; queries of a block; blocks of queries
 };
 
 }  // namespace capibara::kernels

@@ -292,6 +292,8 @@ Arrays FusedForm::forward(std::span<const Array> in, const std::optional<Shape>&
   if (!result) return fused;
   Array output = with_hidden_rows(fused[0], fused[1], operands.value);
   if (looks) output = AttentionDefinition(plain_, seen_, operands).attend(output, fused[2]);
+  // The gradient then reads no other array than the result: the loop above need not copy it. Rows without a key differ.
+  if (!may_hide_all()) fused[0] = output;
   fused.push_back(from_heads(output, query_order_, plain_.result_axes, *result));
   return fused;
 }

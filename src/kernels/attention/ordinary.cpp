@@ -1,7 +1,8 @@
 // Looks for NaN, infinities and overflow: bounds from one pass over small arrays, most of them over one number a row.
 //
-// A NaN or an infinite logit that a query sees makes its log-sum-exp NaN or infinite. What the log-sum-exp does not tell:
-// values, keys that are hidden (0 times NaN is NaN), and logits that overflow in a type narrower than that of sums.
+// A NaN or an infinite logit that a query sees makes its log-sum-exp NaN or infinite. What the log-sum-exp does not
+// tell: values, keys that are hidden (0 times NaN is NaN), and logits that overflow in a type narrower than that of
+// sums.
 #include "kernels/attention/ordinary.h"
 
 #include <capibara/control.h>
@@ -23,7 +24,7 @@ namespace lax = jax::lax;
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
-// Sums below this are far from overflow in float32; half of what float16 holds, so that differences of two hold as well.
+// Sums below this are far from overflow in float32; half of what float16 holds, so that differences of two do too.
 constexpr double sum_limit = 1e36, half_limit = 3e4;
 // A logit up to this leaves a hidden one as it is when the two are added.
 constexpr double absorbed_limit = 1e20;
@@ -79,8 +80,8 @@ Array OrdinaryAttention::rows(const Array& lse) const {
   // There the hidden number is a bias, which a large logit would not leave as it is.
   if (hidden_is_number && has_bias) return each(fine | low) & logits_stay_small();
   // Rows far below, as those of which a number hides all keys, are right where no logit that is seen is far below.
-  const Array small = lax::cond(some(low), [&] { return logits_stay_small(); },
-                                [] { return exact_scalar(DType::bool_, 1); });
+  const Array small = lax::cond(
+      some(low), [&] { return logits_stay_small(); }, [] { return exact_scalar(DType::bool_, 1); });
   return each(fine | low) & small;
 }
 

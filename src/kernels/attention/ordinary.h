@@ -1,4 +1,4 @@
-// Whether a call of fused attention is ordinary: its values are such that fused attention gives what the definition does.
+// Whether a call of fused attention is ordinary: its values are such that it gives what the definition does.
 #pragma once
 
 #include "kernels/attention/definition.h"
