@@ -35,8 +35,9 @@ struct Sample {
   FlatFunction function;                                  // takes all sizes from its inputs
   // The program to compile, and the one that says what it means, of the traced function; none: the function itself.
   std::function<std::pair<Program, Program>(const Program&)> both = {};
-  bool finite = false;   // no special values: where they spread to is left open
-  bool donates = false;  // every mutant is called with donated inputs
+  bool finite = false;         // no special values: where they spread to is left open
+  bool donates = false;        // every mutant is called with donated inputs
+  bool keeps_regions = false;  // programs inside stay: what folds in any order is associative
 };
 
 struct Recognizer {
@@ -77,6 +78,7 @@ struct Change {
   std::string name;
   int place = 0;  // of the equation, counted through nested programs
   uint64_t seed = 0;
+  bool keeps_regions = false;
 };
 // Raises Unfit, or what tracing raises, where the change leads to no program.
 Program changed(const Program& program, const Types& inputs, const Change& change);

@@ -312,7 +312,7 @@ class Tracer {
         }
       }
       // The region of a named operation says the same as its name.
-      const bool named = primitive->traits.monoid.has_value();
+      const bool named = primitive->traits.monoid.has_value() || change_.keeps_regions;
       if (!loops && !named) attrs = rewrite_programs(attrs, [&](const Program& inner) { return traced(inner); });
       agree(equation, operands, literals);
       Arrays outputs = capibara::bind(primitive, operands, attrs);

@@ -110,7 +110,7 @@ int64_t terms(const Equation& equation, const Arrays& operands, const Arrays& ou
 
 class Shaker {
  public:
-  explicit Shaker(uint64_t seed) : dice_(seed) {}
+  explicit Shaker(uint64_t seed) : dice_(seed), snaps_(seed % 3 == 0) {}
 
   Program operator()(const Program& program) {
     return stage([&](std::span<const Array> in) { return run(program, in); }, program.input_types(), program.name())
@@ -129,6 +129,24 @@ class Shaker {
     return lax::mul(x, random_programs::array_of(ArrayType{x.shape(), x.dtype(), false, false, {}}, factors));
   }
 
+  // A sum that is nothing but rounding errors may be zero as well.
+  Array snapped(const Equation& equation, const Arrays& operands, const Array& sum) {
+    if (!snaps_ || !is_floating(sum.dtype()) || sum.size() == 0) return sum;
+    Array sizes;
+    if (equation.primitive == prim::reduce_sum()) {
+      sizes = capibara::bind(equation.primitive, Arrays{lax::abs(operands[0])}, equation.attrs)[0];
+    } else if ((equation.primitive == prim::add() || equation.primitive == prim::sub()) &&
+               operands[0].shape() == operands[1].shape()) {
+      sizes = lax::add(lax::abs(operands[0]), lax::abs(operands[1]));
+    } else {
+      return sum;
+    }
+    const double eps = 8 * finfo(sum.dtype()).eps;
+    const Array least = random_programs::array_of(ArrayType{{}, sum.dtype(), false, false, {}}, {eps});
+    const Array is_nothing = lax::lt(lax::abs(sum), lax::mul(sizes, lax::broadcast(least, sum.shape())));
+    return lax::select(is_nothing, lax::zeros_like(sum), sum);
+  }
+
   Arrays run(const Program& program, std::span<const Array> inputs) {
     Arrays values(at(program.var_count()));
     std::vector<bool> is_computed(values.size(), false);
@@ -145,7 +163,8 @@ class Shaker {
         operands.push_back(shakes ? moved(value_of(input)) : value_of(input));
       }
       const Attrs attrs = rewrite_programs(equation.attrs, [&](const Program& inner) { return (*this)(inner); });
-      const Arrays outputs = capibara::bind(equation.primitive, operands, attrs);
+      Arrays outputs = capibara::bind(equation.primitive, operands, attrs);
+      if (sums && outputs.size() == 1) outputs[0] = snapped(equation, operands, outputs[0]);
       const bool rounds = is_rounded(equation.primitive);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (equation.outputs[i].dropped()) continue;
@@ -160,6 +179,7 @@ class Shaker {
   }
 
   Dice dice_;
+  const bool snaps_;
 };
 
 std::vector<double> parts_of(const Array& array) {

@@ -109,7 +109,7 @@ void change(const Sample& sample, Draft& draft, Dice& dice) {
   const std::string& name = dice.pick(change_names());
   if (sample.finite && (name == "poison" || name == "constant")) throw Unfit{};
   const int place = static_cast<int>(dice.below(std::max(1, random_programs::equation_count(draft.program))));
-  const Change change{name, place, static_cast<uint64_t>(dice.below(1 << 30))};
+  const Change change{name, place, static_cast<uint64_t>(dice.below(1 << 30)), sample.keeps_regions};
   draft.program = changed(draft.program, types_of(draft.inputs), change);
   draft.note(concat(name, " at ", place));
 }

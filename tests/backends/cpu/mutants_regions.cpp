@@ -65,29 +65,31 @@ Recognizer reductions() {
 
 Recognizer windows() {
   auto inputs = [](const Ints& n) { return std::vector<Input>{floats({n[0], n[1]}), floats({})}; };
-  return {"windows by a region",
-          composes("reduce_window"),
-          {{"sliding",
-            {6, 9},
-            inputs,
-            [](std::span<const Array> x) {
-              return Arrays{
-                  lax::reduce_window(x[0], x[1], greater_size, {2, 3}, {.strides = {1, 2}, .padding_mode = "SAME"}),
-                  lax::reduce_window(x[0], x[1], product_and_sum, {2, 2})};
-            }},
-           {"prefixes",
-            {6, 9},
-            inputs,
-            [](std::span<const Array> x) {
-              const int64_t n = x[0].shape(1);
-              return Arrays{
-                  lax::reduce_window(x[0], x[1], greater_size, {1, n}, {.padding = lax::Padding{{0, 0}, {n - 1, 0}}})};
-            }},
-           {"suffixes", {6, 9}, inputs, [](std::span<const Array> x) {
-              const int64_t n = x[0].shape(1);
-              return Arrays{
-                  lax::reduce_window(x[0], x[1], greater_size, {1, n}, {.padding = lax::Padding{{0, 0}, {0, n - 1}}})};
-            }}}};
+  Recognizer result{"windows by a region",
+                    composes("reduce_window"),
+                    {{"sliding",
+                      {6, 9},
+                      inputs,
+                      [](std::span<const Array> x) {
+                        return Arrays{lax::reduce_window(x[0], x[1], greater_size, {2, 3},
+                                                         {.strides = {1, 2}, .padding_mode = "SAME"}),
+                                      lax::reduce_window(x[0], x[1], product_and_sum, {2, 2})};
+                      }},
+                     {"prefixes",
+                      {6, 9},
+                      inputs,
+                      [](std::span<const Array> x) {
+                        const int64_t n = x[0].shape(1);
+                        return Arrays{lax::reduce_window(x[0], x[1], greater_size, {1, n},
+                                                         {.padding = lax::Padding{{0, 0}, {n - 1, 0}}})};
+                      }},
+                     {"suffixes", {6, 9}, inputs, [](std::span<const Array> x) {
+                        const int64_t n = x[0].shape(1);
+                        return Arrays{lax::reduce_window(x[0], x[1], greater_size, {1, n},
+                                                         {.padding = lax::Padding{{0, 0}, {0, n - 1}}})};
+                      }}}};
+  result.samples.back().keeps_regions = result.samples.back().finite = true;
+  return result;
 }
 
 Program region(Array (*fold)(const Array&, const Array&), DType dtype) {

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "backends/cpu/rewrites/compose_regions.h"
-#include "optimise/passes.h"
 #include "program/window_shape.h"
 
 namespace capibara::cpu::regions {
@@ -65,9 +64,6 @@ std::optional<Prefix> as_prefix(const Shape& in, const Window& window) {
   return found;
 }
 
-// Suffixes are folded from their end, which only what is known to be associative and commutative allows.
-bool folds_from_the_end(const Program& region) { return passes::known_monoid(region).has_value(); }
-
 // One scan along the dimension. Suffixes fold from their end: the element is the first argument there.
 Arrays fold_prefixes(const Program& region, const Arrays& operands, const Arrays& init, Prefix prefix) {
   const std::size_t count = operands.size();
@@ -112,8 +108,8 @@ Arrays fold_windows(const Program& region, const Arrays& operands, const Arrays&
     totals.insert(totals.end(), operands.begin(), operands.end());
     return apply_each(region, totals);
   }
-  const std::optional<Prefix> prefix = as_prefix(operands[0].shape(), window);
-  if (prefix && (!prefix->reverse || folds_from_the_end(region))) return fold_prefixes(region, operands, init, *prefix);
+  if (const std::optional<Prefix> prefix = as_prefix(operands[0].shape(), window))
+    return fold_prefixes(region, operands, init, *prefix);
   Arrays padded;
   for (std::size_t i = 0; i < count; ++i) padded.push_back(taps.padded(operands[i], init[i]));
   const Array is_element = taps.padded(lax::broadcast(Array(true), operands[0].shape()), Array(false));
@@ -121,7 +117,8 @@ Arrays fold_windows(const Program& region, const Arrays& operands, const Arrays&
     const Array &offset = both[count], is_inside = taps.at(is_element, offset);
     Arrays held(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(count)), arguments = held;
     // Outside of the array the region sees values that it has seen before, and its result is not taken.
-    for (std::size_t i = 0; i < count; ++i) arguments.push_back(lax::select(is_inside, taps.at(padded[i], offset), held[i]));
+    for (std::size_t i = 0; i < count; ++i)
+      arguments.push_back(lax::select(is_inside, taps.at(padded[i], offset), held[i]));
     Arrays next = apply_each(region, arguments);
     for (std::size_t i = 0; i < count; ++i) next[i] = lax::select(is_inside, next[i], held[i]);
     return next;
