@@ -110,6 +110,11 @@ def test_memory_and_trace_are_shown(profiled):
 
 
 def test_xprof_captures_from_our_server(tmp_path):
+    # A port at which no one listens: xprof 2.24.2 reports it on x86_64, and dies on aarch64 before it asks any server.
+    command = [PYTHON, HERE / "xprof_judge.py", "capture", "1", tmp_path / "nothing", "100"]
+    unasked = subprocess.run(command, capture_output=True, timeout=120)
+    if unasked.returncode < 0:
+        pytest.skip(f"xprof's own client dies with signal {-unasked.returncode} on this machine")
     environment = {**os.environ, "PYTHONPATH": str(BUILD / "python")}
     with subprocess.Popen([PYTHON, HERE / "training_program.py", "serve", tmp_path], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, env=environment) as server:
