@@ -192,7 +192,7 @@ def at_asking(array, key, method, values, out_sharding, options):
     if method == "get":
         options["fill_value"], given = values, ()
     else:
-        given = (_core.as_array(values),)
+        given = (values if isinstance(values, (list, tuple)) else _core.as_array(values),)
     entries = key if isinstance(key, tuple) else (key,)
     arrays = [i for i, entry in enumerate(entries) if isinstance(entry, _core.Array)]
 
