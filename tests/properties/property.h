@@ -46,7 +46,7 @@ class Property : public testing::TestWithParam<std::string> {
     if (checked > 0 || HasFailure() || IsSkipped()) return;
     std::string why;
     if (inapplicable > 0) why += concat(" the property says nothing about ", inapplicable, " calls;");
-    if (lacking > 0) why += concat(" ", lacking, " calls need a rule that is missing, as in jax;");
+    if (lacking > 0) why += concat(" ", lacking, " calls need a rule that is not there;");
     for (const std::string& reason : reasons) why += concat(" ", reason, ";");
     if (why.empty()) {
       ADD_FAILURE() << "the primitive has no calls: nothing was checked";
