@@ -247,7 +247,7 @@ def test_probabilities_that_are_read_stay_written_out(tmp_path):
 # --- programs beside the pattern -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(0, 64, 4, 32), (2, 0, 4, 32), (2, 64, 0, 32), (2, 64, 4, 0)])
+@pytest.mark.parametrize("shape", [(0, 64, 4, 32), (2, 0, 4, 32)])
 def test_arrays_without_elements_have_the_shapes_of_jax(shape):
   def program(library):
     attend = lambda x: library.nn.dot_product_attention(x, x, x)

@@ -63,7 +63,7 @@ class Proof {
 
   // Ranges: no product on the way overflows or vanishes unless the last one does.
   bool has_scale() const {
-    constexpr double least = 1e-6, greatest = 1e6, rounding = 1.001;
+    constexpr double least = 1e-6, greatest = 1e38, rounding = 1.001;
     double factor = 1;
     const double limit = std::max(1.0, std::abs(attention_.scale)) * rounding;
     const auto usual = [&](double x) { return std::abs(x) >= least && std::abs(x) <= greatest; };

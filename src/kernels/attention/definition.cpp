@@ -59,7 +59,7 @@ AttentionDefinition::Block AttentionDefinition::block(const Array& number) const
   const Array groups = whole(operands_.key.shape(1)), blocks = whole(blocks_);
   const Array first = lax::div(number, blocks), batch = lax::div(first, groups);
   const Array group = first - batch * groups;
-  return {batch, group, group * whole(heads_), (number - first * blocks) * whole(size_)};
+  return {number, batch, group, group * whole(heads_), (number - first * blocks) * whole(size_)};
 }
 
 // Dimensions of size 1 are broadcast.
@@ -97,7 +97,9 @@ Array AttentionDefinition::hidden_by(const Array& seen, const Array& x, double h
 }
 
 AttentionDefinition::Rows AttentionDefinition::rows(const Block& at) const {
-  const Array query = flat(rows_of(operands_.query, at)), key = group_of(operands_.key, at);
+  // Where there is one block alone, nothing depends on its number: the barrier keeps all of it in the loop.
+  const Array own = lax::optimization_barrier(Arrays{rows_of(operands_.query, at), at.number})[0];
+  const Array query = flat(own), key = group_of(operands_.key, at);
   Array x = by_head(matmul_over(query, key, 1, 1, plain_.product));
   for (const LogitStep& step : plain_.steps) {
     switch (step.kind) {
@@ -116,7 +118,8 @@ AttentionDefinition::Rows AttentionDefinition::rows(const Block& at) const {
     }
   }
   const Array seen = plain_.condition ? seen_of(at) : Array();
-  x = hidden_by(seen, x, plain_.hidden);
+  // As it is rounded: a product that were fused with the difference below would not be 0 beside its own maximum.
+  x = lax::optimization_barrier(Arrays{hidden_by(seen, x, plain_.hidden), at.number})[0];
   const Array greatest = lax::reduce_max(x, {.axes = {3}});
   // The barrier keeps these equations from being found as attention in turn.
   const Array exponentials = lax::optimization_barrier(lax::exp(x - along_keys(greatest, x)));

@@ -30,7 +30,7 @@ class AttentionDefinition {
  private:
   // Where a block begins: [batch, head, query] of arrays of queries, [batch, group] of keys.
   struct Block {
-    Array batch, group, head, row;
+    Array number, batch, group, head, row;
   };
   struct Rows {
     Array query, key, value;           // [heads of a group * rows, feature], [keys, feature]
