@@ -24,6 +24,7 @@
 #include "backends/cpu/rewrites/compose_regions.h"
 #include "backends/cpu/rewrites/overlap.h"
 #include "backends/cpu/rewrites/unroll.h"
+#include "backends/cpu/rewrites/weighted_sum.h"
 #include "backends/discharged.h"
 #include "backends/reference/backend.h"
 #include "kernels/fuse.h"
@@ -45,8 +46,10 @@ Program optimised(const Program& program) {
   OptimiseOptions options = chosen_options(compiler_options());
   options.keep = runs_whole;
   options.own_rule = [](const Program& own, const Equation& equation) {
-    LowerRule rule = unroll_rule(own, equation);
-    return rule ? rule : region_rule(own, equation);
+    for (const auto& find : {unroll_rule, weighted_sum_rule, region_rule}) {
+      if (LowerRule rule = find(own, equation)) return rule;
+    }
+    return LowerRule();
   };
   options.fuse = [](const Program& own) { return kernels::fuse_attention(own, runs_whole); };
   return overlapped(optimise(program, options));
