@@ -24,7 +24,7 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
     endforeach()
     set(optimization -O3)
     if(NOT CAPIBARA_CUDA_OPTIMIZED)
-      set(optimization -Xcicc -O0 -Xptxas -O0)
+      set(optimization -Xcicc -O1 -Xptxas -O1)
     endif()
     # The runtime is linked statically.
     set(CAPIBARA_CUDA_OBJECTS "")
