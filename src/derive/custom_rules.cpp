@@ -71,6 +71,9 @@ std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const Cu
       });
 }
 
+namespace {
+
+// Backward along a mapped axis, for residuals that carry it where `residual_dims` says.
 CustomBackward::Rule batched_backward(CustomBackward::Rule backward, const Mapping& mapping, const Mask& arguments,
                                       std::vector<int64_t> residual_dims, const SharedMask& outputs) {
   return [backward = std::move(backward), mapping, arguments, residual_dims = std::move(residual_dims), outputs](
@@ -103,6 +106,8 @@ CustomBackward::Rule batched_backward(CustomBackward::Rule backward, const Mappi
     return all;
   };
 }
+
+}  // namespace
 
 std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const CustomVjpRule>& rule,
                                                   const Mapping& mapping, const Mask& arguments,

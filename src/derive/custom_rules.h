@@ -76,11 +76,6 @@ std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const Cu
 std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const CustomVjpRule>& rule, const Mapping& mapping,
                                                   const std::vector<bool>& arguments, const SharedMask& outputs);
 
-// Backward along a mapped axis, for residuals that carry it where `residual_dims` says.
-CustomBackward::Rule batched_backward(CustomBackward::Rule backward, const Mapping& mapping,
-                                      const std::vector<bool>& arguments, std::vector<int64_t> residual_dims,
-                                      const SharedMask& outputs);
-
 // Attribute `policy` of remat2 (none: nothing is saved).
 class Policy final : public Opaque {
  public:

@@ -150,27 +150,8 @@ Arrays transpose_custom_lin(const TransposeArgs& args) {
   return all;
 }
 
-// The linear map of every lane: backward runs along the axis when it is transposed.
-BatchResult batch_custom_lin(const BatchArgs& args) {
-  const std::size_t residuals = static_cast<std::size_t>(args.attrs.integer("num_res"));
-  Mask arguments;
-  std::size_t next = residuals;
-  for (bool zero : args.attrs.booleans("in_zeros")) arguments.push_back(!zero && args.mapped(next++));
-  const auto outputs = std::make_shared<Mask>(args.attrs.booleans("with_tangent").size(), true);
-  const auto backward = args.attrs.opaque<CustomBackward>("bwd");
-  Arrays operands = part(args.inputs, 0, residuals);
-  append(operands, part(moved_to_front(args), residuals, args.inputs.size()));
-  Attr::List types;
-  for (const Attr& type : args.attrs.list("out_types")) {
-    types.emplace_back(batched_type(*type.get_if<ArrayType>(), 0, args.axis));
-  }
-  const std::size_t count = types.size();
-  std::shared_ptr<const Opaque> rule = std::make_shared<CustomBackward>(
-      backward->name,
-      batched_backward(backward->rule, mapping_over(args.axis), arguments,
-                       {args.dims.begin(), args.dims.begin() + static_cast<std::ptrdiff_t>(residuals)}, outputs));
-  return {capibara::bind(args.primitive, operands, args.attrs.with("bwd", rule).with("out_types", std::move(types))),
-          std::vector<int64_t>(count, 0)};
+[[noreturn]] void refuse_forward_mode() {
+  throw TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.");
 }
 
 BatchResult batch_custom_vjp(const BatchArgs& args) {
@@ -320,7 +301,7 @@ std::vector<PrimitiveRecord> custom_rule_records() {
     return TypeResult(std::move(types));
   };
   linear.transpose = transpose_custom_lin;
-  linear.batch = batch_custom_lin;
+  linear.batch = [](const BatchArgs&) -> BatchResult { refuse_forward_mode(); };
   linear.print_attr = [](const std::string& name, const Attr& attr) -> std::optional<std::string> {
     if (name != "in_zeros") return std::nullopt;
     std::string text = "[";
@@ -329,9 +310,7 @@ std::vector<PrimitiveRecord> custom_rule_records() {
     }
     return text + "]";
   };
-  linear.evaluate = [](std::span<const Array>, const Attrs&) -> Arrays {
-    throw TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.");
-  };
+  linear.evaluate = [](std::span<const Array>, const Attrs&) -> Arrays { refuse_forward_mode(); };
 
   PrimitiveRecord vmap = call_record("custom_vmap_call", "Calls a function whose batched form the user wrote.");
   vmap.jvp = jvp_custom_vmap;

@@ -71,6 +71,9 @@ const std::map<std::string, std::string> absent = {
 
 // Rules that jax has and a primitive of ours has not, and why.
 const std::map<std::string, std::string> not_needed = {
+    {"pure_callback lowering", "a function of the host cannot be written down; backends call it"},
+    {"io_callback lowering", "as pure_callback"},
+    {"debug_callback lowering", "as pure_callback"},
     {"custom_lin lowering", "transposition removes it before lowering"},
     {"random_wrap lowering", "lower() itself turns keys into words"},
     {"random_unwrap lowering", "lower() itself turns keys into words"},

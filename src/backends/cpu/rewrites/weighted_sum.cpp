@@ -14,8 +14,8 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t max_terms = 16, max_elements = 1 << 14;
-constexpr int64_t max_in_registers = 64;  // there a dot is written out as it is
+constexpr int64_t max_terms = 16, max_summed_elements = 1 << 14;
+constexpr int64_t max_dot_in_registers = 64;  // there a dot is written out as it is
 
 // Batch dimensions stand first, in order.
 bool leads(const Ints& batch) {
@@ -41,7 +41,7 @@ LowerRule weighted_sum_rule(const Program& program, const Equation& equation) {
   // Without a batch, sums along the last axis are rows of a matrix, which kernels compute.
   if (batch == 0 && (terms.rank() < 2 || axis == terms.rank() - 1)) return {};
   const int64_t count = terms.shape[static_cast<std::size_t>(axis)];
-  if (count > max_terms || terms.size() > max_elements || terms.size() <= max_in_registers) return {};
+  if (count > max_terms || terms.size() > max_summed_elements || terms.size() <= max_dot_in_registers) return {};
   const DType dtype = program.type(equation.outputs[0]).dtype;
   if ((dtype != DType::float32 && dtype != DType::float64) || weights.dtype != dtype || terms.dtype != dtype) return {};
   Ints order = weights_first ? dims.lhs_batch : dims.rhs_batch;  // of the weights: as the terms have them
