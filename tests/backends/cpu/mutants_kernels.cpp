@@ -50,6 +50,8 @@ Array attend(const Array& q, const Array& k, const Array& v, const Array& more, 
               column = lax::broadcasted_iota(DType::int32, shape, 3);
   if (seen == Seen::bias)
     logits = lax::add(logits, lax::broadcast_in_dim(lax::convert_element_type(more, dtype), shape, {2, 3}));
+  // The least number of the type, or none at all.
+  const double hidden = seen == Seen::window ? -std::numeric_limits<double>::infinity() : 0.7 * finfo(dtype).min;
   std::optional<Array> is_seen;
   if (seen == Seen::causal) is_seen = lax::ge(row, column);
   if (seen == Seen::window)
@@ -60,8 +62,8 @@ Array attend(const Array& q, const Array& k, const Array& v, const Array& more, 
     is_seen = lax::eq(lax::broadcast_in_dim(segment, shape, {2}), lax::broadcast_in_dim(segment, shape, {3}));
   }
   if (seen == Seen::mask) is_seen = lax::broadcast_in_dim(lax::gt(more, spread(more, -1)), shape, {2, 3});
-  if (is_seen) logits = lax::select(*is_seen, logits, spread(logits, -1e9));
-  const Array most = lax::reduce_max(logits, {.axes = {3}});
+  if (is_seen) logits = lax::select(*is_seen, logits, spread(logits, hidden));
+  const Array most = lax::stop_gradient(lax::reduce_max(logits, {.axes = {3}}));
   const Array powers = lax::exp(lax::sub(logits, lax::broadcast_in_dim(most, shape, {0, 1, 2})));
   const Array sums = lax::reduce_sum(powers, {.axes = {3}});
   const Array shares = lax::div(powers, lax::broadcast_in_dim(sums, shape, {0, 1, 2}));
