@@ -100,8 +100,8 @@ def test_denormal_numbers(name, dtype, wrap):
 def test_sums_of_negative_zeros(name, dtype, wrap):
   if name == "max" and dtype == "complex64":
     pytest.skip("complex numbers have no greatest one with an initial value")
-  if name.startswith("cumsum") and dtype == "bfloat16" or name == "reduce" and dtype == "complex64":
-    pytest.skip("for single elements jax's sign depends on the type")
+  if name.startswith("cumsum") and dtype == "bfloat16" or name in ("reduce", "mean") and dtype == "complex64":
+    pytest.skip("for single elements jax's sign depends on the type, and on whether a division by one is compiled")
   for shape, axes in SHAPES:
     value = np.full(shape, -0.0).astype(oracle.numpy.dtype(dtype))
     same(*both(lambda library, x, axes=axes: SUMS[name](library, x, axes), value, wrap))
