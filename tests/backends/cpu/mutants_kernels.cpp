@@ -41,8 +41,16 @@ std::function<bool(const Program&)> calls(std::vector<std::string> names) {
 
 enum class Seen { all, causal, window, bias, segments, mask };
 
+Array softmax(const Array& logits) {
+  const Shape shape = logits.shape();
+  const Array most = lax::stop_gradient(lax::reduce_max(logits, {.axes = {3}}));
+  const Array powers = lax::exp(lax::sub(logits, lax::broadcast_in_dim(most, shape, {0, 1, 2})));
+  const Array sums = lax::reduce_sum(powers, {.axes = {3}});
+  return lax::div(powers, lax::broadcast_in_dim(sums, shape, {0, 1, 2}));
+}
+
 // q, k: [b, n, h, d] and [b, m, h, d].
-Array attend(const Array& q, const Array& k, const Array& v, const Array& more, Seen seen) {
+Array attend(const Array& q, const Array& k, const Array& v, const Array& more, Seen seen, bool of_library) {
   const DType dtype = q.dtype();
   Array logits = lax::mul(lax::dot_general(q, k, {{3}, {3}, {0, 2}, {0, 2}}), number(q, 0.35));  // [b, h, n, m]
   const Shape shape = logits.shape();
@@ -63,10 +71,7 @@ Array attend(const Array& q, const Array& k, const Array& v, const Array& more, 
   }
   if (seen == Seen::mask) is_seen = lax::broadcast_in_dim(lax::gt(more, spread(more, -1)), shape, {2, 3});
   if (is_seen) logits = lax::select(*is_seen, logits, spread(logits, hidden));
-  const Array most = lax::stop_gradient(lax::reduce_max(logits, {.axes = {3}}));
-  const Array powers = lax::exp(lax::sub(logits, lax::broadcast_in_dim(most, shape, {0, 1, 2})));
-  const Array sums = lax::reduce_sum(powers, {.axes = {3}});
-  const Array shares = lax::div(powers, lax::broadcast_in_dim(sums, shape, {0, 1, 2}));
+  const Array shares = of_library ? jax::nn::softmax(logits) : softmax(logits);
   return lax::transpose(lax::dot_general(shares, v, {{3}, {1}, {0, 1}, {0, 2}}), {0, 2, 1, 3});
 }
 
@@ -84,7 +89,7 @@ Recognizer attention() {
                                                 {"segments", Seen::segments}, {"mask", Seen::mask}};
   for (const auto& [name, seen] : kinds) {
     result.samples.push_back({name, head_sizes, heads, [seen = seen](std::span<const Array> x) {
-                                return Arrays{attend(x[0], x[1], x[2], x[3], seen)};
+                                return Arrays{attend(x[0], x[1], x[2], x[3], seen, false)};
                               }});
   }
   result.samples.push_back(
@@ -114,7 +119,7 @@ Recognizer attention_gradient() {
     result.samples.push_back({name, head_sizes, heads, [seen = seen](std::span<const Array> x) {
                                 const Array more = x[3];
                                 auto loss = [&](const Array& q, const Array& k, const Array& v) {
-                                  const Array y = attend(q, k, v, more, seen);
+                                  const Array y = attend(q, k, v, more, seen, true);
                                   return lax::reduce_sum(lax::mul(y, lax::cos(y)), {.axes = {0, 1, 2, 3}});
                                 };
                                 const auto [dq, dk, dv] = jax::grad<0, 1, 2>(loss)(x[0], x[1], x[2]);
