@@ -341,9 +341,9 @@ def flipud(m: ArrayLike) -> Array:
 float16: _ScalarType
 float32: _ScalarType
 float4_e2m1fn: _ScalarType
+float64: _ScalarType
 float6_e2m3fn: _ScalarType
 float6_e3m2fn: _ScalarType
-float64: _ScalarType
 float8_e3m4: _ScalarType
 float8_e4m3: _ScalarType
 float8_e4m3b11fnuz: _ScalarType
@@ -424,8 +424,8 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: PrecisionLike = None, prefer
     """The sum of products over the last axes."""
 def insert(arr: ArrayLike, obj: ArrayLike | slice | Sequence[int], values: ArrayLike, axis: int | None = None) -> Array:
     """The array with values inserted before the given positions."""
-int16: _ScalarType
 int1: _ScalarType
+int16: _ScalarType
 int2: _ScalarType
 int32: _ScalarType
 int4: _ScalarType
@@ -756,8 +756,8 @@ def true_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def trunc(x: ArrayLike) -> Array:
     """x rounded toward zero."""
 uint: _ScalarType
-uint16: _ScalarType
 uint1: _ScalarType
+uint16: _ScalarType
 uint2: _ScalarType
 uint32: _ScalarType
 uint4: _ScalarType
