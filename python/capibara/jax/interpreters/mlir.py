@@ -1,5 +1,6 @@
 """jax.interpreters.mlir: lowering rules of primitives, which programs are expanded by when they are lowered or compiled."""
 import types
+from collections.abc import Callable, Sequence
 
 from capibara import _core
 from capibara._modules import explain_missing
@@ -8,7 +9,7 @@ from capibara._modules import explain_missing
 class LoweringRuleContext(types.SimpleNamespace):
     """What a rule is told besides its operands: the primitive, the types of operands and results, and the platform."""
 
-    def replace(self, **changes):
+    def replace(self, **changes) -> "LoweringRuleContext":
         """The same with other entries."""
         return type(self)(**{**vars(self), **changes})
 
@@ -24,12 +25,12 @@ class _LoweredFunction:
         return list(results) if self.multiple_results else [results]
 
 
-def lower_fun(fun, multiple_results=True):
+def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
     """A lowering rule from a Python function: it is traced into the program."""
     return _LoweredFunction(fun, multiple_results)
 
 
-def register_lowering(prim, rule, platform=None, inline=True, cacheable=True):
+def register_lowering(prim, rule: Callable, platform: str | None = None, inline: bool = True, cacheable: bool = True) -> Callable:
     """Gives a user's primitive its lowering: for one platform, or for all that have none of their own.
 
     A rule is made by lower_fun, or takes (ctx, *operands, **params) and returns a list: it may use its operands, other rules of
@@ -70,8 +71,9 @@ def _by_values(prim, rule, platform, args, params):
         return prim._handle.call_implementation(reason, *args, **params)
 
 
-def emit_python_callback(ctx, callback, token, operands, operand_avals, result_avals, *, has_side_effect, returns_token=True,
-                         partitioned=False, sharding=None):
+def emit_python_callback(ctx: LoweringRuleContext, callback: Callable, token, operands: Sequence, operand_avals: Sequence,
+                         result_avals: Sequence, *, has_side_effect: bool, returns_token: bool = True, partitioned: bool = False,
+                         sharding=None) -> tuple:
     """A call of a Python function on arrays, in a rule: (results, token, None)."""
     results = list(result_avals)
     if has_side_effect:
