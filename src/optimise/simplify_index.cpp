@@ -110,6 +110,10 @@ Result scatter(Site& site) {
     else window.push_back(updates.shape[static_cast<std::size_t>(numbers.update_window_dims[static_cast<std::size_t>(next++)])]);
   }
   const Shape shape = operand.shape;
+  // Sizes of zero: there is no slice of a window that fits nowhere, whose updates are all dropped.
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    if (window[d] > shape[d]) return std::nullopt;
+  }
   const DType dtype = indices.dtype;
   const Starts starts = starts_of(site, site.inputs[1], numbers.scatter_dims_to_operand_dims, static_cast<int64_t>(shape.size()));
   Atom value = site.simplifier.add(prim::reshape(), {site.inputs[2]}, reshape_attrs(window), site.source);

@@ -1,5 +1,6 @@
 // Optimised programs compute the same bits: every sample of the catalog, and every transform program.
 #include "backends/reference/kernels.h"
+#include "lax/monoid.h"
 #include "optimise/pipeline.h"
 #include "program/dce.h"
 #include "properties/exceptions.h"
@@ -150,6 +151,33 @@ TEST_P(OptimisedPrograms, ComposeToTheirValue) {
 
 INSTANTIATE_TEST_SUITE_P(Bodies, OptimisedPrograms, testing::ValuesIn(transform_programs::body_names()),
                          [](const auto& info) { return info.param; });
+
+// What mutants of matched programs showed, as small as it was made.
+
+TEST(OptimisedMatches, LeaveAWindowThatFitsNowhere) {
+  const Types types = {ArrayType{{0, 3}, DType::float32, false, false, {}},
+                       ArrayType{{1}, DType::int32, false, false, {}},
+                       ArrayType{{3}, DType::float32, false, false, {}}};
+  const Program program = stage(
+                              [](std::span<const Array> x) {
+                                return Arrays{jax::lax::scatter_add(x[0], x[1], x[2], {{0}, {0}, {0}, {}, {}})};
+                              },
+                              types, "f")
+                              .program;
+  Arrays inputs;
+  for (const ArrayType& type : types) inputs.push_back(jax::lax::zeros(type));
+  EXPECT_EQ(check(program, inputs), "");
+}
+
+TEST(OptimisedMatches, SumsThatStartFromANegativeZeroKeepItsSign) {
+  const Array zeros = jax::lax::neg(jax::lax::zeros(ArrayType{{4}, DType::float32, false, false, {}}));
+  const FlatFunction sum = [&](std::span<const Array> x) {
+    return capibara::bind(primitive("reduce"), Arrays{x[0], jax::lax::full({}, Array(-0.0f))},
+                          {{"jaxpr", monoid_region(Monoid::add, DType::float32)}, {"dimensions", Ints{0}}});
+  };
+  const Types types = {zeros.type()};
+  EXPECT_EQ(check(stage(sum, types, "f").program, {zeros}), "");
+}
 
 }  // namespace
 }  // namespace capibara
