@@ -79,8 +79,13 @@ uint32_t over_one_block(const ShiftTables& tables, uint32_t crc) {
 #define CAPIBARA_CRC_WORD(crc, word) static_cast<uint32_t>(__builtin_ia32_crc32di(crc, word))
 bool has_crc_instruction() { return __builtin_cpu_supports("sse4.2") != 0; }
 #elif defined(__aarch64__)
+#if defined(__clang__)
+#define CAPIBARA_CRC_TARGET __attribute__((target("crc")))
+#define CAPIBARA_CRC_WORD(crc, word) __builtin_arm_crc32cd(crc, word)
+#else
 #define CAPIBARA_CRC_TARGET __attribute__((target("+crc")))
 #define CAPIBARA_CRC_WORD(crc, word) __builtin_aarch64_crc32cx(crc, word)
+#endif
 bool has_crc_instruction() { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 #endif
 
