@@ -68,6 +68,19 @@ TEST(Nests, UpdateAnArrayWithPartsOfItself) {
       {values({5000, 3})}, 1e-6);
 }
 
+// The product is computed once for the maximum and again below it: rounded in both, or the difference is not 0 at the maximum.
+TEST(Nests, RoundProductsThatSeveralReadersCompute) {
+  for (float scale : {1e12f, 1e38f}) {
+    expect_as_reference(
+        [&](std::span<const Array> x) {
+          const Array product = x[0] * scale, square = numpy::reshape(lax::square(x[0] * 1e9f), {3, 100, 128});
+          return Arrays{jax::nn::softmax(product), product - numpy::max(product, {.axis = 1, .keepdims = true}),
+                        square - numpy::max(square, {.axis = 2, .keepdims = true})};
+        },
+        {values({300, 128}, DType::float32, 4)}, 1e-6);
+  }
+}
+
 TEST(Nests, ComputeFunctionsOfShortRows) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16}) {
     for (const Shape& shape : std::vector<Shape>{{64, 2}, {512, 3, 3}, {33, 5}, {100, 6}, {9, 7}}) {

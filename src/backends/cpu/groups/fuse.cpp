@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/cpu/elements/element.h"
+#include "backends/cpu/groups/access.h"
 #include "backends/cpu/groups/fuse_sharing.h"
 #include "program/handles.h"
 
@@ -46,6 +47,7 @@ class Fuser {
     for (Atom output : program.outputs()) {
       if (!output.is_literal()) is_output_[at(output.code)] = true;
     }
+    find_shared();
   }
 
   Fusion run() {
@@ -58,6 +60,19 @@ class Fuser {
   const Equation& equation(int e) const { return program_.equations()[at(e)]; }
   Group& group(int g) { return fusion_.groups[at(g)]; }
   const Shape& shape(Var var) const { return program_.type(var).shape; }
+
+  void find_shared() {
+    fusion_.shared.assign(at(program_.var_count()), false);
+    for (std::size_t e = program_.equations().size(); e-- > 0;) {
+      for (Var output : equation(static_cast<int>(e)).outputs) {
+        if (output.dropped()) continue;
+        const std::vector<int>& readers = readers_[at(output.id)];
+        const std::size_t count = readers.size() + (is_output_[at(output.id)] ? 1 : 0);
+        const bool moved = readers.size() == 1 && moves_elements(equation(readers[0]).primitive);
+        fusion_.shared[at(output.id)] = count > 1 || (moved && fusion_.shared[at(equation(readers[0]).outputs[0].id)]);
+      }
+    }
+  }
 
   void place(int e) {
     const Equation& reader = equation(e);

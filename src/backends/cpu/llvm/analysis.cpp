@@ -26,7 +26,7 @@ Analysis::Analysis(const Function& function, int vector_bytes, bool fuses)
   survey(function.body);
   if (fuses_) {
     const auto is_product = [&](const Compute& compute) {
-      return compute.op == Op::mul || (compute.op == Op::apply && function.formulas[compute.bits].factor_a != no_value);
+      return (compute.op == Op::mul && compute.bits != rounded_product) || (compute.op == Op::apply && function.formulas[compute.bits].factor_a != no_value);
     };
     for (const Compute* sum : definitions_) {
       if (!sum || (sum->op != Op::add && sum->op != Op::sub) || !is_float(function.types[index(sum->result)])) continue;

@@ -119,7 +119,8 @@ Value Builder::compute(Op op, Value a, Value b, Value c) {
       if (y) return *y ? a : b;
     }
   }
-  return emit(op, is_comparison(op) ? Scalar::i1 : type, a, b, c, 0);
+  const bool rounded = op == Op::mul && round_products_ && is_float(type);
+  return emit(op, is_comparison(op) ? Scalar::i1 : type, a, b, c, rounded ? rounded_product : 0);
 }
 
 Value Builder::convert(Op op, Scalar to, Value a) {

@@ -28,6 +28,8 @@ class Builder {
   Value convert(Op op, Scalar to, Value a);  // sign_extend ... bitcast
   Value call(Math function, Value a, Value b = no_value);
   Value apply(std::size_t formula, std::span<const Value> operands);  // of Function::formulas
+  // While on, products of floats keep their own rounding, whatever sum reads them.
+  void round_products(bool on) { round_products_ = on; }
   // The bits of a value that is a constant.
   const uint64_t* constant_of(Value value) const;
 
@@ -85,6 +87,7 @@ class Builder {
   std::vector<Scope> scopes_;
   std::unordered_map<Value, uint64_t> constants_;
   int64_t statements_ = 0;
+  bool round_products_ = false;
 };
 
 }  // namespace capibara::cpu

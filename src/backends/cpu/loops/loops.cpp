@@ -210,6 +210,7 @@ class Printer {
       put(compute.bits);
       text_ += " to";
     }
+    if (compute.op == Op::mul && compute.bits == rounded_product) text_ += " rounded";
     const char* separator = " ";
     for (Value operand : {compute.a, compute.b, compute.c}) {
       if (operand != no_value) {

@@ -67,8 +67,10 @@ struct Compute {
   Value result;
   Op op;
   Value a = no_value, b = no_value, c = no_value;
-  uint64_t bits = 0;
+  uint64_t bits = 0;  // of a constant, the number of a function or formula, rounded_product
 };
+// Of a `mul` of floats: rounded before anything reads it, never part of a fused multiply-add.
+constexpr uint64_t rounded_product = 1;
 struct Load {
   Value result;
   Address address;

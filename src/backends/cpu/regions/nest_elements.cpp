@@ -94,7 +94,11 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
     inputs.push_back(element(input, stretched_index(index, program_.type(input).shape)));
   }
   const auto apply = shared_.contains(&self.primitive.record()) ? apply_shared : apply_inline;
-  return apply(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
+  // Readers that each compute a product must see one value: x - max(x) is above 0 where only one of the two was rounded.
+  builder_.round_products(fusion_.shared[at(output.id)] && !is_expensive(self.primitive));
+  const Element result = apply(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
+  builder_.round_products(false);
+  return result;
 }
 
 // Random bits: the words of the block that belongs to the element's place.
