@@ -89,6 +89,8 @@ def wide_types(request):
 def test_denormal_numbers(name, dtype, wrap):
   if dtype == "bfloat16" and name in ("count_nonzero", "where", "logical_not"):
     pytest.skip("jax's compiled x != 0 reads the bits of bfloat16, its eager one does not")
+  if dtype == "bfloat16" and name == "top_k":
+    pytest.skip("in which order jax leaves denormal numbers of bfloat16 depends on the processor: on some they are all equal")
   tiny = TINY[dtype]
   value = np.array([tiny, -tiny, 0.0, 1.0, 2 * tiny]).astype(oracle.numpy.dtype(dtype))
   same(*both(DENORMALS[name], value, wrap))

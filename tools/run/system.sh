@@ -165,7 +165,7 @@ venv_beside() {
   compgen -G "$folder/$file" >/dev/null && return 0
   say "$* into $folder"
   mkdir -p build/logs
-  { python3 -m venv "$folder" && "$folder/bin/pip" install "$@"; } >"$log" 2>&1 ||
+  { python3 -m venv "$folder" && "$folder/bin/pip" install --no-compile "$@"; } >"$log" 2>&1 ||
     say "$folder is not complete, see $log; tests that need it are skipped"
 }
 
@@ -183,7 +183,7 @@ install_beside() {
 install_packages() {
   say "Python packages into build/venv"
   { [ -x $VENV_PYTHON ] || python3 -m venv build/venv; } >build/logs/packages.log 2>&1 &&
-    $VENV_PYTHON -m pip install --disable-pip-version-check -r tools/run/requirements.txt >>build/logs/packages.log 2>&1 ||
+    $VENV_PYTHON -m pip install --no-compile --disable-pip-version-check -r tools/run/requirements.txt >>build/logs/packages.log 2>&1 ||
     { tail -n 15 build/logs/packages.log; fail "installing Python packages failed, see build/logs/packages.log"; }
 }
 
@@ -193,7 +193,7 @@ install_peers() {
   local log=build/logs/peers.log line
   { [ -x $BENCH_PYTHON ] || python3 -m venv build/bench-venv; } >"$log" 2>&1 || { tail -n 15 "$log"; fail "no build/bench-venv, see $log"; }
   while read -r line; do
-    $BENCH_PYTHON -m pip install "$line" >>"$log" 2>&1 </dev/null || say "$line could not be installed, see $log"
+    $BENCH_PYTHON -m pip install --no-compile "$line" >>"$log" 2>&1 </dev/null || say "$line could not be installed, see $log"
   done < <(missing_packages $BENCH_PYTHON benchmarks/requirements.txt)
 }
 

@@ -31,10 +31,13 @@ void check(const char* what, const Array& x, const Shape& shape, std::optional<D
                           "], got ", to_string(x.type())));
 }
 
+// Attention without heads is an empty array.
+int64_t heads_of_group(int64_t heads, int64_t groups) { return groups == 0 ? 0 : heads / groups; }
+
 // [batch, heads, queries, keys] to [batch, groups, heads of a group, queries, keys]; a single head is shared by all.
 Array grouped(const char* what, const Array& x, int64_t groups, int64_t heads) {
   const Shape& s = x.shape();
-  const int64_t per_group = heads / groups;
+  const int64_t per_group = heads_of_group(heads, groups);
   if (s[1] == 1) {
     const Array shared = lax::expand_dims(x, {2});
     return per_group == 1 ? shared : lax::broadcast_in_dim(shared, {s[0], 1, per_group, s[2], s[3]}, {0, 1, 2, 3, 4});
@@ -137,7 +140,7 @@ void check_operands(const Array& query, const Array& key, const Array& value, co
   if (options.key_value_seq_lengths) {
     check("key_value_seq_lengths", *options.key_value_seq_lengths, {batch}, DType::int32);
   }
-  if (query.shape(2) % groups != 0) {
+  if (query.shape(2) != groups * heads_of_group(query.shape(2), groups)) {
     throw ValueError(concat(name, ": the number of query heads must be a multiple of that of key heads, got ",
                             query.shape(2), " and ", groups));
   }
@@ -159,7 +162,7 @@ Attention attend(const Array& query_in, const Array& key_in, const Array& value_
   check_operands(query, key, value, options);
   const int64_t heads = query.shape(2), groups = key.shape(2);
   Arrays mapped;  // what has heads of a group, where it is given
-  const Array queries = lax::reshape(query, {query.shape(0), query.shape(1), groups, heads / groups, query.shape(3)});
+  const Array queries = lax::reshape(query, {query.shape(0), query.shape(1), groups, heads_of_group(heads, groups), query.shape(3)});
   if (bias.defined()) mapped.push_back(grouped("bias", bias, groups, heads));
   if (mask.defined()) mapped.push_back(grouped("mask", mask, groups, heads));
   auto one = [&](const Array& own, const Arrays& extras) {

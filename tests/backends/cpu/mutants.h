@@ -28,6 +28,10 @@ Input floats(Shape shape, DType dtype = DType::float32);
 Input integers(Shape shape, double low, double high, DType dtype = DType::int32);
 Input bools(Shape shape);
 
+// A number of the same type, and as many of them.
+Array number(const Array& like, double value);
+Array spread(const Array& like, double value);
+
 struct Sample {
   std::string name;
   Ints sizes;                                             // at which the recognizer applies

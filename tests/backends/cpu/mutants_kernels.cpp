@@ -19,11 +19,6 @@ namespace jnp = jax::numpy;
 
 namespace {
 
-Array number(const Array& like, double value) {
-  return random_programs::array_of(ArrayType{{}, like.dtype(), false, false, {}}, {value, 0});
-}
-Array spread(const Array& like, double value) { return lax::broadcast(number(like, value), like.shape()); }
-
 // Whether an equation of one of these names runs on a kernel of the backend.
 std::function<bool(const Program&)> calls(std::vector<std::string> names) {
   return [=](const Program& program) {

@@ -203,6 +203,11 @@ Input integers(Shape shape, double low, double high, DType dtype) {
 }
 Input bools(Shape shape) { return {ArrayType{std::move(shape), DType::bool_, false, false, {}}, 0, 1}; }
 
+Array number(const Array& like, double value) {
+  return random_programs::array_of(ArrayType{{}, like.dtype(), false, false, {}}, {value, 0});
+}
+Array spread(const Array& like, double value) { return lax::broadcast(number(like, value), like.shape()); }
+
 Mutant unchanged(const Sample& sample, uint64_t seed) {
   const ConfigScope x64 = jax::enable_x64();
   Dice dice(seed);

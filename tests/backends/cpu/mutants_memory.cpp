@@ -19,10 +19,6 @@ namespace lax = jax::lax;
 
 namespace {
 
-Array number(const Array& like, double value) {
-  return random_programs::array_of(ArrayType{{}, like.dtype(), false, false, {}}, {value, 0});
-}
-
 // Whether a body of a loop writes a result over the carry that it replaces.
 bool replaces_a_carry(const Program& program) {
   cpu::Analyses analyses;

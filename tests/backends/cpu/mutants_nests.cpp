@@ -23,11 +23,6 @@ namespace jnp = jax::numpy;
 
 namespace {
 
-Array number(const Array& like, double value) {
-  return random_programs::array_of(ArrayType{{}, like.dtype(), false, false, {}}, {value, 0});
-}
-Array spread(const Array& like, double value) { return lax::broadcast(number(like, value), like.shape()); }
-
 std::function<bool(const Program&)> has_group(bool (*holds)(const cpu::Group&)) {
   return [=](const Program& program) {
     const cpu::Fusion fusion = cpu::fuse(cpu::unshare(cpu::optimised(program)));

@@ -35,11 +35,6 @@ std::function<bool(const Program&)> removes(Program (*pass)(const Program&), std
   return [=](const Program& program) { return count(passes::dce(pass(program)), name) < count(program, name); };
 }
 
-Array number(const Array& like, double value) {
-  return random_programs::array_of(ArrayType{{}, like.dtype(), false, false, {}}, {value, 0});
-}
-Array spread(const Array& like, double value) { return lax::broadcast(number(like, value), like.shape()); }
-
 std::vector<Input> matrix(const Ints& n) { return {floats({n[0], n[1]})}; }
 std::vector<Input> two_matrices(const Ints& n) { return {floats({n[0], n[1]}), floats({n[0], n[1]})}; }
 std::vector<Input> whole_matrices(const Ints& n) {

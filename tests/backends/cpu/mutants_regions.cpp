@@ -7,6 +7,7 @@
 #include "backends/cpu/rewrites/compose_regions.h"
 #include "backends/cpu/rewrites/unroll.h"
 #include "backends/cpu/rewrites/unshare.h"
+#include "backends/cpu/rewrites/weighted_sum.h"
 #include "lax/monoid.h"
 #include "lax/reduction_rules.h"
 #include "program/handles.h"
@@ -19,10 +20,6 @@ namespace capibara::mutants {
 namespace lax = jax::lax;
 
 namespace {
-
-Array number(const Array& like, double value) {
-  return random_programs::array_of(ArrayType{{}, like.dtype(), false, false, {}}, {value, 0});
-}
 
 bool any_equation(const Program& program, const std::function<bool(const Equation&)>& holds) {
   for (const Equation& equation : program.equations()) {
@@ -268,10 +265,36 @@ Recognizer registers() {
            {"branches", {9, 2}, inputs, branches}}};
 }
 
+Recognizer weighted_sums() {
+  auto inputs = [](const Ints& n) {
+    return std::vector<Input>{floats({n[0]}), floats({n[1], n[0], n[2]}), floats({n[1], n[0]}), floats({n[1], n[2]})};
+  };
+  auto dot = [](const Array& a, const Array& b, Ints a_axes, Ints b_axes, Ints a_batch = {}, Ints b_batch = {}) {
+    return lax::dot_general(a, b, {std::move(a_axes), std::move(b_axes), std::move(a_batch), std::move(b_batch)});
+  };
+  auto applies = [](const Program& program) {
+    return any_equation(program, [&](const Equation& equation) {
+      return static_cast<bool>(cpu::weighted_sum_rule(program, equation));
+    });
+  };
+  return {"weighted sums",
+          applies,
+          {{"of stages",
+            {7, 20, 2},
+            inputs,
+            [=](std::span<const Array> x) {
+              const Array sum = dot(x[0], x[1], {0}, {1});
+              return Arrays{sum, lax::add(x[3], lax::mul(sum, number(sum, 0.5)))};
+            }},
+           {"of a batch", {5, 12, 3}, inputs, [=](std::span<const Array> x) {
+              return Arrays{dot(x[2], x[1], {1}, {1}, {0}, {0}), dot(x[1], x[2], {1}, {1}, {0}, {0})};
+            }}}};
+}
+
 }  // namespace
 
 std::vector<Recognizer> region_recognizers() {
-  return {reductions(), windows(), scatters(), selections(), sorts(), unrolled(), blocks(), columns(), registers()};
+  return {weighted_sums(), reductions(), windows(), scatters(), selections(), sorts(), unrolled(), blocks(), columns(), registers()};
 }
 
 }  // namespace capibara::mutants
