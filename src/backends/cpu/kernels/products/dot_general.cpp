@@ -60,6 +60,7 @@ struct PackedConstants {
 constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
 
 constexpr double small_product = 4096;            // products of elements: straight loops
+constexpr double small_vector = 64;               // the same of a vector of floats by a matrix, which have loops of their own
 constexpr double max_unpacked = 1 << 21;          // products of elements: operands are not packed
 constexpr int64_t in_place_bytes = 64 * 1024;     // a right operand that stays in the first cache is not packed
 constexpr int64_t narrow_rows = 96, narrow_inner = 16;  // of matmuls with few columns that are not packed
@@ -111,12 +112,15 @@ struct DotPlan {
     using P = typename K::Packed;
     const int64_t m = rows(), n = columns(), k = inner();
     const Matrix<S> left{lhs, lhs_free, lhs_inner}, right{rhs, rhs_free, rhs_inner};
-    if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
-      if (stays_unpacked(sizeof(S)) && multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs})) return done(finish);
-      if (is_narrow() && multiply_narrow<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out}, finish)) return;
+    constexpr bool floats = std::is_same_v<S, float> || std::is_same_v<S, double>;
+    const bool vector = floats && (m == 1 || n == 1);
+    const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    if constexpr (floats) {
+      if (!vector && stays_unpacked(sizeof(S)) && multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs})) return done(finish);
+      if (!vector && is_narrow() && multiply_narrow<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out}, finish)) return;
     }
     if constexpr (std::is_same_v<S, typename K::Sum>) {
-      if (k == 0 || static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) <= small_product) {
+      if (k == 0 || products <= (vector ? small_vector : small_product)) {
         multiply_small<S>(left, right, out, out_rows, out_columns);
         return done(finish);
       }
@@ -126,6 +130,12 @@ struct DotPlan {
     }
     if constexpr (std::is_same_v<S, typename K::Sum> || std::is_same_v<typename K::Sum, float>) {
       if (multiply_vector<S, typename K::Sum>(left, right, out, out_rows, out_columns)) return done(finish);
+    }
+    if constexpr (std::is_same_v<S, typename K::Sum>) {
+      if (products <= small_product) {
+        multiply_small<S>(left, right, out, out_rows, out_columns);
+        return done(finish);
+      }
     }
     auto pack_left = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, P* block) {
       pack_operand<K, S>(left, AmxSide::left, first, count, k0, some, width, block);

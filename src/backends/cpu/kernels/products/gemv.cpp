@@ -182,9 +182,9 @@ double row_cost(int64_t inner) {
   return static_cast<double>(inner) * static_cast<double>(sizeof(T)) / 20;
 }
 
-// A vector of floats by a matrix of floats, bfloat16 or bytes.
-template <class T>
-bool floats_by_matrix(const float* x, const Matrix<T>& matrix, float* out, const Axis& places) {
+// A vector of floats by a matrix of floats, bfloat16 or bytes, or one of doubles by a matrix of doubles.
+template <class T, class Sum = vector_loop::SumOf<T>>
+bool floats_by_matrix(const Sum* x, const Matrix<T>& matrix, Sum* out, const Axis& places) {
   const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
   const bool regular = matrix.inner.is_regular() && matrix.free.is_regular() && places.is_regular();
   if (!regular || (count > 1 && places.stride() != 1)) return false;
@@ -203,23 +203,23 @@ bool floats_by_matrix(const float* x, const Matrix<T>& matrix, float* out, const
   }
   if (matrix.free.stride() != 1 && count > 1) return false;
   const int64_t step = matrix.inner.stride();
-  auto add = [&](int64_t k, int64_t some, int64_t column, int64_t columns, float* sums) {
+  auto add = [&](int64_t k, int64_t some, int64_t column, int64_t columns, Sum* sums) {
     loops.add_rows(x + k, data + k * step + column, step, some, sums, columns);
   };
   Strips(inner, count).run(row_cost<T>(inner), out, add);
   return true;
 }
 
-// The vector as contiguous floats.
-template <class T>
-const float* as_floats(const Matrix<T>& vector, int64_t row, Scratch<float>& hold) {
+// The vector as contiguous numbers of the type that it is summed in.
+template <class T, class Sum = vector_loop::SumOf<T>>
+const Sum* as_floats(const Matrix<T>& vector, int64_t row, Scratch<Sum>& hold) {
   const T* x = vector.data + vector.free.at(row);
   const int64_t inner = vector.inner.extent();
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, Sum>) {
     if (vector.inner.contiguous(0, inner)) return x + vector.inner.at(0);
   }
-  hold = Scratch<float>(inner, "a vector");
-  for (int64_t k = 0; k < inner; ++k) hold[k] = packed_element<float>(x[vector.inner.at(k)]);
+  hold = Scratch<Sum>(inner, "a vector");
+  for (int64_t k = 0; k < inner; ++k) hold[k] = packed_element<Sum>(x[vector.inner.at(k)]);
   return hold.data();
 }
 
@@ -228,8 +228,8 @@ template <class T, class Sum>
 bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out, const Axis& places) {
   const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
   if (!vector.inner.is_regular() || !matrix.inner.is_regular() || !places.is_regular()) return false;
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, BrainBits>) {
-    Scratch<float> hold;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BrainBits>) {
+    Scratch<Sum> hold;
     if (count > 1 && floats_by_matrix<T>(as_floats(vector, 0, hold), matrix, out, places)) return true;
   }
   const T* x = vector.data + vector.free.at(0);

@@ -1,5 +1,5 @@
-// Loops of a float vector by a matrix of floats, bfloat16 or bytes, widened in registers: weights are read once, at
-// their size.
+// Loops of a vector of floats by a matrix of floats, bfloat16 or bytes, widened in registers, and of doubles by doubles:
+// weights are read once, at their size.
 //
 // Included by gemv.cpp alone, which has the pieces that threads share out.
 #pragma once
@@ -14,21 +14,26 @@ namespace capibara::cpu {
 // Loops of one matrix type, for the processor at hand.
 template <class T>
 struct VectorLoops {
+  using Sum = vector_loop::SumOf<T>;
   // out[n] = sum over k of x[k] * matrix[k * row_step + n].
-  void (*add_rows)(const float* x, const T* matrix, int64_t row_step, int64_t inner, float* out, int64_t count);
+  void (*add_rows)(const Sum* x, const T* matrix, int64_t row_step, int64_t inner, Sum* out, int64_t count);
   // out[r] = sum over k of x[k] * rows[r * row_step + k].
-  void (*dots)(const float* x, const T* rows, int64_t row_step, int64_t inner, float* out, int64_t count);
+  void (*dots)(const Sum* x, const T* rows, int64_t row_step, int64_t inner, Sum* out, int64_t count);
 };
 
 namespace vector_loop {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
+// Whether vectors of half as many lanes exist.
+template <int Lanes, class R>
+constexpr bool has_half = Lanes * sizeof(R) > 16;
+
 // Vectors x `Lanes` columns of eight rows by their factors, added to out. Each column adds its rows in order, so that
 // its bits do not depend on its neighbours.
-template <int Lanes, int Vectors, class T>
-CAPIBARA_INLINE void add_columns(const float* factor, const T* row, int64_t row_step, float* out) {
-  using V = Vector<float, Lanes>;
+template <int Lanes, int Vectors, class T, class R>
+CAPIBARA_INLINE void add_columns(const R* factor, const T* row, int64_t row_step, R* out) {
+  using V = Vector<R, Lanes>;
   V sum[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) __builtin_memcpy(&sum[v], out + v * Lanes, sizeof(V));
@@ -45,16 +50,24 @@ CAPIBARA_INLINE void add_columns(const float* factor, const T* row, int64_t row_
   for (int v = 0; v < Vectors; ++v) __builtin_memcpy(out + v * Lanes, &sum[v], sizeof(V));
 }
 
-template <int Lanes, class T>
-CAPIBARA_INLINE void add_rows_in(const float* x, const T* matrix, int64_t row_step, int64_t inner,
-                                 float* __restrict out, int64_t count) {
+// The columns from n on, by vectors as wide as still fit. Returns how many are done.
+template <int Lanes, class T, class R>
+CAPIBARA_INLINE int64_t add_last_columns(const R* factor, const T* row, int64_t row_step, R* out, int64_t n, int64_t count) {
+  for (; n + Lanes <= count; n += Lanes) add_columns<Lanes, 1>(factor, row + n, row_step, out + n);
+  if constexpr (has_half<Lanes, R>) n = add_last_columns<Lanes / 2>(factor, row, row_step, out, n, count);
+  return n;
+}
+
+template <int Lanes, class T, class R>
+CAPIBARA_INLINE void add_rows_in(const R* x, const T* matrix, int64_t row_step, int64_t inner, R* __restrict out,
+                                 int64_t count) {
   for (int64_t n = 0; n < count; ++n) out[n] = 0;
   int64_t k = 0;
   for (; k + 8 <= inner; k += 8) {
     const T* row = matrix + k * row_step;
     int64_t n = 0;
     for (; n + 4 * Lanes <= count; n += 4 * Lanes) add_columns<Lanes, 4>(x + k, row + n, row_step, out + n);
-    for (; n + Lanes <= count; n += Lanes) add_columns<Lanes, 1>(x + k, row + n, row_step, out + n);
+    n = add_last_columns<Lanes>(x + k, row, row_step, out, n, count);
     for (; n < count; ++n) {
       for (int t = 0; t < 8; ++t) out[n] += x[k + t] * widened_one(row[t * row_step + n]);
     }
@@ -64,57 +77,86 @@ CAPIBARA_INLINE void add_rows_in(const float* x, const T* matrix, int64_t row_st
   }
 }
 
-template <int Lanes, int Rows, class T>
-CAPIBARA_INLINE void dots_of(const float* x, const T* rows, int64_t row_step, int64_t inner, float* out) {
-  using V = Vector<float, Lanes>;
-  V sum[Rows][2] = {};
-  int64_t k = 0;
-  for (; k + 2 * Lanes <= inner; k += 2 * Lanes) {
-#pragma GCC unroll 2
-    for (int v = 0; v < 2; ++v) {
-      V own;
-      widen<Lanes>(x + k + v * Lanes, own);
+// A vector of x by one of each row, added to the sums of these.
+template <int Lanes, int Rows, class T, class R>
+CAPIBARA_INLINE void add_products(const R* x, const T* rows, int64_t row_step, int64_t k, Vector<R, Lanes>* sum) {
+  Vector<R, Lanes> own, weights;
+  widen<Lanes>(x + k, own);
 #pragma GCC unroll 4
-      for (int r = 0; r < Rows; ++r) {
-        V weights;
-        widen<Lanes>(rows + r * row_step + k + v * Lanes, weights);
-        sum[r][v] += own * weights;
-      }
-    }
-  }
   for (int r = 0; r < Rows; ++r) {
-    V both = sum[r][0] + sum[r][1];
-    for (int half = Lanes / 2; half > 0; half /= 2) {
-      for (int lane = 0; lane < half; ++lane) both[lane] += both[lane + half];
-    }
-    float total = both[0];
-    for (int64_t p = k; p < inner; ++p) total += x[p] * widened_one(rows[r * row_step + p]);
-    out[r] = total;
+    widen<Lanes>(rows + r * row_step + k, weights);
+    sum[r] += own * weights;
   }
 }
 
-template <int Lanes, class T>
-CAPIBARA_INLINE void dots_in(const float* x, const T* rows, int64_t row_step, int64_t inner, float* out,
-                             int64_t count) {
+// Adds what is left from k on, by vectors as wide as fit, folds the sums to half their lanes, and so on.
+template <int Lanes, int Rows, class T, class R>
+CAPIBARA_INLINE void finish_dots(const R* x, const T* rows, int64_t row_step, int64_t k, int64_t inner, Vector<R, Lanes>* sum, R* out) {
+  if (k + Lanes <= inner) {
+    add_products<Lanes, Rows>(x, rows, row_step, k, sum);
+    k += Lanes;
+  }
+  if constexpr (has_half<Lanes, R>) {
+    Vector<R, Lanes / 2> half[Rows];
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) add_halves<Lanes, R>(sum[r], half[r], std::make_integer_sequence<int, Lanes / 2>());
+    finish_dots<Lanes / 2, Rows>(x, rows, row_step, k, inner, half, out);
+  } else {
+    if constexpr (Rows == 4 && Lanes == 4) {
+      const auto ab = __builtin_shufflevector(sum[0], sum[1], 0, 4, 1, 5) + __builtin_shufflevector(sum[0], sum[1], 2, 6, 3, 7);
+      const auto cd = __builtin_shufflevector(sum[2], sum[3], 0, 4, 1, 5) + __builtin_shufflevector(sum[2], sum[3], 2, 6, 3, 7);
+      const auto all = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+      __builtin_memcpy(out, &all, sizeof(all));
+    } else {
+      for (int r = 0; r < Rows; ++r) {
+        if constexpr (Lanes == 4)
+          out[r] = (sum[r][0] + sum[r][2]) + (sum[r][1] + sum[r][3]);
+        else
+          out[r] = sum[r][0] + sum[r][1];
+      }
+    }
+    for (; k < inner; ++k) {
+      for (int r = 0; r < Rows; ++r) out[r] += x[k] * widened_one(rows[r * row_step + k]);
+    }
+  }
+}
+
+template <int Lanes, int Rows, class T, class R>
+CAPIBARA_INLINE void dots_of(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out) {
+  using V = Vector<R, Lanes>;
+  V sum[Rows] = {}, other[Rows] = {};
+  int64_t k = 0;
+  for (; k + 2 * Lanes <= inner; k += 2 * Lanes) {
+    add_products<Lanes, Rows>(x, rows, row_step, k, sum);
+    add_products<Lanes, Rows>(x, rows, row_step, k + Lanes, other);
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < Rows; ++r) sum[r] += other[r];
+  finish_dots<Lanes, Rows>(x, rows, row_step, k, inner, sum, out);
+}
+
+template <int Lanes, class T, class R>
+CAPIBARA_INLINE void dots_in(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out, int64_t count) {
   int64_t r = 0;
   for (; r + 4 <= count; r += 4) dots_of<Lanes, 4>(x, rows + r * row_step, row_step, inner, out + r);
   for (; r < count; ++r) dots_of<Lanes, 1>(x, rows + r * row_step, row_step, inner, out + r);
 }
 
-#define CAPIBARA_LOOPS(NAME, TARGET, LANES)                                                                            \
-  template <class T>                                                                                                   \
-  TARGET void add_rows_##NAME(const float* x, const T* matrix, int64_t row_step, int64_t inner, float* out,            \
-                              int64_t count) {                                                                         \
-    add_rows_in<LANES>(x, matrix, row_step, inner, out, count);                                                        \
-  }                                                                                                                    \
-  template <class T>                                                                                                   \
-  TARGET void dots_##NAME(const float* x, const T* rows, int64_t row_step, int64_t inner, float* out, int64_t count) { \
-    dots_in<LANES>(x, rows, row_step, inner, out, count);                                                              \
+// `BYTES` of a vector.
+#define CAPIBARA_LOOPS(NAME, TARGET, BYTES)                                                                      \
+  template <class T, class R>                                                                                    \
+  TARGET void add_rows_##NAME(const R* x, const T* matrix, int64_t row_step, int64_t inner, R* out,              \
+                              int64_t count) {                                                                   \
+    add_rows_in<BYTES / static_cast<int>(sizeof(R))>(x, matrix, row_step, inner, out, count);                    \
+  }                                                                                                              \
+  template <class T, class R>                                                                                    \
+  TARGET void dots_##NAME(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out, int64_t count) {   \
+    dots_in<BYTES / static_cast<int>(sizeof(R))>(x, rows, row_step, inner, out, count);                          \
   }
-CAPIBARA_LOOPS(plain, , 4)
+CAPIBARA_LOOPS(plain, , 16)
 #if defined(__x86_64__)
-CAPIBARA_LOOPS(avx2, __attribute__((target("avx2,fma"))), 8)
-CAPIBARA_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), 16)
+CAPIBARA_LOOPS(avx2, __attribute__((target("avx2,fma"))), 32)
+CAPIBARA_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), 64)
 #endif
 #undef CAPIBARA_LOOPS
 
@@ -122,11 +164,11 @@ template <class T>
 inline VectorLoops<T> choose_loops() {
 #if defined(__x86_64__)
   if (has_avx512()) {
-    return {add_rows_avx512<T>, dots_avx512<T>};
+    return {add_rows_avx512<T, SumOf<T>>, dots_avx512<T, SumOf<T>>};
   }
-  if (has_avx2()) return {add_rows_avx2<T>, dots_avx2<T>};
+  if (has_avx2()) return {add_rows_avx2<T, SumOf<T>>, dots_avx2<T, SumOf<T>>};
 #endif
-  return {add_rows_plain<T>, dots_plain<T>};
+  return {add_rows_plain<T, SumOf<T>>, dots_plain<T, SumOf<T>>};
 }
 
 }  // namespace vector_loop

@@ -1,8 +1,9 @@
-// Floats, bfloat16 and bytes as vectors of floats in registers.
+// Floats, doubles, bfloat16 and bytes as vectors in registers, and what their halves add up to.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "backends/cpu/kernels/products/gemm.h"
 
@@ -42,7 +43,7 @@ CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
     __builtin_memcpy(&four, from, sizeof(Narrow));
     words = reinterpret_cast<Wide>(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
 #else
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__clang__)
     constexpr bool by_hand = Lanes >= 8;
 #else
     constexpr bool by_hand = false;
@@ -60,12 +61,27 @@ CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
   }
 }
 
+template <int Lanes>
+CAPIBARA_INLINE void widen(const double* from, Vector<double, Lanes>& to) {
+  __builtin_memcpy(&to, from, sizeof(to));
+}
+
+// What elements of a type are summed in.
 template <class T>
-CAPIBARA_INLINE float widened_one(T value) {
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+CAPIBARA_INLINE SumOf<T> widened_one(T value) {
   if constexpr (std::is_same_v<T, BrainBits>)
     return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
   else
-    return static_cast<float>(value);
+    return static_cast<SumOf<T>>(value);
+}
+
+// The lower half of a vector plus its upper half.
+template <int Lanes, class R, int... I>
+CAPIBARA_INLINE void add_halves(const Vector<R, Lanes>& whole, Vector<R, Lanes / 2>& sum, std::integer_sequence<int, I...>) {
+  sum = __builtin_shufflevector(whole, whole, I...) + __builtin_shufflevector(whole, whole, (I + Lanes / 2)...);
 }
 
 #undef CAPIBARA_INLINE
