@@ -149,7 +149,6 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     const std::atomic<int32_t>* stop;               // of a program in the background
     std::thread::id caller;
     std::exception_ptr error;
-    const math::FlushDenormals* outside = nullptr;  // the mode in which kernels run: they flush by themselves
     const ProductKernel* product = nullptr;         // waits for the region that runs on its rows
     std::byte* product_buffers[3] = {};
     profile::Run* marks = nullptr;  // of a marked driver
@@ -282,7 +281,6 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     } else {
       const Runtime runtime{ask, run_parallel, run_host, &call};
       const math::FlushDenormals flush;
-      call.outside = &flush;
       status = driver_(&runtime, addresses, 0, 0);
     }
     if (call.error) std::rethrow_exception(call.error);
@@ -299,7 +297,6 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     int32_t status;
     {
       const math::FlushDenormals flush;
-      call.outside = &flush;
       status = driver(&runtime, addresses, 0, 0);
     }
     run.finish();
@@ -349,7 +346,6 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     };
     try {
       poll_interrupt();
-      const math::FlushDenormals::Paused pause(*call.outside);
       product.run(call.product_buffers, follow);
       return status.load(std::memory_order_relaxed);
     } catch (...) {
@@ -374,7 +370,6 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
         return done;
       }
       poll_interrupt();
-      const math::FlushDenormals::Paused pause(*call.outside);
       own(buffers);
       return done;
     } catch (...) {

@@ -23,6 +23,7 @@
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "backends/single_operations.h"
+#include "lax/math/denormals.h"
 #include "program/handles.h"
 #include "runtime/attend.h"
 #include "runtime/caches.h"
@@ -100,6 +101,7 @@ class KernelExecutable final : public Executable, public std::enable_shared_from
     std::byte** next = buffers;
     for (const Array& input : inputs) *next++ = const_cast<std::byte*>(input.raw_data());
     for (const Array& output : outputs) *next++ = const_cast<std::byte*>(output.raw_data());
+    const math::FlushDenormals flush;
     kernel_(buffers);
   }
 

@@ -10,6 +10,7 @@
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "lax/lapack_calls.h"
+#include "lax/math/denormals.h"
 #include "lax/process_exchange.h"
 #include "program/handles.h"
 
@@ -45,7 +46,9 @@ struct Reference {
     return Array::from_buffer(type, std::move(buffer));
   }
 
+  // The kernels of the reference backend flush denormal numbers themselves, and callbacks of users compute as they like.
   void operator()(std::byte* const* buffers) const {
+    const math::KeepDenormals keep;
     Arrays operands;
     operands.reserve(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) operands.push_back(operand(inputs[i], buffers[i]));
