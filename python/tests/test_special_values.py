@@ -23,6 +23,11 @@ DENORMALS = {
     "trunc": lambda jax, x: jax.numpy.trunc(x), "round": lambda jax, x: jax.numpy.round(x), "abs": lambda jax, x: abs(x),
     "maximum": lambda jax, x: jax.numpy.maximum(x, 0), "double": lambda jax, x: x * 2, "square": lambda jax, x: x**2,
     "less": lambda jax, x: x < x[::-1], "equal": lambda jax, x: x == x[::-1], "sign": lambda jax, x: jax.numpy.sign(x),
+    "matmul": lambda jax, x: jax.numpy.full((40, 5), 0.5, x.dtype) @ x, "row by matrix": lambda jax, x: x @ jax.numpy.eye(5, dtype=x.dtype),
+    "matmul of matrices": lambda jax, x: jax.numpy.full((40, 5), 0.5, x.dtype) @ jax.numpy.tile(x[:, None], (1, 9)),
+    "convolve": lambda jax, x: jax.numpy.convolve(x, jax.numpy.full((2,), 0.5, x.dtype)),
+    "pooling": lambda jax, x: jax.lax.reduce_window(x * 0.5, jax.numpy.zeros((), x.dtype), jax.lax.add, (2,), (1,), "VALID"),
+    "scatter-mul": lambda jax, x: x.at[jax.numpy.arange(5)].multiply(jax.numpy.full((5,), 0.5, x.dtype)),
     "nextafter": lambda jax, x: jax.numpy.nextafter(x, jax.numpy.ones_like(x)),
 }
 SHAPES = [((4,), None), ((1,), None), ((0,), None), ((100,), None), ((3, 4), 0), ((3, 4), 1), ((3, 4), None), ((2, 3, 4), (0, 2)),

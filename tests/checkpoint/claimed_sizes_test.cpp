@@ -383,7 +383,11 @@ TEST(ClaimedSizes, OfDatabasesAreThoseOfTheirFiles) {
     EXPECT_HAS(database_error(node(magic, repeated_frame(250 * mebi, 0), true), data), "got more");
     EXPECT_HAS(database_error(node(magic, repeated_frame(500 * mebi, 0), true), data), "got more");
   });
+#ifdef __SANITIZE_ADDRESS__
+  EXPECT_LT(grown, 200 * mebi);  // it keeps what is freed for a while
+#else
   EXPECT_LT(grown, 100 * mebi);
+#endif
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "backends/reference/products.h"
 #include "backends/reference/regions.h"
 #include "lax/contract.h"
+#include "lax/math/denormals.h"
 #include "lax/ragged_dot.h"
 
 namespace capibara::reference {
@@ -40,6 +41,7 @@ void multiply_add(const A* lhs, const A* rhs, A* out, int64_t rows, int64_t inne
 }
 
 Arrays dot_general(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   const auto& numbers = args.attrs.get<DotDimensionNumbers>("dimension_numbers");
   const ArrayType& out_type = args.output_types[0];
   auto [lhs, rhs] = product_operands(args.inputs[0], args.inputs[1], out_type.dtype, args.attrs);
@@ -95,6 +97,7 @@ struct Around {
 };
 
 Arrays ragged_dot_general(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   auto numbers = args.attrs.opaque<RaggedDotDimensionNumbers>("ragged_dot_dimension_numbers");
   const DotDimensionNumbers& dot = numbers->dot;
   RaggedMode mode = ragged_mode(*numbers);

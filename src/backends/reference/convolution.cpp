@@ -3,6 +3,7 @@
 
 #include "backends/reference/products.h"
 #include "backends/reference/regions.h"
+#include "lax/math/denormals.h"
 #include "program/window_shape.h"
 
 namespace capibara::reference {
@@ -18,6 +19,7 @@ Ints features_last(const Ints& spec) {
 }
 
 Arrays convolve(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   const Attrs& attrs = args.attrs;
   const auto& numbers = attrs.get<ConvDimensionNumbers>("dimension_numbers");
   const Ints &strides = attrs.ints("window_strides"), &lhs_dilation = attrs.ints("lhs_dilation"), &rhs_dilation = attrs.ints("rhs_dilation");

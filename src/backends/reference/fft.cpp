@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backends/reference/regions.h"
+#include "lax/math/denormals.h"
 #include "runtime/interrupt.h"
 
 namespace capibara::reference {
@@ -156,6 +157,7 @@ std::vector<Complex> load_complex(const Array& x) {
 }
 
 Arrays fft(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   const Array& x = args.inputs[0];
   const Ints& lengths = args.attrs.ints("fft_lengths");
   int64_t kind = args.attrs.integer("fft_type");  // 0 FFT, 1 IFFT, 2 RFFT, 3 IRFFT

@@ -2,6 +2,7 @@
 // module is there; small ones never open it.
 #include "backends/reference/linalg_batch.h"
 #include "backends/reference/linalg_module.h"
+#include "lax/math/denormals.h"
 
 #include <algorithm>
 #include <cmath>
@@ -55,6 +56,7 @@ bool factor_large_cholesky(const lapack::Routines<T>& routines, T* a, int64_t n)
 }
 
 Arrays run_cholesky(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   const ArrayType& type = args.output_types[0];
   MatrixBatch batch(type.shape);
   return visit_inexact("cholesky", type.dtype, [&]<class T>(Type<T>) {
@@ -108,6 +110,7 @@ void fill_permutation(const int* pivots, int64_t count, int* permutation, int64_
 }
 
 Arrays run_lu(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   const ArrayType& type = args.output_types[0];
   MatrixBatch batch(type.shape);
   int64_t count = std::min(batch.rows, batch.cols);
@@ -193,6 +196,7 @@ void solve_right(const T* a, bool lower, bool unit, int64_t n, T* b, int64_t row
 }
 
 Arrays run_triangular_solve(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   const ArrayType& type = args.output_types[0];
   MatrixBatch batch(type.shape);
   const Attrs& attrs = args.attrs;
@@ -261,6 +265,7 @@ bool solve_tridiagonal(const T* below, const T* on, const T* above, int64_t n, T
 }
 
 Arrays run_tridiagonal_solve(const KernelArgs& args) {
+  const math::FlushDenormals flush;
   const ArrayType& type = args.output_types[0];
   MatrixBatch batch(type.shape);
   int64_t n = batch.rows;
