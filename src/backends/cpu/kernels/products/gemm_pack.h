@@ -27,10 +27,12 @@ inline __attribute__((always_inline)) P packed_element(const S& value) {
 #if defined(__aarch64__)
     return static_cast<float>(std::bit_cast<__fp16>(value.bits));
 #else
-    // Exact for every half: shifted into place as a float 2^112 times too small, infinities and NaN apart.
+    // Exact for every half: shifted into place as a float 2^112 times too small, infinities and NaN apart; denormal numbers
+    // count units, since as floats they would be zeros here.
     const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16, rest = value.bits & 0x7fffu;
-    const float size = rest >= 0x7c00u ? std::bit_cast<float>(rest << 13 | 0x7f800000u) : std::bit_cast<float>(rest << 13) * 0x1p112f;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(size) | sign);
+    const float units = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;
+    const float normal = rest >= 0x7c00u ? std::bit_cast<float>(rest << 13 | 0x7f800000u) : std::bit_cast<float>(rest << 13) * 0x1p112f;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(rest < 0x400u ? units : normal) | sign);
 #endif
   }
 }
