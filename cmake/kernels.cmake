@@ -36,7 +36,8 @@ set_source_files_properties(${CAPIBARA_KERNEL_FILES} PROPERTIES SKIP_UNITY_BUILD
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   set_source_files_properties(${CAPIBARA_KERNEL_FILES} PROPERTIES COMPILE_OPTIONS -O1)  # they trace programs, as the rooms with -O1 do
 endif()
-set_source_files_properties(${CAPIBARA_CPU_KERNEL_FILES} PROPERTIES COMPILE_OPTIONS "${CAPIBARA_LOOP_OPTIMIZATION};-ffp-contract=fast" SKIP_UNITY_BUILD_INCLUSION ON)
+set_source_files_properties(${CAPIBARA_CPU_KERNEL_FILES} PROPERTIES
+                            COMPILE_OPTIONS "${CAPIBARA_LOOP_OPTIMIZATION};-ffp-contract=fast" SKIP_UNITY_BUILD_INCLUSION ON)
 
 # Outside of nvcc a file of the CUDA backend is plain C++: which equations its kernel takes. That half belongs to the library.
 set_source_files_properties(${CAPIBARA_CUDA_CLAIMS} PROPERTIES LANGUAGE CXX SKIP_UNITY_BUILD_INCLUSION ON)

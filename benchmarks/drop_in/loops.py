@@ -115,6 +115,8 @@ def main():
     options = parser.parse_args()
     ours = Library([sys.executable, "-m", "capibara"], options.names)
     theirs = Library([sys.executable], options.names)
+    if not ours.names:
+        sys.exit(f"no program is named {' or '.join(options.names)}; without a name all run")
     rows = []
     print(f"{'program':38} {'capibara us':>12} {'jax us':>10} {'ratio':>6} {'calls':>6} {'first s':>8} {'jax s':>6} {'differs':>8}")
     for name in ours.names:

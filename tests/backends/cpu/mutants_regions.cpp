@@ -294,7 +294,8 @@ Recognizer weighted_sums() {
 }  // namespace
 
 std::vector<Recognizer> region_recognizers() {
-  return {weighted_sums(), reductions(), windows(), scatters(), selections(), sorts(), unrolled(), blocks(), columns(), registers()};
+  return {weighted_sums(), reductions(), windows(), scatters(), selections(),
+          sorts(),         unrolled(),   blocks(),  columns(),  registers()};
 }
 
 }  // namespace capibara::mutants

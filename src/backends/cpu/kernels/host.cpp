@@ -46,7 +46,7 @@ struct Reference {
     return Array::from_buffer(type, std::move(buffer));
   }
 
-  // The kernels of the reference backend flush denormal numbers themselves, and callbacks of users compute as they like.
+  // Kernels of the reference backend flush denormal numbers themselves, callbacks compute as their caller does.
   void operator()(std::byte* const* buffers) const {
     const math::KeepDenormals keep;
     Arrays operands;

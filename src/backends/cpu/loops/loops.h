@@ -67,10 +67,9 @@ struct Compute {
   Value result;
   Op op;
   Value a = no_value, b = no_value, c = no_value;
-  uint64_t bits = 0;  // of a constant, the number of a function or formula, rounded_product
+  uint64_t bits = 0;  // of a constant, the number of a function or formula, or rounded_product
 };
-// Of a `mul` of floats: rounded before anything reads it, never part of a fused multiply-add.
-constexpr uint64_t rounded_product = 1;
+constexpr uint64_t rounded_product = 1;  // of a product that never becomes part of a fused multiply-add
 struct Load {
   Value result;
   Address address;
@@ -162,8 +161,7 @@ struct Function {
   }
 };
 
-// Whether a function is worth the threads of the pool: the driver gives it to Runtime::parallel. Shorter ones it calls:
-// waking others costs as much (CPU.md, Threads).
+// Whether the driver gives a function to Runtime::parallel: waking other threads costs as much as a shorter one takes.
 inline bool runs_in_parallel(const Function& function) {
   constexpr double least_nanoseconds = 20000;
   return function.parallel && static_cast<double>(function.extent) * function.cost >= least_nanoseconds;

@@ -1,11 +1,12 @@
-// Loops of a vector of floats by a matrix of floats, bfloat16 or bytes, widened in registers, and of doubles by doubles:
-// weights are read once, at their size.
+// Loops of a vector of floats by a matrix of floats, bfloat16 or bytes, widened in registers, and of doubles by a
+// matrix of doubles: weights are read once, at their size.
 //
 // Included by gemv.cpp alone, which has the pieces that threads share out.
 #pragma once
 
 #include <cstdint>
 
+#include "backends/cpu/kernels/products/gemv_dots.h"
 #include "backends/cpu/kernels/products/gemv_widen.h"
 #include "runtime/processor.h"
 
@@ -24,10 +25,6 @@ struct VectorLoops {
 namespace vector_loop {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
-
-// Whether vectors of half as many lanes exist.
-template <int Lanes, class R>
-constexpr bool has_half = Lanes * sizeof(R) > 16;
 
 // Vectors x `Lanes` columns of eight rows by their factors, added to out. Each column adds its rows in order, so that
 // its bits do not depend on its neighbours.
@@ -52,7 +49,8 @@ CAPIBARA_INLINE void add_columns(const R* factor, const T* row, int64_t row_step
 
 // The columns from n on, by vectors as wide as still fit. Returns how many are done.
 template <int Lanes, class T, class R>
-CAPIBARA_INLINE int64_t add_last_columns(const R* factor, const T* row, int64_t row_step, R* out, int64_t n, int64_t count) {
+CAPIBARA_INLINE int64_t add_last_columns(const R* factor, const T* row, int64_t row_step, R* out, int64_t n,
+                                         int64_t count) {
   for (; n + Lanes <= count; n += Lanes) add_columns<Lanes, 1>(factor, row + n, row_step, out + n);
   if constexpr (has_half<Lanes, R>) n = add_last_columns<Lanes / 2>(factor, row, row_step, out, n, count);
   return n;
@@ -77,72 +75,6 @@ CAPIBARA_INLINE void add_rows_in(const R* x, const T* matrix, int64_t row_step, 
   }
 }
 
-// A vector of x by one of each row, added to the sums of these.
-template <int Lanes, int Rows, class T, class R>
-CAPIBARA_INLINE void add_products(const R* x, const T* rows, int64_t row_step, int64_t k, Vector<R, Lanes>* sum) {
-  Vector<R, Lanes> own, weights;
-  widen<Lanes>(x + k, own);
-#pragma GCC unroll 4
-  for (int r = 0; r < Rows; ++r) {
-    widen<Lanes>(rows + r * row_step + k, weights);
-    sum[r] += own * weights;
-  }
-}
-
-// Adds what is left from k on, by vectors as wide as fit, folds the sums to half their lanes, and so on.
-template <int Lanes, int Rows, class T, class R>
-CAPIBARA_INLINE void finish_dots(const R* x, const T* rows, int64_t row_step, int64_t k, int64_t inner, Vector<R, Lanes>* sum, R* out) {
-  if (k + Lanes <= inner) {
-    add_products<Lanes, Rows>(x, rows, row_step, k, sum);
-    k += Lanes;
-  }
-  if constexpr (has_half<Lanes, R>) {
-    Vector<R, Lanes / 2> half[Rows];
-#pragma GCC unroll 4
-    for (int r = 0; r < Rows; ++r) add_halves<Lanes, R>(sum[r], half[r], std::make_integer_sequence<int, Lanes / 2>());
-    finish_dots<Lanes / 2, Rows>(x, rows, row_step, k, inner, half, out);
-  } else {
-    if constexpr (Rows == 4 && Lanes == 4) {
-      const auto ab = __builtin_shufflevector(sum[0], sum[1], 0, 4, 1, 5) + __builtin_shufflevector(sum[0], sum[1], 2, 6, 3, 7);
-      const auto cd = __builtin_shufflevector(sum[2], sum[3], 0, 4, 1, 5) + __builtin_shufflevector(sum[2], sum[3], 2, 6, 3, 7);
-      const auto all = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-      __builtin_memcpy(out, &all, sizeof(all));
-    } else {
-      for (int r = 0; r < Rows; ++r) {
-        if constexpr (Lanes == 4)
-          out[r] = (sum[r][0] + sum[r][2]) + (sum[r][1] + sum[r][3]);
-        else
-          out[r] = sum[r][0] + sum[r][1];
-      }
-    }
-    for (; k < inner; ++k) {
-      for (int r = 0; r < Rows; ++r) out[r] += x[k] * widened_one(rows[r * row_step + k]);
-    }
-  }
-}
-
-template <int Lanes, int Rows, class T, class R>
-CAPIBARA_INLINE void dots_of(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out) {
-  using V = Vector<R, Lanes>;
-  V sum[Rows] = {}, other[Rows] = {};
-  int64_t k = 0;
-  for (; k + 2 * Lanes <= inner; k += 2 * Lanes) {
-    add_products<Lanes, Rows>(x, rows, row_step, k, sum);
-    add_products<Lanes, Rows>(x, rows, row_step, k + Lanes, other);
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < Rows; ++r) sum[r] += other[r];
-  finish_dots<Lanes, Rows>(x, rows, row_step, k, inner, sum, out);
-}
-
-template <int Lanes, class T, class R>
-CAPIBARA_INLINE void dots_in(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out, int64_t count) {
-  int64_t r = 0;
-  for (; r + 4 <= count; r += 4) dots_of<Lanes, 4>(x, rows + r * row_step, row_step, inner, out + r);
-  for (; r < count; ++r) dots_of<Lanes, 1>(x, rows + r * row_step, row_step, inner, out + r);
-}
-
-// `BYTES` of a vector.
 #define CAPIBARA_LOOPS(NAME, TARGET, BYTES)                                                                      \
   template <class T, class R>                                                                                    \
   TARGET void add_rows_##NAME(const R* x, const T* matrix, int64_t row_step, int64_t inner, R* out,              \

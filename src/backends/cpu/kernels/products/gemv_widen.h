@@ -78,9 +78,14 @@ CAPIBARA_INLINE SumOf<T> widened_one(T value) {
     return static_cast<SumOf<T>>(value);
 }
 
+// Whether vectors of half as many lanes exist.
+template <int Lanes, class R>
+constexpr bool has_half = Lanes * sizeof(R) > 16;
+
 // The lower half of a vector plus its upper half.
 template <int Lanes, class R, int... I>
-CAPIBARA_INLINE void add_halves(const Vector<R, Lanes>& whole, Vector<R, Lanes / 2>& sum, std::integer_sequence<int, I...>) {
+CAPIBARA_INLINE void add_halves(const Vector<R, Lanes>& whole, Vector<R, Lanes / 2>& sum,
+                                std::integer_sequence<int, I...>) {
   sum = __builtin_shufflevector(whole, whole, I...) + __builtin_shufflevector(whole, whole, (I + Lanes / 2)...);
 }
 
