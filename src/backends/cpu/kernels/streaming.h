@@ -26,7 +26,9 @@ inline bool streams(const void* result, int64_t bytes, int64_t row_bytes) {
 // To an address that is a multiple of the vector's size. Vectors of 16 bytes are stored as others are.
 template <class V>
 inline __attribute__((always_inline)) void stream(void* to, V value) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(__clang__)
+  __builtin_nontemporal_store(value, static_cast<V*>(to));
+#elif defined(__x86_64__)
   auto& bytes = *static_cast<char(*)[sizeof(V)]>(to);
   if constexpr (sizeof(V) == 64)
     asm("vmovntps %1, %0" : "=m"(bytes) : "v"(value));
