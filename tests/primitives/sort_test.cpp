@@ -35,6 +35,19 @@ TEST(Sort, PutsNaNLastAndHoldsZerosEqual) {
   EXPECT_TRUE(std::isnan(floats(sorted[0])[5]));
 }
 
+TEST(Sort, LeavesArraysWithoutElementsEmpty) {
+  for (const Shape& shape : {Shape{3, 0}, Shape{0, 3}, Shape{2, 0, 3}}) {
+    const auto along = [&](int64_t axis) {
+      return [=](const Array& x) { return lax::cumsum(lax::sort(x, {.dimension = axis}), {.axis = axis}); };
+    };
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const Array x = lax::full(shape, 1.0f);
+      EXPECT_EQ(along(static_cast<int64_t>(axis))(x).shape(), shape);
+      EXPECT_EQ(jax::jit(along(static_cast<int64_t>(axis)))(x).shape(), shape);
+    }
+  }
+}
+
 TEST(Sort, TakesSeveralKeysAndAnyDimension) {
   Array first = array<int>({1, 0, 1, 0}), second = array<float>({2, 1, 1, 0}), rest = array<int>({10, 11, 12, 13});
   Arrays sorted = lax::sort(Arrays{first, second, rest}, {.num_keys = 2});
