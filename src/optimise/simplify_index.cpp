@@ -117,7 +117,9 @@ Result scatter(Site& site) {
   const DType dtype = indices.dtype;
   const Starts starts = starts_of(site, site.inputs[1], numbers.scatter_dims_to_operand_dims, static_cast<int64_t>(shape.size()));
   Atom value = site.simplifier.add(prim::reshape(), {site.inputs[2]}, reshape_attrs(window), site.source);
-  const bool drops = mode == GatherScatterMode::fill_or_drop;
+  // Also where the program promises that there are none: jax's derivatives of scatter_min and scatter_max scatter by
+  // the indices of updates that were dropped.
+  const bool drops = mode != GatherScatterMode::clip;
   if (join || drops) {
     const Atom old = slice_at(site, site.inputs[0], starts, window);
     if (join) value = site.simplifier.add(*join, {old, value}, {}, site.source);
