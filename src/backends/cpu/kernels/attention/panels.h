@@ -58,9 +58,7 @@ struct Tiles {
   void pack_left_across(const S* from, int64_t stride, int64_t rows, int64_t k, P* out) const {
     for (int64_t r = 0; r < rows; r += tile.rows) {
       const int64_t height = panel_height(rows - r);
-      const S* start = from + r;
-      pack_neighbours<K, S>([start, stride](int64_t p) { return start + p * stride; }, std::min(rows - r, height), k,
-                            height, out + r * padded(k));
+      pack_across<K, S>(from + r, stride, std::min(rows - r, height), k, height, out + r * padded(k));
     }
   }
 
@@ -102,8 +100,7 @@ const typename K::Packed* as_panel(const typename K::Packed* rows, int64_t k, in
   if constexpr (K::together == 1) {
     return rows;
   } else {
-    pack_neighbours<K, typename K::Packed>([rows, width](int64_t p) { return rows + p * width; }, width, k, width,
-                                           hold);
+    pack_across<K, typename K::Packed>(rows, width, width, k, width, hold);
     return hold;
   }
 }
