@@ -1,6 +1,6 @@
 // Cholesky factors, triangular solves and lu of batches of small matrices: groups of matrices shared out among threads.
 //
-// Every matrix meets the same operations in the same order, whatever the batch and the number of threads.
+// Every matrix meets the same operations in the same order, whatever the number of threads.
 #include "backends/cpu/kernels/products/small_matrices.h"
 
 #include <algorithm>
@@ -56,6 +56,15 @@ HostKernel solve_kernel(const KernelRequest& request) {
   const int64_t work_size =
       (padded_order(n) * (row_stride(n) + 1) + (left ? padded_order(n) * others : others * row_stride(n))) * lanes;
   const double cost = static_cast<double>(lanes * n * (n + others)) + static_cast<double>(n * n * others) / 2;
+  if (others == 1 && batch <= max_alone) {
+    return [=](std::byte* const* buffers) {
+      const R *a = reinterpret_cast<const R*>(buffers[0]), *b = reinterpret_cast<const R*>(buffers[1]);
+      R* out = reinterpret_cast<R*>(buffers[2]);
+      for (int64_t i = 0; i < batch; ++i) {
+        code<R>().solve_vector({n, 1, 1, left, lower, transpose, unit, a + i * n * n, b + i * n, out + i * n, nullptr});
+      }
+    };
+  }
   return [=](std::byte* const* buffers) {
     const R *a = reinterpret_cast<const R*>(buffers[0]), *b = reinterpret_cast<const R*>(buffers[1]);
     R* out = reinterpret_cast<R*>(buffers[2]);

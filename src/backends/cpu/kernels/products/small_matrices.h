@@ -12,6 +12,7 @@ KernelMakers small_matrix_makers();
 namespace small_matrices {
 
 inline constexpr int64_t max_order = 95;  // above, the blocks of LAPACK are faster
+inline constexpr int64_t max_alone = 3;   // systems with one right-hand side that are faster one by one than in lanes
 
 inline int64_t padded_order(int64_t n) { return (n + 3) / 4 * 4; }
 // Vectors from one row to the next; odd, since rows a power of two apart meet in one set of the cache.
@@ -49,6 +50,7 @@ struct Code {
   int64_t lanes;
   void (*cholesky)(const CholeskyGroup<R>&);
   void (*solve)(const SolveGroup<R>&);
+  void (*solve_vector)(const SolveGroup<R>&);  // of one matrix, with one column or row beside its order; needs no work
   void (*lu)(const LuGroup<R>&);
 };
 template <class R>

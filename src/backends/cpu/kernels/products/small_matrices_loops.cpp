@@ -1,6 +1,7 @@
 // Cholesky factors, triangular solves and lu of as many matrices at once as a vector has lanes, and the code for this
 // processor.
 #include "backends/cpu/kernels/products/small_matrices_lanes.h"
+#include "backends/cpu/kernels/products/small_matrices_single.h"
 #include "runtime/processor.h"
 
 namespace capibara::cpu::small_matrices {
@@ -156,6 +157,13 @@ struct Algorithms : Lanes<R, Bytes> {
     store(x, x_stride, group.used, rows, cols, group.out, rows * cols);
   }
 
+  static CAPIBARA_FFT_INLINE void solve_vector(const SolveGroup<R>& group) {
+    const int64_t n = group.order;
+    if (group.out != group.b) std::copy_n(group.b, n, group.out);
+    const bool turned = group.transpose == group.left;  // as in solve
+    Single<R, Bytes>::solve({n, turned ? 1 : n, turned ? n : 1, group.lower == turned, group.unit, group.a, group.out});
+  }
+
   // ---- lu: four columns at a time, with the transformations of those before them
   // ---------------------------------------------
 
@@ -224,12 +232,17 @@ struct Algorithms : Lanes<R, Bytes> {
     Algorithms<R, BYTES>::solve(group);                                                                  \
   }                                                                                                      \
   template <class R>                                                                                     \
+  TARGET void solve_vector_##NAME(const SolveGroup<R>& group) {                                          \
+    Algorithms<R, BYTES>::solve_vector(group);                                                           \
+  }                                                                                                      \
+  template <class R>                                                                                     \
   TARGET void lu_##NAME(const LuGroup<R>& group) {                                                       \
     Algorithms<R, BYTES>::lu(group);                                                                     \
   }                                                                                                      \
   template <class R>                                                                                     \
   Code<R> code_##NAME() {                                                                                \
-    return {BYTES / static_cast<int64_t>(sizeof(R)), cholesky_##NAME<R>, solve_##NAME<R>, lu_##NAME<R>}; \
+    return {BYTES / static_cast<int64_t>(sizeof(R)), cholesky_##NAME<R>, solve_##NAME<R>, \
+            solve_vector_##NAME<R>, lu_##NAME<R>}; \
   }
 CAPIBARA_SMALL_MATRICES(plain, , 16)
 #if defined(__x86_64__)
