@@ -40,12 +40,11 @@ function(capibara_compiled_alone result source)
   set(${result} ${alone} PARENT_SCOPE)
 endfunction()
 
-# Rooms that every call passes through, or every byte that a program saves or sends. g++ inlines less in a large file; here it
+# Rooms that every call passes through. g++ inlines less in a large file; here it
 # inlines what it would in each source alone, which costs a fifth of the time to compile. The other rooms trace and compile
 # programs; -O1 saves a third of the time to compile them, and no benchmark shows the difference.
 set(CAPIBARA_FAST_ROOMS
-    src_array src_backends src_backends_cpu_execution src_backends_cpu_kernels src_checkpoint src_io src_processes src_profile
-    src_program src_runtime src_trace src_transforms python_src)
+    src_array src_backends src_backends_cpu_execution src_backends_cpu_kernels src_runtime src_trace src_transforms python_src)
 
 # Compiles the sources of a room together, about `batch_size` of them: much of the time goes into headers that all of them
 # include. What the sources of a room define for themselves must differ in name. The batches of all build folders of a tree

@@ -38,8 +38,9 @@ file(GLOB CAPIBARA_FUNCTION_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/
      ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/planes/*.cpp)
 set_source_files_properties(${CAPIBARA_FUNCTION_SOURCES} PROPERTIES
                             COMPILE_OPTIONS "${CAPIBARA_VECTOR_OPTIMIZATION};-ffp-contract=fast;-fno-math-errno")
-# Sums of what processes send each other: loops over elements.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/processes/reduce.cpp PROPERTIES COMPILE_OPTIONS ${CAPIBARA_LOOP_OPTIMIZATION})
+# Loops over bytes and elements: checksums, and sums of what processes send each other.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/crc32c.cpp ${PROJECT_SOURCE_DIR}/src/processes/reduce.cpp
+                            PROPERTIES COMPILE_OPTIONS ${CAPIBARA_LOOP_OPTIMIZATION})
 # Templates of vector code that take long to compile: each alone.
 file(GLOB CAPIBARA_VECTOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/products/fft*.cpp
      ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/vector_sort.cpp)
