@@ -113,7 +113,7 @@ def collect(library, path, work):
 def wait(child, out):
     """Waits as long as results arrive; None where they stopped to. An interruption ends the child too."""
     try:
-        status = patience.wait(child, CALL_SECONDS, lambda: out.stat().st_size if out.exists() else 0)
+        status, _ = patience.wait(child, CALL_SECONDS, lambda: out.stat().st_size if out.exists() else 0)
     except BaseException:
         child.kill()
         raise

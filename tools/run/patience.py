@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -24,8 +23,20 @@ def processor_seconds(session):
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def ended(child, seconds):
+    """Waits for the end of a child, which stays a zombie whose figures can still be read; False after `seconds`."""
+    end, pause = time.monotonic() + seconds, 0.002
+    while not os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG):
+        if time.monotonic() > end:
+            return False
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    return True
+
+
 def wait(child, limit, progress=lambda: None):
-    """The status of a child that leads its own session; None where it stood still or used `limit` seconds of processor.
+    """The status of a child that leads its own session, None where it stood still or used `limit` seconds of processor, and
+    the seconds of processor that it used in all.
 
     `progress()` is any value that changes while the child gets on: each change starts the limit anew.
     """
@@ -33,17 +44,17 @@ def wait(child, limit, progress=lambda: None):
     start = used = processor_seconds(child.pid)
     since = time.monotonic()
     while True:
-        try:
-            return child.wait(timeout=LOOK_SECONDS)
-        except subprocess.TimeoutExpired:
-            now = processor_seconds(child.pid)
-            state = progress()
-            if state != seen:
-                seen, start, used, since = state, now, now, time.monotonic()
-            if now > used + 0.05 or now < used:  # less: a process of the session ended
-                used, since = now, time.monotonic()
-            if now - start > limit or time.monotonic() - since > IDLE_SECONDS:
-                return None
+        if ended(child, LOOK_SECONDS):
+            used = processor_seconds(child.pid)
+            return child.wait(), used
+        now = processor_seconds(child.pid)
+        state = progress()
+        if state != seen:
+            seen, start, used, since = state, now, now, time.monotonic()
+        if now > used + 0.05 or now < used:  # less: a process of the session ended
+            used, since = now, time.monotonic()
+        if now - start > limit or time.monotonic() - since > IDLE_SECONDS:
+            return None, now
 
 
 def stop(child, seconds=0):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree as xml
 from pathlib import Path
@@ -22,6 +23,12 @@ SUITE_SECONDS = 3600  # of processor without any output; a suite that takes more
 TEST_SECONDS = 1200  # the same for one test of Python: pytest prints a dot after each
 
 
+class Spent(threading.local):
+    """The seconds of processor that the suite of this thread has used."""
+
+    seconds = 0.0
+
+
 class Runner:
     """Starts the programs of the suites with one environment, each logging to a file of its own."""
 
@@ -32,6 +39,7 @@ class Runner:
         self.sample = False  # a share of the long suites; without it all their calls
         self.jobs = options.jobs
         self.children = set()
+        self.spent = Spent()
         self.environment = dict(
             os.environ,
             CAPIBARA_BUILD=str(self.build),
@@ -78,7 +86,8 @@ class Runner:
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, start_new_session=True)
             self.children.add(child)
             try:
-                status = patience.wait(child, seconds * self.slowness, lambda: log.stat().st_size)
+                status, used = patience.wait(child, seconds * self.slowness, lambda: log.stat().st_size)
+                self.spent.seconds += used
                 if status is None:
                     patience.stop(child, patience.WRITE_SECONDS)
                 return status, log
@@ -283,13 +292,13 @@ def may_sanitize(suite):
     return suite.kind == "c++" or (suite.name == "examples" and not suite.kind)
 
 
-def report(suite, counts, seconds):
+def report(suite, counts, seconds, processor):
     parts = [f"{counts.passed} passed"]
     if counts.failed:
         parts.append(f"{counts.failed} failed")
     if counts.skipped:
         parts.append(f"{counts.skipped} skipped")
-    print(f"   {suite.label:<24}{', '.join(parts):<34}{seconds:7.1f} s  {counts.note}".rstrip(), flush=True)
+    print(f"   {suite.label:<24}{', '.join(parts):<34}{seconds:7.1f} s  {processor:7.1f} s of processor  {counts.note}".rstrip(), flush=True)
     for name, why in counts.failures[:20]:
         print(f"      FAILED {name}")
         for line in why.splitlines()[:14]:
@@ -303,6 +312,7 @@ def run_suites(suites, runner, names):
 
     def run_one(suite):
         started = time.monotonic()
+        runner.spent.seconds = 0
         try:
             counts = suite.run(runner)
         except Exception as error:  # a broken report is a failure of its suite, not of the others
@@ -311,16 +321,16 @@ def run_suites(suites, runner, names):
         # Filters may leave a suite empty; otherwise a suite without tests hides a mistake.
         if not (counts.passed or counts.failed or counts.skipped) and not runner.pattern and not runner.quick:
             counts.fail(suite.label, "ran no test")
-        return suite, counts, time.monotonic() - started
+        return suite, counts, time.monotonic() - started, runner.spent.seconds
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=runner.jobs + 1) as pool:  # one more: "processes" mostly waits
         futures = [pool.submit(run_one, suite) for suite in suites]
         try:
             for future in concurrent.futures.as_completed(futures):
-                suite, counts, seconds = future.result()
+                suite, counts, seconds, processor = future.result()
                 if runner.pattern and not (counts.passed or counts.failed or counts.skipped):
                     continue
-                report(suite, counts, seconds)
+                report(suite, counts, seconds, processor)
                 total.passed += counts.passed
                 total.failed += counts.failed
                 total.skipped += counts.skipped
