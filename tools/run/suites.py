@@ -298,7 +298,8 @@ def report(suite, counts, seconds, processor):
         parts.append(f"{counts.failed} failed")
     if counts.skipped:
         parts.append(f"{counts.skipped} skipped")
-    print(f"   {suite.label:<24}{', '.join(parts):<34}{seconds:7.1f} s  {processor:7.1f} s of processor  {counts.note}".rstrip(), flush=True)
+    took = f"{seconds:7.1f} s  {processor:7.1f} s of processor"
+    print(f"   {suite.label:<24}{', '.join(parts):<34}{took}  {counts.note}".rstrip(), flush=True)
     for name, why in counts.failures[:20]:
         print(f"      FAILED {name}")
         for line in why.splitlines()[:14]:

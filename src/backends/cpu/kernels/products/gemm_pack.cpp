@@ -20,20 +20,31 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
         for (int64_t p = 0; p < k; ++p) {
           const S* from = row(p);
           P* to = out + p * Width;
-          if constexpr (std::is_same_v<P, S>) std::memcpy(to, from, sizeof(P) * Width);
-          else for (int i = 0; i < Width; ++i) to[i] = packed_element<P>(from[i]);
+          if constexpr (std::is_same_v<P, S>)
+            std::memcpy(to, from, sizeof(P) * Width);
+          else
+            for (int i = 0; i < Width; ++i) to[i] = packed_element<P>(from[i]);
         }
       };
       switch (width) {
-        case 2: return copy.template operator()<2>();
-        case 4: return copy.template operator()<4>();
-        case 6: return copy.template operator()<6>();
-        case 8: return copy.template operator()<8>();
-        case 12: return copy.template operator()<12>();
-        case 14: return copy.template operator()<14>();
-        case 16: return copy.template operator()<16>();
-        case 32: return copy.template operator()<32>();
-        default: break;
+        case 2:
+          return copy.template operator()<2>();
+        case 4:
+          return copy.template operator()<4>();
+        case 6:
+          return copy.template operator()<6>();
+        case 8:
+          return copy.template operator()<8>();
+        case 12:
+          return copy.template operator()<12>();
+        case 14:
+          return copy.template operator()<14>();
+        case 16:
+          return copy.template operator()<16>();
+        case 32:
+          return copy.template operator()<32>();
+        default:
+          break;
       }
     }
     for (int64_t p = 0; p < k; ++p) {
@@ -63,7 +74,8 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
         }
         Z::transpose(v);
         P* to = out + p * Width + i * together;
-        const int vectors = (whole ? static_cast<int>(lanes) : rest) * static_cast<int>(together) / static_cast<int>(lanes);
+        const int vectors =
+            (whole ? static_cast<int>(lanes) : rest) * static_cast<int>(together) / static_cast<int>(lanes);
 #pragma GCC unroll 8
         for (int t = 0; t < together; ++t) {
           if (t < vectors) std::memcpy(static_cast<void*>(to + t * lanes), &v[t], 16);
@@ -81,12 +93,14 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
       for (int64_t i = 0; i < width; i += lanes) {
         const int64_t some = std::min(lanes, count - i);
         typename Z::V v[together];
-        for (int64_t t = 0; t < together; ++t) v[t] = p + t < k && some > 0 ? Z::load(row(p + t) + i, some) : Z::load(nothing, lanes);
+        for (int64_t t = 0; t < together; ++t)
+          v[t] = p + t < k && some > 0 ? Z::load(row(p + t) + i, some) : Z::load(nothing, lanes);
         Z::transpose(v);
         P* to = out + p * width + i * together;
         const int64_t elements = std::min(lanes, width - i) * together;  // the last vector may be partly used
         for (int64_t t = 0; t * lanes < elements; ++t) {
-          std::memcpy(static_cast<void*>(to + t * lanes), &v[t], static_cast<std::size_t>(std::min(lanes, elements - t * lanes)) * sizeof(P));
+          std::memcpy(static_cast<void*>(to + t * lanes), &v[t],
+                      static_cast<std::size_t>(std::min(lanes, elements - t * lanes)) * sizeof(P));
         }
       }
     }
@@ -107,8 +121,10 @@ inline void pack_gathered(const S* const* from, int64_t step, int64_t k, int64_t
         ++i;
       } else if (i + 4 <= width && from[i + 1] == row + 1 && from[i + 2] == row + 2 && from[i + 3] == row + 3) {
         for (int64_t p = 0; p < k; ++p, to += width, row += step) {
-          if constexpr (std::is_same_v<P, S>) std::memcpy(to, row, 4 * sizeof(P));
-          else for (int l = 0; l < 4; ++l) to[l] = packed_element<P>(row[l]);
+          if constexpr (std::is_same_v<P, S>)
+            std::memcpy(to, row, 4 * sizeof(P));
+          else
+            for (int l = 0; l < 4; ++l) to[l] = packed_element<P>(row[l]);
         }
         i += 4;
       } else {
@@ -120,7 +136,8 @@ inline void pack_gathered(const S* const* from, int64_t step, int64_t k, int64_t
     const int64_t steps = (k + together - 1) / together * together;
     for (int64_t p = 0; p < steps; ++p) {
       P* to = out + p / together * together * width + p % together;
-      for (int64_t i = 0; i < width; ++i) to[i * together] = p < k && from[i] ? packed_element<P>(from[i][p * step]) : P();
+      for (int64_t i = 0; i < width; ++i)
+        to[i * together] = p < k && from[i] ? packed_element<P>(from[i][p * step]) : P();
     }
   }
 }
@@ -225,12 +242,12 @@ void pack_rows(const S** from, int64_t count, int64_t step, int64_t k, int64_t w
 }
 
 template <class K, class S>
-void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width,
-                 typename K::Packed* out) {
+void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0,
+                 int64_t k, int64_t width, typename K::Packed* out) {
   const int64_t padded = (k + K::together - 1) / K::together * K::together;
   if (count > 1 && rows.contiguous(first, count)) {
-    // A few k of all panels, then the next: memory is read along its rows. No more of them than ways in the first cache, twice:
-    // rows that are a power of two apart meet in one set.
+    // A few k of all panels, then the next: memory is read along its rows. No more of them than ways in the first
+    // cache, twice: rows that are a power of two apart meet in one set.
     constexpr int64_t strip = 8;
     for (int64_t p0 = 0; p0 < k; p0 += strip) {
       const int64_t some = std::min(strip, k - p0);
@@ -253,7 +270,8 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
     return;
   }
   if (count > width) {
-    for (int64_t i = 0; i < count; i += width) pack_matrix<K, S>(data, rows, inner, first + i, std::min(width, count - i), k0, k, width, out + i * padded);
+    for (int64_t i = 0; i < count; i += width)
+      pack_matrix<K, S>(data, rows, inner, first + i, std::min(width, count - i), k0, k, width, out + i * padded);
     return;
   }
   if (inner.is_regular()) {
@@ -277,15 +295,17 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
   for (int64_t p = 0; p < steps; ++p) {
     const S* from = data + (p < k ? inner.at(k0 + p) : 0);
     P* to = out + p / together * together * width + p % together;
-    for (int64_t i = 0; i < width; ++i) to[i * together] = p < k && i < count ? packed_element<P>(from[rows.at(first + i)]) : P();
+    for (int64_t i = 0; i < width; ++i)
+      to[i * together] = p < k && i < count ? packed_element<P>(from[rows.at(first + i)]) : P();
   }
 }
 
-#define CAPIBARA_PACK(K, S)                                                                                                        \
-  template void pack_across<K, S>(const S*, int64_t, int64_t, int64_t, int64_t, K::Packed*);                                       \
-  template void pack_transposed<K, S>(const S* const*, int64_t, int64_t, K::Packed*);                                              \
-  template void pack_rows<K, S>(const S**, int64_t, int64_t, int64_t, int64_t, K::Packed*);                                        \
-  template void pack_matrix<K, S>(const S*, const Axis&, const Axis&, int64_t, int64_t, int64_t, int64_t, int64_t, K::Packed*);
+#define CAPIBARA_PACK(K, S)                                                                                        \
+  template void pack_across<K, S>(const S*, int64_t, int64_t, int64_t, int64_t, K::Packed*);                       \
+  template void pack_transposed<K, S>(const S* const*, int64_t, int64_t, K::Packed*);                              \
+  template void pack_rows<K, S>(const S**, int64_t, int64_t, int64_t, int64_t, K::Packed*);                        \
+  template void pack_matrix<K, S>(const S*, const Axis&, const Axis&, int64_t, int64_t, int64_t, int64_t, int64_t, \
+                                  K::Packed*);
 CAPIBARA_PACK(Singles, float)
 CAPIBARA_PACK(Singles, BrainBits)
 CAPIBARA_PACK(Singles, HalfBits)

@@ -21,7 +21,7 @@ struct Single {
 
   // The lanes of the widest vectors, of those half as wide, and so on.
   template <int lanes>
-  using Vector = fft::Vectors<R, lanes * static_cast<int>(sizeof(R))>;
+  using Vector = fft::Vectors<R, lanes* static_cast<int>(sizeof(R))>;
   static constexpr int widest = Bytes / static_cast<int>(sizeof(R)) < 4 ? 4 : Bytes / static_cast<int>(sizeof(R));
 
   // The unknowns [first, first + count) of a block, in the order in which they are solved.
@@ -31,7 +31,8 @@ struct Single {
       const int64_t at = s.from_end ? first + count - 1 - i : first + i;
       const R* own = s.a + at * s.row;
       R value = s.x[at];
-      for (int64_t k = 0; k < i; ++k) value -= own[(s.from_end ? first + count - 1 - k : first + k) * s.column] * solved[k];
+      for (int64_t k = 0; k < i; ++k)
+        value -= own[(s.from_end ? first + count - 1 - k : first + k) * s.column] * solved[k];
       solved[i] = s.unit ? value : value * (R(1) / own[at * s.column]);
       s.x[at] = solved[i];
     }
@@ -39,8 +40,8 @@ struct Single {
 
   // x[i] -= the sum over a block's four unknowns of their columns' elements; i in [begin, end).
   template <int lanes>
-  static CAPIBARA_FFT_INLINE int64_t subtract_columns(const R* columns, int64_t stride, const R* solved, R* x, int64_t begin,
-                                                      int64_t end) {
+  static CAPIBARA_FFT_INLINE int64_t subtract_columns(const R* columns, int64_t stride, const R* solved, R* x,
+                                                      int64_t begin, int64_t end) {
     using V = Vector<lanes>;
     for (; begin + lanes <= end; begin += lanes) {
       auto sum = V::read(x + begin);
@@ -83,7 +84,8 @@ struct Single {
     }
   }
   template <int lanes, int which, std::size_t... i>
-  static CAPIBARA_FFT_INLINE typename Vector<lanes / 2>::V half(const typename Vector<lanes>::V& wide, std::index_sequence<i...>) {
+  static CAPIBARA_FFT_INLINE typename Vector<lanes / 2>::V half(const typename Vector<lanes>::V& wide,
+                                                                std::index_sequence<i...>) {
     return __builtin_shufflevector(wide, wide, (which * lanes / 2 + i)...);
   }
 
@@ -111,7 +113,8 @@ struct Single {
     const int64_t first = s.from_end ? 0 : 4 * blocks;
     if (s.column == 1) {
       for (int64_t i = first; i < first + rest; ++i) {
-        for (int64_t k = s.from_end ? rest : 0; k < (s.from_end ? n : first); ++k) s.x[i] -= s.a[i * s.row + k] * s.x[k];
+        for (int64_t k = s.from_end ? rest : 0; k < (s.from_end ? n : first); ++k)
+          s.x[i] -= s.a[i * s.row + k] * s.x[k];
       }
     }
     solve_block(s, first, rest);
