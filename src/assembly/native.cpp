@@ -9,7 +9,7 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/profile_watch.h"
 #include "kernels/family.h"
-#include "runtime/warning.h"
+#include "core/runtime/warning.h"
 #include "transforms/jit_watch.h"
 
 namespace capibara {

@@ -1,8 +1,8 @@
 // The kernels that training a language model does without: the demo is built without these files.
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/products/fft.h"
-#include "backends/cpu/kernels/products/small_matrices.h"
-#include "backends/cpu/kernels/products/small_spectra.h"
+#include "backends/cpu/kernels/fft/fft.h"
+#include "backends/cpu/kernels/linalg/small_matrices.h"
+#include "backends/cpu/kernels/linalg/small_spectra.h"
 
 namespace capibara::cpu {
 
