@@ -6,7 +6,7 @@
 
 namespace capibara::cpu {
 
-KernelMakers further_makers() {
+KernelMakers non_demo_makers() {
   KernelMakers all;
   for (const KernelMakers& list :
        {convolution_makers(), fft_makers(), function_makers(), order_makers(), select_and_scatter_makers(),
