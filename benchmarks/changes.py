@@ -6,8 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 _KERNELS = "src/backends/cpu/kernels/"
-_MATMULS = [_KERNELS + f"products/{name}*" for name in ("gemm", "gemv", "dot_general", "amx_", "round_brains", "mixed_bytes", "product.h",
-                                                        "tile_heights", "transpose_avx512")]
+_MATMULS = [_KERNELS + "gemm/*"]
 _COMPILER = [f"src/backends/cpu/{room}/*" for room in ("driver", "elements", "groups", "llvm", "loops", "regions", "rewrites")]
 
 
@@ -18,21 +17,20 @@ def _kernels(*names):
 # The files behind the rows of a family; those of a family that is not here are the whole backend's.
 SOURCES = {
     "contractions": _MATMULS,
-    "einsum": ["src/library/numpy/*", "src/optimise/*"],
-    "convolutions": _MATMULS + _kernels("products/convolution", "products/depthwise", "planes/", "pooling", "window", "select_and_scatter"),
-    "fourier": _kernels("products/fft"),
-    "linear_algebra": _kernels("products/small_"),
+    "einsum": ["src/library/numpy/*", "src/compiler/optimise/*"],
+    "convolutions": _MATMULS + _kernels("convolution/", "planes/", "window/"),
+    "fourier": _kernels("fft/"),
+    "linear_algebra": _kernels("linalg/"),
     "special": ["src/lax/math/*", "src/backends/cpu/elements/*", *_kernels("random")],
-    "attention": _MATMULS + _kernels("attention/", "flash_attention", "sparse_attention"),
-    "experts": _MATMULS + _kernels("moe_", "grouped_matmul"),
-    "quantization": _kernels("vq_"),
-    "spiking": _kernels("spiking_neuron"),
-    "recurrences": _kernels("ssd", "selective_scan", "linear_recurrence", "recurrence"),
-    "fused_norms": _kernels("layer_norm", "softmax", "gelu_dropout", "row_lanes", "streaming", "vector_exp"),
-    "ordering": _kernels("order", "radix", "vector_sort", "top_k", "scatter", "cumulative", "index", "random", "reductions", "transpose",
-                         "movement", "streaming"),
+    "attention": _MATMULS + _kernels("attention/"),
+    "experts": _MATMULS + _kernels("experts/"),
+    "quantization": _kernels("quantization/"),
+    "spiking": _kernels("recurrence/spiking_neuron"),
+    "recurrences": _kernels("recurrence/"),
+    "fused_norms": _kernels("rows/", "streaming", "vector_exp"),
+    "ordering": _kernels("sort/", "index/", "reduce/", "random", "transpose", "movement", "streaming"),
     "elementwise": _COMPILER, "control_flow": _COMPILER, "physics": _COMPILER,
-    "sharding": ["src/partition/*", "src/sharding/*", "src/backends/cpu/*"],
+    "sharding": ["src/compiler/partition/*", "src/core/sharding/*", "src/backends/cpu/*"],
     "dispatch": ["python/src/*", "src/backends/*", "src/transforms/*"],
     "processes": ["python/*", "src/*"],
 }

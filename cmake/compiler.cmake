@@ -40,16 +40,17 @@ function(capibara_compiled_alone result source)
   set(${result} ${alone} PARENT_SCOPE)
 endfunction()
 
-# Rooms that every call passes through. g++ inlines less in a large file; here it
-# inlines what it would in each source alone, which costs a fifth of the time to compile. The other rooms trace and compile
-# programs; -O1 saves a third of the time to compile them, and no benchmark shows the difference.
+# Folders that every call passes through. g++ inlines less in a large file; here it inlines what it would in each source
+# alone, which costs a fifth of the time to compile. The others trace and compile programs; -O1 saves a third of the time to
+# compile them, and no benchmark shows the difference.
 set(CAPIBARA_FAST_ROOMS
-    src_array src_backends src_backends_cpu_execution src_backends_cpu_kernels src_runtime src_trace src_transforms python_src)
+    src_core_array src_core_runtime src_program_trace src_backends src_backends_cpu_execution src_backends_cpu_kernels src_transforms
+    python_src)
 
-# Compiles the sources of a room together, about `batch_size` of them: much of the time goes into headers that all of them
-# include. What the sources of a room define for themselves must differ in name. The batches of all build folders of a tree
-# are the same files, so that ccache serves one build from another; CMake's own unity builds have files per build folder.
-# The batches are made when the whole folder has been read: until then a source may still get flags of its own.
+# Compiles the sources of a room, or of a folder of a large one, together, about `batch_size` of them: much of the time goes into
+# headers that all of them include. What the sources of a room define for themselves must differ in name. The batches of all
+# build folders of a tree are the same files, so that ccache serves one build from another; CMake's own unity builds have files
+# per build folder. The batches are made when the whole folder has been read: until then a source may still get flags of its own.
 function(capibara_compile_in_batches target batch_size)
   if(CAPIBARA_BATCHES)
     cmake_language(EVAL CODE "cmake_language(DEFER CALL capibara_make_batches ${target} ${batch_size})")
@@ -68,7 +69,8 @@ function(capibara_make_batches target batch_size)
       continue()
     endif()
     file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${source})
-    string(REGEX MATCH "^(src/backends/cpu/(execution|kernels)|src/(backends|library)/[^/]+|[^/]+/[^/]+)/" room ${path})
+    set(rooms_by_folder "backends|compiler|core|io|library|models|operate|program")
+    string(REGEX MATCH "^(src/backends/cpu/(execution|kernels)|src/(${rooms_by_folder})/[^/]+|[^/]+/[^/]+)/" room ${path})
     string(MAKE_C_IDENTIFIER "${room}" room)
     list(APPEND rooms ${room})
     list(APPEND sources_of_${room} ${source})

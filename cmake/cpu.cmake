@@ -31,7 +31,8 @@ if(CAPIBARA_CPU AND CAPIBARA_CPU_SOURCES)
     capibara_hide_symbols(capibara_cpu)
     capibara_compile_in_batches(capibara_cpu 40)
     # Where it was built it is what programs run on by default.
-    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/runtime/config.cpp PROPERTIES COMPILE_DEFINITIONS CAPIBARA_HAS_CODE_GENERATOR)
+    set_source_files_properties(${PROJECT_SOURCE_DIR}/src/core/runtime/config.cpp
+                                PROPERTIES COMPILE_DEFINITIONS CAPIBARA_HAS_CODE_GENERATOR)
     message(STATUS "capibara: native compiler from LLVM ${LLVM_PACKAGE_VERSION}")
   endif()
 endif()

@@ -4,7 +4,7 @@ option(CAPIBARA_CUDA "Build the CUDA kernels where nvcc is found" ON)
 # Hopper's own code, and an intermediate form for what comes before and after it.
 set(CAPIBARA_CUDA_ARCHITECTURES "90a-real;80-virtual" CACHE STRING "GPUs to compile for, as CMAKE_CUDA_ARCHITECTURES names them")
 option(CAPIBARA_CUDA_OPTIMIZED "Optimise the CUDA kernels: five times as long to compile, needed where they run" ON)
-file(GLOB CAPIBARA_CUDA_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h)
+file(GLOB_RECURSE CAPIBARA_CUDA_HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.h)
 if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
   find_program(CAPIBARA_NVCC nvcc HINTS $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
   if(CAPIBARA_NVCC)
@@ -36,7 +36,7 @@ if(CAPIBARA_CUDA AND CAPIBARA_CUDA_SOURCES)
         COMMAND ${launcher} ${CAPIBARA_NVCC} -std=c++17 ${optimization} -ccbin ${CMAKE_CXX_COMPILER} -Xcompiler -fPIC,-fvisibility=hidden
                 --diag-suppress=1427
                 ${architectures} -I${PROJECT_SOURCE_DIR}/src -I${CAPIBARA_BATCHES_FOLDER} -c ${source} -o ${object}
-        DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/ffi.h
+        DEPENDS ${source} ${CAPIBARA_CUDA_HEADERS} ${PROJECT_SOURCE_DIR}/src/backends/pjrt/calls/ffi.h
                 ${CAPIBARA_BATCHES_FOLDER}/fused_kernels.h
         WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})  # part of what ccache compares
       list(APPEND CAPIBARA_CUDA_OBJECTS ${object})

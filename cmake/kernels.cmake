@@ -1,8 +1,8 @@
 # Lists the fused kernels by the files there are, so that a new one needs no edit of a list: src/kernels/NAME.cpp defines it,
-# src/backends/cpu/kernels/NAME.cpp and src/backends/cuda/NAME.cu are the code of a backend for it.
+# src/backends/cpu/kernels/SUBJECT/NAME.cpp and src/backends/cuda/SUBJECT/NAME.cu are the code of a backend for it.
 
 file(GLOB CAPIBARA_KERNEL_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.cpp)
-file(GLOB CAPIBARA_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu)
+file(GLOB_RECURSE CAPIBARA_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*.cu)
 set(CAPIBARA_KERNELS "")
 set(CAPIBARA_CPU_KERNELS "")
 set(CAPIBARA_CUDA_KERNELS "")
@@ -14,21 +14,23 @@ foreach(file ${CAPIBARA_KERNEL_FILES})
     continue()
   endif()
   string(APPEND CAPIBARA_KERNELS " each(${name})")
-  if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${name}.cpp)
+  file(GLOB native CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/*/${name}.cpp)
+  if(native)
     string(APPEND CAPIBARA_CPU_KERNELS " each(${name})")
     # NAME_loops.cpp holds what a long one runs in the end.
-    file(GLOB loops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${name}_loops.cpp)
-    list(APPEND CAPIBARA_CPU_KERNEL_FILES ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${name}.cpp ${loops})
+    file(GLOB loops CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/*/${name}_loops.cpp)
+    list(APPEND CAPIBARA_CPU_KERNEL_FILES ${native} ${loops})
   endif()
-  if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/cuda/${name}.cu)
+  file(GLOB claims CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cuda/*/${name}.cu)
+  if(claims)
     string(APPEND CAPIBARA_CUDA_KERNELS " each(${name})")
-    list(APPEND CAPIBARA_CUDA_CLAIMS ${PROJECT_SOURCE_DIR}/src/backends/cuda/${name}.cu)
+    list(APPEND CAPIBARA_CUDA_CLAIMS ${claims})
   endif()
 endforeach()
 # Beside the batches, so that all build folders of a tree name the same file and ccache serves one from another.
 configure_file(${PROJECT_SOURCE_DIR}/cmake/fused_kernels.h.in ${CAPIBARA_BATCHES_FOLDER}/fused_kernels.h @ONLY)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/kernels/family.cpp ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/fused.cpp
-                            ${PROJECT_SOURCE_DIR}/src/backends/pjrt/cuda_kernels.cpp
+                            ${PROJECT_SOURCE_DIR}/src/backends/pjrt/calls/cuda_kernels.cpp
                             PROPERTIES INCLUDE_DIRECTORIES ${CAPIBARA_BATCHES_FOLDER})
 
 # Each file has a `compose` of its own. As in generated code, a multiplication and an addition may become one operation.
@@ -44,13 +46,11 @@ set_source_files_properties(${CAPIBARA_CUDA_CLAIMS} PROPERTIES LANGUAGE CXX SKIP
 list(REMOVE_ITEM CAPIBARA_KERNEL_SOURCES ${CAPIBARA_CPU_KERNEL_FILES})
 list(APPEND CAPIBARA_PLUGIN_SOURCES ${CAPIBARA_CPU_KERNEL_FILES} ${CAPIBARA_CUDA_CLAIMS})
 
-# Those that the demo runs are a part of their own, so that it is built without the others.
-set(CAPIBARA_DEMO_KERNELS flash_attention selective_scan linear_recurrence grouped_matmul moe_routing moe_feed_forward rms_norm layer_norm
-                          cross_entropy)
+# Those that the demo runs (cmake/demo.cmake) are a part of their own, so that it is built without the others.
 list(JOIN CAPIBARA_DEMO_KERNELS "|" demo_kernels)
 set(CAPIBARA_FUSED_SOURCES ${CAPIBARA_PLUGIN_SOURCES})
 list(FILTER CAPIBARA_FUSED_SOURCES INCLUDE REGEX
-     "/src/kernels/((attention|recurrence)/|(composed|${demo_kernels})[.]cpp)|/cpu/kernels/(${demo_kernels})(_loops)?[.]cpp")
+     "/src/kernels/((attention|recurrence)/|(composed|${demo_kernels})[.]cpp)|/cpu/kernels/[a-z]+/(${demo_kernels})(_loops)?[.]cpp")
 list(REMOVE_ITEM CAPIBARA_PLUGIN_SOURCES ${CAPIBARA_FUSED_SOURCES})
 # Writes the list of these kernels, and the two sources that read the list once more for the demo.
 function(capibara_list_demo_kernels folder)
@@ -59,7 +59,7 @@ function(capibara_list_demo_kernels folder)
   set(CAPIBARA_CUDA_KERNELS "")
   foreach(name ${CAPIBARA_DEMO_KERNELS})
     string(APPEND CAPIBARA_KERNELS " each(${name})")
-    if(EXISTS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/${name}.cpp)
+    if("${CAPIBARA_CPU_KERNEL_FILES}" MATCHES "/${name}[.]cpp")
       string(APPEND CAPIBARA_CPU_KERNELS " each(${name})")
     endif()
   endforeach()

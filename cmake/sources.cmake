@@ -2,7 +2,7 @@
 
 file(GLOB_RECURSE CAPIBARA_CORE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 # These are modules of their own: they need libraries that the core must not link.
-list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/(backends/(lapack|cpu/llvm|cuda)|processes/mpi|io/http)/")
+list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/(backends/(lapack|cpu/llvm|cuda)|core/processes/mpi|io/http)/")
 # Instead of src/assembly/whole.cpp, for the demo.
 set(CAPIBARA_NATIVE_ASSEMBLY ${PROJECT_SOURCE_DIR}/src/assembly/native.cpp)
 list(REMOVE_ITEM CAPIBARA_CORE_SOURCES ${CAPIBARA_NATIVE_ASSEMBLY})
@@ -16,20 +16,19 @@ function(capibara_take_out list expression)
   set(${list} ${sources} PARENT_SCOPE)
   set(CAPIBARA_CORE_SOURCES ${rest} PARENT_SCOPE)
 endfunction()
-capibara_take_out(CAPIBARA_MODEL_SOURCES "/src/models/")
-capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*/|[a-qs-z])")  # all but the random numbers
-capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/training/")
+capibara_take_out(CAPIBARA_MODEL_SOURCES "/src/models/named/")
+capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*[.]cpp|([a-qs-z][^/]*)/)")  # all but the random numbers
+capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/models/training/")
 capibara_take_out(CAPIBARA_PLUGIN_SOURCES
-                  "/src/(kernels|stablehlo|backends/pjrt)/|/assembly/whole.cpp|/transforms/jit_text.cpp|/cpu/kernels/fused.cpp")
+                  "/src/(kernels|compiler/stablehlo|backends/pjrt)/|/assembly/whole.cpp|/transforms/jit_text.cpp|/cpu/kernels/fused.cpp")
 capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
-capibara_take_out(CAPIBARA_PARTITION_SOURCES "/src/partition/")
-capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/(reports|monitor)/|/src/assembly/(profile|monitor)[.]cpp")
-# The families of src/backends/cpu/kernels/further.cpp.
-capibara_take_out(CAPIBARA_FURTHER_PRODUCT_SOURCES "/cpu/kernels/products/(convolution|fft|small_)")
-capibara_take_out(CAPIBARA_PRODUCT_SOURCES "/src/backends/cpu/kernels/products/")
-capibara_take_out(CAPIBARA_FURTHER_KERNEL_SOURCES
-                  "/cpu/kernels/(functions/|further|order|planes/|pooling_gradient|select_and_scatter|vector_sort|window)")
+capibara_take_out(CAPIBARA_PARTITION_SOURCES "/src/compiler/partition/")
+capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/operate/|/src/assembly/(profile|monitor)[.]cpp")
+# The CPU backend's kernels by folder of src/backends/cpu/kernels. The demo does without the families of non_demo.cpp.
+capibara_take_out(CAPIBARA_GEMM_SOURCES "/cpu/kernels/gemm/")
+capibara_take_out(CAPIBARA_CONVOLUTION_SOURCES "/cpu/kernels/(convolution|fft|linalg)/")
+capibara_take_out(CAPIBARA_WINDOW_SOURCES "/cpu/kernels/(functions/|planes/|window/|sort/(order|vector_sort)[.]cpp|non_demo[.]cpp)")
 capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")
 
 # The functions of src/lax/math in vectors, and the loops over planes: a multiplication and an addition may become one
@@ -39,16 +38,16 @@ file(GLOB CAPIBARA_FUNCTION_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/
 set_source_files_properties(${CAPIBARA_FUNCTION_SOURCES} PROPERTIES
                             COMPILE_OPTIONS "${CAPIBARA_VECTOR_OPTIMIZATION};-ffp-contract=fast;-fno-math-errno")
 # Loops over bytes and elements: checksums, and sums of what processes send each other.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/crc32c.cpp ${PROJECT_SOURCE_DIR}/src/processes/reduce.cpp
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/io/files/crc32c.cpp ${PROJECT_SOURCE_DIR}/src/core/processes/reduce.cpp
                             PROPERTIES COMPILE_OPTIONS ${CAPIBARA_LOOP_OPTIMIZATION})
 # Templates of vector code that take long to compile: each alone.
-file(GLOB CAPIBARA_VECTOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/products/fft*.cpp
-     ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/vector_sort.cpp)
+file(GLOB CAPIBARA_VECTOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/fft/*.cpp
+     ${PROJECT_SOURCE_DIR}/src/backends/cpu/kernels/sort/vector_sort.cpp)
 set_source_files_properties(${CAPIBARA_VECTOR_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/lapack/*.cpp)
 file(GLOB CAPIBARA_CURL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/io/http/*.cpp)
-file(GLOB CAPIBARA_MPI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/processes/mpi/*.cpp)
+file(GLOB CAPIBARA_MPI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/core/processes/mpi/*.cpp)
 file(GLOB CAPIBARA_CPU_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/llvm/*.cpp)
 file(GLOB CAPIBARA_COMMAND_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/capibara/*.cpp)
 # The commands that train, which the program of the demo has too, and its main.

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/cpu/kernels/host.h"
-#include "program/window_shape.h"
-#include "runtime/thread_pool.h"
+#include "program/ir/window_shape.h"
+#include "core/runtime/thread_pool.h"
 
 #if defined(__aarch64__)
 #include <asm/hwcap.h>

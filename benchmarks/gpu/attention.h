@@ -4,7 +4,7 @@
 
 #include "attention_cases.h"
 #include "backends/pjrt/backend.h"
-#include "backends/pjrt/cudnn.h"
+#include "backends/pjrt/calls/cudnn.h"
 
 namespace attention_figures {
 

@@ -8,8 +8,8 @@
 
 #include <limits>
 
-#include "lax/index_expression.h"
-#include "lax/promote.h"
+#include "lax/index/index_expression.h"
+#include "lax/operators/promote.h"
 #include "library/table/function.h"
 
 namespace capibara::python {

@@ -6,7 +6,7 @@
 #include "backends/result_placement.h"
 #include "bindings.h"
 #include "library/table/function.h"
-#include "sharding/explicit.h"
+#include "core/sharding/explicit.h"
 
 namespace capibara::python {
 

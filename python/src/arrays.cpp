@@ -7,10 +7,10 @@
 #include "array_index.h"
 #include "array_operators.h"
 #include "bindings.h"
-#include "lax/plain_number.h"
+#include "lax/operators/plain_number.h"
 #include "readable.h"
-#include "runtime/transfer_guard.h"
-#include "trace/trace.h"
+#include "core/runtime/transfer_guard.h"
+#include "program/trace/trace.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>

@@ -6,9 +6,9 @@
 
 #include <nanobind/stl/string.h>
 
-#include "runtime/caches.h"
-#include "trace/stage.h"
-#include "trace/trace.h"
+#include "core/runtime/caches.h"
+#include "program/trace/stage.h"
+#include "program/trace/trace.h"
 
 namespace capibara::python {
 

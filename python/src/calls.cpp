@@ -8,8 +8,8 @@
 #include <atomic>
 
 #include "interpreter_lock.h"
-#include "program/source.h"
-#include "trace/trace.h"
+#include "program/ir/source.h"
+#include "program/trace/trace.h"
 
 namespace capibara::python {
 

@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
-#include "derive/custom.h"
+#include "program/derive/custom.h"
 #include "transforms/optimized_forward.h"
 
 #include <algorithm>

@@ -11,9 +11,9 @@
 #include "backends/cpu/execution/backend.h"
 #include "backends/pjrt/backend.h"
 #include "bindings.h"
-#include "runtime/arena.h"
-#include "runtime/disk_cache.h"
-#include "runtime/transfer_guard.h"
+#include "core/runtime/arena.h"
+#include "core/runtime/disk_cache.h"
+#include "core/runtime/transfer_guard.h"
 
 namespace capibara::python {
 

@@ -5,7 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "library/table/function.h"
 
 #include <array>

@@ -5,9 +5,9 @@
 
 #include "bindings.h"
 #include "interpreter_lock.h"
-#include "runtime/background.h"
-#include "runtime/interrupt.h"
-#include "runtime/warning.h"
+#include "core/runtime/background.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/warning.h"
 
 namespace capibara::python {
 

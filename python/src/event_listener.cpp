@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "interpreter_lock.h"
-#include "runtime/listeners.h"
+#include "core/runtime/listeners.h"
 
 namespace capibara::python {
 

@@ -2,9 +2,9 @@
 #include "function_calls.h"
 
 #include "calls.h"
-#include "program/handles.h"
-#include "trace/stage.h"
-#include "trace/trace.h"
+#include "program/ir/handles.h"
+#include "program/trace/stage.h"
+#include "program/trace/trace.h"
 
 namespace capibara::python {
 

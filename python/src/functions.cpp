@@ -8,13 +8,13 @@
 #include "backends/result_placement.h"
 #include "bindings.h"
 #include "key_hook.h"
-#include "lax/explicit_x64.h"
-#include "lax/promote.h"
-#include "lax/promotion_scope.h"
+#include "lax/operators/explicit_x64.h"
+#include "lax/operators/promote.h"
+#include "lax/operators/promotion_scope.h"
 #include "library/table/function.h"
-#include "runtime/transfer_guard.h"
+#include "core/runtime/transfer_guard.h"
 #include "staged_results.h"
-#include "trace/trace.h"
+#include "program/trace/trace.h"
 
 #include <structmember.h>
 

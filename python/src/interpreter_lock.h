@@ -8,7 +8,7 @@
 
 #include <cassert>
 
-#include "runtime/interrupt.h"
+#include "core/runtime/interrupt.h"
 
 namespace nb = nanobind;
 

@@ -12,10 +12,10 @@
 #include "backends/backend.h"
 #include "config_values.h"
 #include "key_hook.h"
-#include "runtime/caches.h"
-#include "runtime/transfer_guard.h"
-#include "sharding/explicit.h"
-#include "trace/trace.h"
+#include "core/runtime/caches.h"
+#include "core/runtime/transfer_guard.h"
+#include "core/sharding/explicit.h"
+#include "program/trace/trace.h"
 
 #include <structmember.h>
 

@@ -1,7 +1,7 @@
 // Taking the arguments of a jitted Python function apart, and putting them together again.
 #include "jit_arguments.h"
 
-#include "trace/trace.h"
+#include "program/trace/trace.h"
 
 #include <algorithm>
 

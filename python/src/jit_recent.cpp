@@ -2,8 +2,8 @@
 #include "jit_recent.h"
 
 #include "backends/backend.h"
-#include "runtime/caches.h"
-#include "sharding/explicit.h"
+#include "core/runtime/caches.h"
+#include "core/sharding/explicit.h"
 #include "tree_nodes.h"
 
 #include <capibara/config.h>

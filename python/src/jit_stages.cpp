@@ -8,7 +8,7 @@
 
 #include "backends/backend.h"
 #include "jit.h"
-#include "stablehlo/borders.h"
+#include "compiler/stablehlo/borders.h"
 
 namespace capibara::python {
 

@@ -5,12 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "array/body.h"
+#include "core/array/body.h"
 #include "bindings.h"
-#include "program/handles.h"
-#include "runtime/transfer_guard.h"
-#include "sharding/explicit.h"
-#include "sharding/placed_memory.h"
+#include "program/ir/handles.h"
+#include "core/runtime/transfer_guard.h"
+#include "core/sharding/explicit.h"
+#include "core/sharding/placed_memory.h"
 
 namespace capibara::python {
 

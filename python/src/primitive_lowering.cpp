@@ -5,7 +5,7 @@
 
 #include "calls.h"
 #include "interpreter_lock.h"
-#include "runtime/warning.h"
+#include "core/runtime/warning.h"
 
 namespace capibara::python {
 

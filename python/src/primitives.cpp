@@ -10,8 +10,8 @@
 #include "function_calls.h"
 #include "primitive_lowering.h"
 #include "programs.h"
-#include "trace/stage.h"
-#include "trace/trace.h"
+#include "program/trace/stage.h"
+#include "program/trace/trace.h"
 
 namespace capibara::python {
 

@@ -5,10 +5,10 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
-#include "processes/job.h"
-#include "processes/mpi_module.h"
-#include "processes/multihost.h"
-#include "runtime/key_value_store.h"
+#include "core/processes/job.h"
+#include "core/processes/mpi_module.h"
+#include "core/processes/multihost.h"
+#include "core/processes/key_value_store.h"
 
 namespace capibara::python {
 

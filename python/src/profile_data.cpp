@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "profiles.h"
-#include "reports/xspace.h"
+#include "operate/reports/xspace.h"
 
 namespace capibara::python {
 

@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "program/varying.h"
-#include "runtime/background.h"
-#include "runtime/counters.h"
+#include "program/ir/varying.h"
+#include "core/runtime/background.h"
+#include "core/runtime/counters.h"
 
 namespace capibara::python {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "program/build.h"
+#include "program/ir/build.h"
 #include "programs.h"
 
 namespace capibara::python {

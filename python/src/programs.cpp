@@ -8,11 +8,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "program/dce.h"
-#include "program/explicit_types.h"
-#include "program/handles.h"
-#include "program/source.h"
-#include "sharding/mesh_attr.h"
+#include "program/ir/dce.h"
+#include "program/ir/explicit_types.h"
+#include "program/ir/handles.h"
+#include "program/ir/source.h"
+#include "core/sharding/mesh_attr.h"
 
 #include <algorithm>
 #include <map>

@@ -5,9 +5,9 @@
 
 #include <cstring>
 
-#include "array/readable.h"
+#include "core/array/readable.h"
 #include "bindings.h"
-#include "sharding/process_grid.h"
+#include "core/sharding/process_grid.h"
 
 namespace capibara::python {
 

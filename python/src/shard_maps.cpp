@@ -8,8 +8,8 @@
 #include "backends/result_placement.h"
 #include "bindings.h"
 #include "calls.h"
-#include "program/handles.h"
-#include "program/manual_axes.h"
+#include "program/ir/handles.h"
+#include "program/ir/manual_axes.h"
 
 namespace capibara::python {
 

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "bindings.h"
-#include "program/source.h"
+#include "program/ir/source.h"
 
 namespace capibara::python {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "bindings.h"
-#include "trace/known_values.h"
+#include "program/trace/known_values.h"
 
 namespace capibara::python {
 

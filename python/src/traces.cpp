@@ -4,9 +4,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
-#include "derive/jvp_pair.h"
-#include "trace/known_values.h"
-#include "trace/trace.h"
+#include "program/derive/jvp_pair.h"
+#include "program/trace/known_values.h"
+#include "program/trace/trace.h"
 
 #include <algorithm>
 

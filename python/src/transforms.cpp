@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 #include "vmap_operands.h"
 
 namespace capibara::python {

@@ -4,7 +4,7 @@
 
 #include "bindings.h"
 #include "calls.h"
-#include "lax/user_partition.h"
+#include "lax/sharding/user_partition.h"
 
 namespace capibara::python {
 

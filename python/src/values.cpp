@@ -6,10 +6,10 @@
 
 #include "backends/result_placement.h"
 #include "bindings.h"
-#include "lax/promotion_scope.h"
+#include "lax/operators/promotion_scope.h"
 #include "library/table/host_number.h"
-#include "sharding/explicit.h"
-#include "trace/known_values.h"
+#include "core/sharding/explicit.h"
+#include "program/trace/known_values.h"
 
 namespace capibara::python {
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "array_index.h"
-#include "trace/trace.h"
+#include "program/trace/trace.h"
 
 namespace capibara::python {
 

@@ -1,4 +1,4 @@
-"""TPUCheckpointer and training data in an object store: a stand-in on loopback (tests/checkpoint/fake_store.py)."""
+"""TPUCheckpointer and training data in an object store: a stand-in on loopback (tests/io/checkpoint/fake_store.py)."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from capibara._errors import CheckpointError, CorruptCheckpointError
 from capibara.core.tpu import TPUCheckpointer
 from capibara.operate.checkpointer import read_checkpoint
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "checkpoint"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "io" / "checkpoint"))
 from fake_store import FakeStore  # noqa: E402
 
 

@@ -164,7 +164,7 @@ def load_cases():
     try:
         import makers
         cases = []
-        for path in sorted((CASES / "cases").glob("*.py")):
+        for path in sorted((CASES / "cases").rglob("*.py")):
             spec = importlib.util.spec_from_file_location(f"cases_{path.stem}", path)
             module = importlib.util.module_from_spec(spec)
             spec.loader.exec_module(module)

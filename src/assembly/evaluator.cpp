@@ -1,19 +1,19 @@
 // Running one operation now, for the rooms below the backends: the choice of a backend for operands.
-#include "trace/evaluator.h"
+#include "program/trace/evaluator.h"
 
 #include <capibara/default_device.h>
 
-#include "array/body.h"
+#include "core/array/body.h"
 #include "backends/backend.h"
 #include "backends/reference/backend.h"
 #include "backends/result_placement.h"
-#include "profile/recorder.h"
-#include "program/explicit_types.h"
-#include "program/handles.h"
-#include "program/nested.h"
-#include "program/plain_types.h"
-#include "program/source.h"
-#include "sharding/explicit.h"
+#include "core/profile/recorder.h"
+#include "program/ir/explicit_types.h"
+#include "program/ir/handles.h"
+#include "program/ir/nested.h"
+#include "program/ir/plain_types.h"
+#include "program/ir/source.h"
+#include "core/sharding/explicit.h"
 
 #include <algorithm>
 

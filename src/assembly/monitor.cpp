@@ -10,8 +10,8 @@
 #include <capibara/profile.h>
 #include <capibara/profile_formats.h>
 
-#include "monitor/capture.h"
-#include "runtime/warning.h"
+#include "operate/monitor/capture.h"
+#include "core/runtime/warning.h"
 #include "transforms/jit_watch.h"
 
 namespace capibara {

@@ -9,7 +9,7 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/profile_watch.h"
 #include "kernels/family.h"
-#include "runtime/warning.h"
+#include "core/runtime/warning.h"
 #include "transforms/jit_watch.h"
 
 namespace capibara {
@@ -32,8 +32,8 @@ void warn_of(const char* variable) {
 }  // namespace
 
 std::span<const BackendFamily> backend_families() { return families; }
-Family further_family() { return kernel_family(); }
-cpu::KernelMakers cpu::further_makers() { return {}; }
+Family fused_family() { return kernel_family(); }
+cpu::KernelMakers cpu::non_demo_makers() { return {}; }
 
 void profile_by_environment() { [[maybe_unused]] static const bool said = (warn_of("CAPIBARA_PROFILE"), true); }
 void watch_by_environment() { [[maybe_unused]] static const bool said = (warn_of("CAPIBARA_MONITOR"), true); }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "backends/profile_watch.h"
-#include "runtime/background.h"
-#include "runtime/warning.h"
+#include "core/runtime/background.h"
+#include "core/runtime/warning.h"
 
 namespace capibara {
 

@@ -1,6 +1,6 @@
 // Which placements this process holds whole, for the reads of arrays.
-#include "array/readable.h"
-#include "sharding/process_grid.h"
+#include "core/array/readable.h"
+#include "core/sharding/process_grid.h"
 
 namespace capibara {
 

@@ -13,6 +13,6 @@ constexpr BackendFamily families[] = {
 }  // namespace
 
 std::span<const BackendFamily> backend_families() { return families; }
-Family further_family() { return kernel_family(); }
+Family fused_family() { return kernel_family(); }
 
 }  // namespace capibara

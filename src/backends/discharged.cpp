@@ -1,8 +1,8 @@
 // Programs with refs on backends that know values only: the refs are read before and written after each call.
 #include "backends/discharged.h"
 
-#include "lax/refs.h"
-#include "trace/discharge.h"
+#include "lax/effect/refs.h"
+#include "program/trace/discharge.h"
 
 namespace capibara {
 

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <map>
 
-#include "array/body.h"
-#include "array/format.h"
-#include "processes/exchange.h"
-#include "processes/job.h"
-#include "sharding/process_grid.h"
+#include "core/array/body.h"
+#include "core/array/format.h"
+#include "core/processes/exchange.h"
+#include "core/processes/job.h"
+#include "core/sharding/process_grid.h"
 
 namespace capibara {
 

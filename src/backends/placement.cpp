@@ -1,10 +1,10 @@
 // Moving arrays to devices: the public functions over the backends that have devices of their own.
 #include <capibara/placement.h>
 
-#include "array/body.h"
+#include "core/array/body.h"
 #include "backends/backend.h"
 #include "backends/host_shards.h"
-#include "sharding/placed_memory.h"
+#include "core/sharding/placed_memory.h"
 
 namespace capibara::jax {
 

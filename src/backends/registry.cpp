@@ -5,7 +5,7 @@
 #include <capibara/default_device.h>
 
 #include "backends/profile_watch.h"
-#include "processes/job.h"
+#include "core/processes/job.h"
 
 #include <algorithm>
 

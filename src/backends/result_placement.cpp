@@ -9,16 +9,16 @@
 #include <mutex>
 #include <optional>
 
-#include "array/body.h"
+#include "core/array/body.h"
 #include "backends/backend.h"
-#include "lax/user_partition.h"
-#include "program/build.h"
-#include "program/handles.h"
-#include "program/memo.h"
-#include "program/nested.h"
-#include "sharding/explicit.h"
-#include "sharding/placed_memory.h"
-#include "sharding/process_grid.h"
+#include "lax/sharding/user_partition.h"
+#include "program/ir/build.h"
+#include "program/ir/handles.h"
+#include "program/ir/memo.h"
+#include "program/ir/nested.h"
+#include "core/sharding/explicit.h"
+#include "core/sharding/placed_memory.h"
+#include "core/sharding/process_grid.h"
 
 namespace capibara {
 

@@ -3,9 +3,9 @@
 
 #include <capibara/config.h>
 
-#include "array/hash.h"
-#include "runtime/caches.h"
-#include "trace/stage.h"
+#include "core/array/hash.h"
+#include "core/runtime/caches.h"
+#include "program/trace/stage.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 
 #include "kernels/composed.h"
 #include "kernels/rows.h"
-#include "lax/control.h"
+#include "lax/control/control.h"
 
 namespace capibara::kernels {
 

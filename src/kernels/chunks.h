@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "lax/rules.h"
 
 namespace capibara::kernels {

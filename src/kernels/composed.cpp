@@ -1,7 +1,7 @@
 // The rules that follow from a composition, and composed_tangent, which leads reverse derivatives to a pullback.
 #include "kernels/composed.h"
 
-#include "lax/control.h"
+#include "lax/control/control.h"
 
 namespace capibara {
 

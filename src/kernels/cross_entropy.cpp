@@ -10,7 +10,7 @@
 
 #include "kernels/composed.h"
 #include "kernels/rows.h"
-#include "lax/shape.h"
+#include "lax/shape/shape.h"
 
 namespace capibara::kernels {
 

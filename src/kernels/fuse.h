@@ -1,7 +1,7 @@
 // What programs write out and a fused operation does in one: found after tracing, so that programs print as they are.
 #pragma once
 
-#include "optimise/passes.h"
+#include "compiler/optimise/passes.h"
 
 namespace capibara::kernels {
 

@@ -7,9 +7,9 @@
 #include <capibara/kernels/experts.h>
 #include <capibara/lax.h>
 
-#include "derive/derive.h"
+#include "program/derive/derive.h"
 #include "lax/families.h"
-#include "lax/ragged_blocks.h"
+#include "lax/contract/ragged_blocks.h"
 #include "lax/rules.h"
 
 namespace capibara::kernels {

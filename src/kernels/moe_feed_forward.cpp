@@ -3,7 +3,7 @@
 #include <capibara/kernels/experts.h>
 #include <capibara/lax.h>
 
-#include "derive/derive.h"
+#include "program/derive/derive.h"
 #include "kernels/composed.h"
 #include "lax/families.h"
 #include "lax/rules.h"

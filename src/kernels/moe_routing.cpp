@@ -5,7 +5,7 @@
 
 #include <cmath>
 
-#include "derive/derive.h"
+#include "program/derive/derive.h"
 #include "kernels/composed.h"
 #include "lax/families.h"
 #include "lax/rules.h"

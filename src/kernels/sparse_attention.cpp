@@ -8,9 +8,9 @@
 
 #include "kernels/attention/spec.h"
 #include "lax/families.h"
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 #include "lax/rules.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::kernels {
 

@@ -1,7 +1,7 @@
 // Calls of programs.
 #pragma once
 
-#include "program/build.h"
+#include "program/ir/build.h"
 
 namespace capibara {
 

@@ -22,6 +22,6 @@ Family fft_family();
 Family collective_family();   // psum and its kin, axis_index
 Family sharding_family();     // sharding_constraint
 Family effect_family();       // callbacks, debug prints, refs, tokens, custom_call, barriers
-Family further_family();      // of rooms above this one, as src/assembly says
+Family fused_family();      // of rooms above this one, as src/assembly says
 
 }  // namespace capibara

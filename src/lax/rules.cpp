@@ -6,9 +6,9 @@
 #include <set>
 #include <string_view>
 
-#include "array/element.h"
-#include "array/format.h"
-#include "program/explicit_types.h"
+#include "core/array/element.h"
+#include "core/array/format.h"
+#include "program/ir/explicit_types.h"
 
 namespace capibara {
 

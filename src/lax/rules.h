@@ -6,7 +6,7 @@
 
 #include <initializer_list>
 
-#include "derive/values.h"
+#include "program/derive/values.h"
 
 namespace capibara {
 

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::ops {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "program/handles.h"
-#include "program/source.h"
+#include "program/ir/handles.h"
+#include "program/ir/source.h"
 
 namespace capibara::tpu {
 

@@ -4,8 +4,8 @@
 
 #include <set>
 
-#include "program/handles.h"
-#include "program/views.h"
+#include "program/ir/handles.h"
+#include "program/ir/views.h"
 #include "tpu/step_program.h"
 
 namespace capibara::tpu {

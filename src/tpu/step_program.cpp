@@ -12,9 +12,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "program/source.h"
-#include "sharding/placed_memory.h"
-#include "stablehlo/write.h"
+#include "program/ir/source.h"
+#include "core/sharding/placed_memory.h"
+#include "compiler/stablehlo/write.h"
 #include "tpu/step.h"
 
 namespace capibara::tpu {

@@ -5,12 +5,12 @@
 #include <set>
 #include <vector>
 
-#include "processes/exchange.h"
-#include "program/handles.h"
-#include "program/nested.h"
-#include "program/source.h"
-#include "sharding/mesh_attr.h"
-#include "sharding/process_grid.h"
+#include "core/processes/exchange.h"
+#include "program/ir/handles.h"
+#include "program/ir/nested.h"
+#include "program/ir/source.h"
+#include "core/sharding/mesh_attr.h"
+#include "core/sharding/process_grid.h"
 
 namespace capibara {
 

@@ -1,9 +1,9 @@
 // vmap's axes: a tree prefix spread over the leaves, and the size they agree on.
 #include <capibara/transforms.h>
 
-#include "array/format.h"
-#include "derive/derive.h"
-#include "trace/trace.h"
+#include "core/array/format.h"
+#include "program/derive/derive.h"
+#include "program/trace/trace.h"
 
 #include <algorithm>
 

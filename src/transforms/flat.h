@@ -1,8 +1,8 @@
 // The transforms on functions of flat array lists: what the typed interface in <capibara/transforms.h> is built from.
 #pragma once
 
-#include "derive/derive.h"
-#include "trace/trace.h"
+#include "program/derive/derive.h"
+#include "program/trace/trace.h"
 
 namespace capibara {
 

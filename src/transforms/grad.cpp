@@ -2,13 +2,13 @@
 #include <capibara/lax.h>
 #include <capibara/transforms.h>
 
-#include "array/element.h"
-#include "array/format.h"
+#include "core/array/element.h"
+#include "core/array/format.h"
 #include "lax/rules.h"
-#include "program/dce.h"
-#include "program/explicit_types.h"
-#include "program/handles.h"
-#include "program/source.h"
+#include "program/ir/dce.h"
+#include "program/ir/explicit_types.h"
+#include "program/ir/handles.h"
+#include "program/ir/source.h"
 #include "transforms/linear_map.h"
 
 #include <algorithm>

@@ -2,11 +2,11 @@
 #include <capibara/lax.h>
 #include <capibara/transforms.h>
 
-#include "array/element.h"
-#include "array/format.h"
+#include "core/array/element.h"
+#include "core/array/format.h"
 #include "lax/rules.h"
-#include "lax/shape.h"
-#include "program/explicit_types.h"
+#include "lax/shape/shape.h"
+#include "program/ir/explicit_types.h"
 #include "transforms/linear_map.h"
 
 #include <cstring>

@@ -1,12 +1,12 @@
 // The cache of a jitted function: programs by what they were traced for, and tracing what is not there.
 #include <capibara/default_device.h>
 
-#include "array/hash.h"
-#include "runtime/caches.h"
-#include "runtime/listeners.h"
-#include "runtime/warning.h"
-#include "trace/stage.h"
-#include "trace/trace.h"
+#include "core/array/hash.h"
+#include "core/runtime/caches.h"
+#include "core/runtime/listeners.h"
+#include "core/runtime/warning.h"
+#include "program/trace/stage.h"
+#include "program/trace/trace.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
 

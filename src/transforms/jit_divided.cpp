@@ -6,14 +6,14 @@
 
 #include <algorithm>
 
-#include "array/body.h"
-#include "lax/user_partition.h"
-#include "processes/job.h"
-#include "program/handles.h"
-#include "program/memo.h"
-#include "program/nested.h"
-#include "sharding/placed_memory.h"
-#include "sharding/process_grid.h"
+#include "core/array/body.h"
+#include "lax/sharding/user_partition.h"
+#include "core/processes/job.h"
+#include "program/ir/handles.h"
+#include "program/ir/memo.h"
+#include "program/ir/nested.h"
+#include "core/sharding/placed_memory.h"
+#include "core/sharding/process_grid.h"
 
 namespace capibara::detail {
 

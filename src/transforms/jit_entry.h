@@ -5,10 +5,10 @@
 #include <capibara/jit.h>
 
 #include "backends/backend.h"
-#include "runtime/compiler_options.h"
-#include "runtime/interrupt.h"
-#include "runtime/once.h"
-#include "sharding/explicit.h"
+#include "core/runtime/compiler_options.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/once.h"
+#include "core/sharding/explicit.h"
 
 #include <chrono>
 

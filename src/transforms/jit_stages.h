@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/compiler_options.h"
+#include "core/runtime/compiler_options.h"
 
 namespace capibara::detail {
 

@@ -1,5 +1,5 @@
 // Linearisation: forward differentiation with unknown tangents, partially evaluated.
-#include "derive/partial_eval.h"
+#include "program/derive/partial_eval.h"
 #include "transforms/flat.h"
 
 #include "lax/rules.h"

@@ -4,11 +4,11 @@
 #include <capibara/lax.h>
 
 #include "lax/rules.h"
-#include "program/callback.h"
-#include "program/handles.h"
-#include "program/memo.h"
-#include "program/nested.h"
-#include "trace/discharge.h"
+#include "program/ir/callback.h"
+#include "program/ir/handles.h"
+#include "program/ir/memo.h"
+#include "program/ir/nested.h"
+#include "program/trace/discharge.h"
 #include "transforms/flat.h"
 
 namespace capibara {

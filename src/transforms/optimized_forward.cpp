@@ -3,7 +3,7 @@
 // Under checkpoint the forward pass keeps the rule's outputs and drops its residuals. A rule that computes both at once
 // then does more than the function; here it is one equation, which dead code elimination replaces.
 #include "transforms/optimized_forward.h"
-#include "lax/control.h"
+#include "lax/control/control.h"
 
 namespace capibara::detail {
 

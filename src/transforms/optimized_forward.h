@@ -1,7 +1,7 @@
 // Forward rules that disappear where nothing is differentiated.
 #pragma once
 
-#include "derive/custom.h"
+#include "program/derive/custom.h"
 
 namespace capibara::detail {
 

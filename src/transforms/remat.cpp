@@ -1,9 +1,9 @@
 // checkpoint: staging the function whose values are not kept, and the policies that say which are.
 #include <capibara/remat.h>
 
-#include "derive/custom_rules.h"
-#include "program/handles.h"
-#include "trace/stage.h"
+#include "program/derive/custom_rules.h"
+#include "program/ir/handles.h"
+#include "program/trace/stage.h"
 
 #include <algorithm>
 #include <set>

@@ -1,9 +1,9 @@
 // Programs of functions without running them, arrays that are only types, and the scopes around tracing.
 #include <capibara/jit.h>
 
-#include "program/source.h"
-#include "trace/stage.h"
-#include "trace/trace.h"
+#include "program/ir/source.h"
+#include "program/trace/stage.h"
+#include "program/trace/trace.h"
 
 namespace capibara {
 

@@ -2,7 +2,7 @@
 #include <capibara/lax.h>
 
 #include "backends/sum_tolerance.h"
-#include "program/window_shape.h"
+#include "program/ir/window_shape.h"
 
 namespace capibara::cpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "backends/kernel_cases.h"
 #include "kernels/family.h"
-#include "lax/shape.h"
+#include "lax/shape/shape.h"
 
 namespace capibara::cpu {
 namespace {

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/cpu/kernels/host.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "runtime/thread_pool.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
 

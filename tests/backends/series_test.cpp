@@ -1,5 +1,5 @@
 // Incomplete gamma and beta functions and gamma variates in vectors: against the scalar functions in float64, which
-// tests/primitives compares with mpmath and jax.
+// tests/lax compares with mpmath and jax.
 #include <capibara/config.h>
 
 #include "backends/kernel_cases.h"

@@ -1,7 +1,7 @@
 // Windows, positions of extremes, transposes and random bits of the CPU backend against the reference kernels: bitwise.
 #include "backends/kernel_cases.h"
-#include "lax/monoid.h"
-#include "program/window_shape.h"
+#include "lax/reduce/monoid.h"
+#include "program/ir/window_shape.h"
 
 namespace capibara::cpu {
 namespace {

@@ -299,7 +299,7 @@ def write_coverage():
 
 def families(names):
     """The files of cases that the names mean, and the names that are parts of calls."""
-    files = sorted(CASES.glob("*.py"))
+    files = sorted(CASES.rglob("*.py"))
     stems = {path.stem: path for path in files}
     chosen = [stems[name] for name in names if name in stems]
     parts = [name for name in names if name not in stems]
@@ -340,7 +340,7 @@ def main(arguments=None):
             for note in notes:
                 failed_notes += 1
                 print(f"FAIL {path.name}: {note}", flush=True)
-            if path.stem in options.families and path.parent == CASES and options.against == "capibara":
+            if path.stem in options.families and path.is_relative_to(CASES) and options.against == "capibara":
                 write_results(path.stem, tally)
             for module, counts in tally.modules.items():
                 total.modules[module] = [first + second for first, second in zip(total.modules[module], counts)]

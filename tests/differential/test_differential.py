@@ -81,7 +81,7 @@ def test_makers_give_the_same_values_wherever_the_case_stands():
 
 @pytest.mark.long  # the suite of the calls loads them too
 def test_every_family_loads_and_names_functions():
-    for path in sorted((HERE / "cases").glob("*.py")):
+    for path in sorted((HERE / "cases").rglob("*.py")):
         cases = makers.load(path)
         assert cases, path
         assert all(case.text for case in cases)

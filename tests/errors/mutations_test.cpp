@@ -3,7 +3,7 @@
 #include <capibara/config.h>
 #include <capibara/primitive.h>
 
-#include "array/element.h"
+#include "core/array/element.h"
 
 #include <gtest/gtest.h>
 

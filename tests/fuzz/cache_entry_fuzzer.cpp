@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "runtime/disk_cache.h"
+#include "core/runtime/disk_cache.h"
 
 namespace {
 

@@ -12,10 +12,10 @@
 #include <capibara/checkpoint.h>
 #include <capibara/error.h>
 
-#include "checkpoint/manifest.h"
-#include "checkpoint/ocdbt.h"
-#include "checkpoint/zarr.h"
-#include "io/crc32c.h"
+#include "io/checkpoint/manifest.h"
+#include "io/checkpoint/ocdbt.h"
+#include "io/checkpoint/zarr.h"
+#include "io/files/crc32c.h"
 
 namespace {
 

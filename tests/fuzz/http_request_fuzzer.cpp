@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "monitor/http_request.h"
+#include "operate/monitor/http_request.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const capibara::HostNames names("127.0.0.1", {"node7.example"});

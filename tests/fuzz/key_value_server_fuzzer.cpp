@@ -12,8 +12,8 @@
 
 #include <capibara/error.h>
 
-#include "runtime/key_value_store.h"
-#include "runtime/key_value_wire.h"
+#include "core/processes/key_value_store.h"
+#include "core/processes/key_value_wire.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include <capibara/error.h>
 
-#include "io/npy.h"
+#include "io/files/npy.h"
 
 namespace {
 

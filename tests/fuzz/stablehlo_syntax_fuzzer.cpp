@@ -5,7 +5,7 @@
 
 #include <capibara/error.h>
 
-#include "stablehlo/parser.h"
+#include "compiler/stablehlo/syntax/parser.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

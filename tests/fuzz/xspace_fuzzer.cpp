@@ -7,8 +7,8 @@
 #include <capibara/error.h>
 #include <capibara/profile_formats.h>
 
-#include "io/json.h"
-#include "reports/xspace.h"
+#include "io/files/json.h"
+#include "operate/reports/xspace.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string bytes(reinterpret_cast<const char*>(data), size);

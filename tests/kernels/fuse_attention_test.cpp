@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/fuse.h"
-#include "optimise/pipeline.h"
-#include "program/build.h"
-#include "program/nested.h"
-#include "trace/stage.h"
+#include "compiler/optimise/pipeline.h"
+#include "program/ir/build.h"
+#include "program/ir/nested.h"
+#include "program/trace/stage.h"
 
 namespace capibara::kernels {
 namespace {

@@ -10,8 +10,8 @@
 #include "backends/kernel_cases.h"
 #include "backends/pjrt/prepare.h"
 #include "kernels/checks.h"
-#include "lax/ragged_blocks.h"
-#include "lax/ragged_dot.h"
+#include "lax/contract/ragged_blocks.h"
+#include "lax/contract/ragged_dot.h"
 
 namespace capibara::kernels {
 namespace {

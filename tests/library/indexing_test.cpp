@@ -2,7 +2,7 @@
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
 
-#include "trace/trace.h"
+#include "program/trace/trace.h"
 #include "transforms/flat.h"
 
 #include <gtest/gtest.h>

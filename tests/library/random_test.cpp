@@ -3,7 +3,7 @@
 #include <capibara/random.h>
 #include <capibara/transforms.h>
 
-#include "array/element.h"
+#include "core/array/element.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "oracle/expected.h"
-#include "program/build.h"
+#include "program/ir/build.h"
 #include "transforms/expect.h"
 
 namespace capibara {

@@ -1,5 +1,5 @@
 // The conditions of matches: ranges of types, other readers, operands that contain each other.
-#include "program/match.h"
+#include "program/ir/match.h"
 
 #include <capibara/capibara.h>
 

@@ -1,7 +1,7 @@
 // Batching: vmap of a primitive against a loop over the batch, for every choice of mapped operands and positions.
 #include "properties/property.h"
 
-#include "derive/derive.h"
+#include "program/derive/derive.h"
 
 #include <capibara/lax.h>
 

@@ -4,8 +4,8 @@
 #include <capibara/config.h>
 #include <capibara/primitive.h>
 
-#include "array/element.h"
-#include "program/build.h"
+#include "core/array/element.h"
+#include "program/ir/build.h"
 
 #include <gtest/gtest.h>
 

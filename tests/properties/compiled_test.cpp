@@ -4,7 +4,7 @@
 #include "backends/backend.h"
 #include "backends/cpu/execution/compiler.h"
 #include "lax/families.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -3,7 +3,7 @@
 #include <capibara/capibara.h>
 
 #include "properties/calls.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 #include <map>
 #include <set>

@@ -4,8 +4,8 @@
 
 #include <capibara/explicit.h>
 
-#include "program/build.h"
-#include "program/explicit_types.h"
+#include "program/ir/build.h"
+#include "program/ir/explicit_types.h"
 
 namespace capibara::properties {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <capibara/factors.h>
 
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 namespace capibara::properties {
 namespace {

@@ -5,7 +5,7 @@
 #include <capibara/partition.h>
 
 #include "backends/backend.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 namespace capibara::properties {
 namespace {

@@ -2,7 +2,7 @@
 #include "properties/property.h"
 
 #include "backends/reference/kernels.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 namespace capibara::properties {
 namespace {

@@ -168,17 +168,17 @@ def _unread_in(node, prefix):
 
 def rows_of_table():
     """(function, parameters, text) of every row: its own text and that of the helpers it calls."""
-    sources = {file: file.read_text() for file in sorted(TABLE.glob("*.cpp"))}
+    sources = {"_".join(file.relative_to(TABLE).parts): file.read_text() for file in TABLE.rglob("*.cpp")}  # numpy_linalg.cpp
     helpers = {}
-    for text in [*sources.values(), *(file.read_text() for file in sorted(TABLE.glob("*.h")))]:
+    for text in [*sources.values(), *(file.read_text() for file in sorted(TABLE.rglob("*.h")))]:
         for name, definition in _definitions(text):
             helpers[name] = helpers.get(name, "") + definition
-    for file, text in sources.items():
+    for file, text in sorted(sources.items()):
         starts = [match for match in re.finditer(r'^    \{"(\w+)",\s+("[^"]*"(?:\s+"[^"]*")*),', text, re.M)]
         for start, after in zip(starts, [*starts[1:], None]):
             row = text[start.end():after.start() if after else len(text)]
             signature = "".join(re.findall(r'"([^"]*)"', start[2]))
-            yield f"{file.stem}.{start[1]}", _names(signature), _with_helpers(row, helpers)
+            yield f"{file.removesuffix('.cpp')}.{start[1]}", _names(signature), _with_helpers(row, helpers)
 
 
 def _definitions(text):

@@ -91,7 +91,7 @@ def share():
 
 @states("CONTRIBUTING.md", "The cpu backend is compared with the reference backend on 500 random programs in `./run test`.")
 def random_programs():
-    assert 'setting("CAPIBARA_RANDOM_PROGRAMS", 500)' in (ROOT / "tests/backends/cpu/random_programs_test.cpp").read_text()
+    assert 'setting("CAPIBARA_RANDOM_PROGRAMS", 500)' in (ROOT / "tests/backends/cpu/random/random_programs_test.cpp").read_text()
 
 
 @states("CONTRIBUTING.md", "33 bodies under 31 stacks of transforms")
@@ -304,8 +304,8 @@ def larger_plans():
 OTHER = {  # (page, sentence or part of it): why no command decides it
     ("README.md", "Not there yet: a run on a TPU."): "no TPU is here",
     ("docs/accelerators.md", "Not tested yet: running on several GPUs, TPUs."): "no such devices are here",
-    ("docs/operate.md", "There are no renames in such a store"): "of Google's stores; tests/checkpoint/test_store.py saves to one",
-    ("docs/operate.md", "A step without it does not exist, and is removed when its number"): "tests/checkpoint/test_store.py",
+    ("docs/operate.md", "There are no renames in such a store"): "of Google's stores; tests/io/checkpoint/test_store.py saves to one",
+    ("docs/operate.md", "A step without it does not exist, and is removed when its number"): "tests/io/checkpoint/test_store.py",
     ("docs/sharding.md", "There are no threads per device and nothing waits."): "how a program is compiled",
     ("docs/tpu-facts.md", "no such figure found"): "of the vendor's pages",
     ("docs/tpu-facts.md", "no such operation"): "of libtpu, which exists for x86_64 alone",

@@ -126,7 +126,7 @@ def test_rows_whose_code_changed_since_are_known(monkeypatch):
     assert changes.changed_families(None, report.TITLES) == set()
 
     def diff(*arguments, **options):
-        return subprocess.CompletedProcess(arguments, 0, stdout="src/backends/cpu/kernels/products/fft_line.cpp\nsrc/tpu/plan.cpp\n")
+        return subprocess.CompletedProcess(arguments, 0, stdout="src/backends/cpu/kernels/fft/fft_line.cpp\nsrc/tpu/plan.cpp\n")
 
     monkeypatch.setattr(changes.subprocess, "run", diff)
     assert changes.changed_families("abc", ["fourier", "contractions", "linear_algebra", "transformer"]) == {"fourier", "transformer"}

@@ -20,7 +20,7 @@ def named_paths(text):
 
 
 def exists(word):
-    # Pages may name a pair of files without their ending: `src/runtime/key_value_store`.
+    # Pages may name a pair of files without their ending: `src/core/processes/key_value_store`.
     pattern = re.sub(r"<[^>]*>", "*", word).rstrip("/")
     return any(ROOT.glob(pattern)) or any(ROOT.glob(pattern + ".*"))
 
@@ -34,7 +34,7 @@ def test_named_files_exist(page):
 def test_a_path_that_does_not_exist_is_found():
     assert list(named_paths("see `src/no_such_room/file.cpp`")) == ["src/no_such_room/file.cpp"]
     assert not exists("src/no_such_room/file.cpp")
-    assert exists("src/library/table/<module>_<family>.cpp")
+    assert exists("src/library/table/<module>/<family>.cpp")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -46,7 +46,11 @@ def test_links_lead_somewhere(page):
 
 def test_every_test_folder_has_its_row():
     rows = set(re.findall(r"^\| `(tests/[^`]+|python/tests)` \|", CONTRIBUTING, re.MULTILINE))
-    folders = {f"tests/{path.name}" for path in (ROOT / "tests").iterdir() if path.is_dir() and path.name != "__pycache__"}
-    folders |= {f"tests/backends/{path.name}" for path in (ROOT / "tests" / "backends").iterdir() if path.is_dir()}
+    tests = ROOT / "tests"
+    top = [path for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"]
+    mirrored = [path for path in top if (ROOT / "src" / path.name).is_dir()]  # rooms: a row for each of their folders
+    folders = {f"tests/{path.name}" for path in top if any(one.is_file() for one in path.iterdir())}
+    folders |= {str(folder.relative_to(ROOT)) for path in mirrored for folder in path.iterdir()
+                if folder.is_dir() and any(one.match("test_*.py") or one.match("*_test.cpp") for one in folder.iterdir())}
     assert folders - rows == set()
     assert {row for row in rows if not (ROOT / row).is_dir()} - {"tests/<room>"} == set()

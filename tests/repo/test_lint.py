@@ -67,6 +67,20 @@ def test_rooms_include_only_rooms_before_them(planted, name, included, wrong):
     assert bool(lint.rooms(tree)) == wrong
 
 
+@pytest.mark.parametrize("included, wrong", [("backends/loops/l.h", False), ("backends/cpu/c.h", True), ("backends/other/o.h", False)])
+def test_folders_of_a_room_may_have_an_order_too(planted, included, wrong):
+    files = {f"src/{path}": "" for path in ("array/x.h", "library/x.h", "backends/loops/l.h", "backends/cpu/c.h", "backends/other/o.h")}
+    order = "So do these folders of one room:\n`backends/loops`, `backends/cpu`.\n"
+    tree = planted({**files, "CONTRIBUTING.md": CONTRIBUTING + order, "src/backends/loops/m.cpp": f'#include "{included}"\n'})
+    assert bool(lint.rooms(tree)) == wrong
+
+
+def test_crowded_folders_are_found(planted):
+    files = {f"src/array/{number}.h": "" for number in range(lint.FOLDER)}
+    assert not lint.crowded(planted({**files, "src/array/deeper/x.h": ""}))
+    assert len(lint.crowded(planted({"src/array/x.h": ""}))) == 1
+
+
 def test_every_room_is_in_the_order(planted):
     files = {f"src/{room}/x.h": "" for room in ("array", "backends", "library", "new")}
     assert lint.rooms(planted({**files, "CONTRIBUTING.md": CONTRIBUTING})) == ["CONTRIBUTING.md: the order of rooms must name new once"]

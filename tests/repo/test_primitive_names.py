@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 # Words that are also names of primitives: operations of the loop language, functions of numpy and lax, what a module exports.
 OTHER_WORDS = {"src/backends/cpu/loops/loops.cpp", "src/backends/cpu/llvm/function_emitter_operations.cpp",
-               "src/library/random_continuous.cpp",
+               "src/library/random/random_continuous.cpp",
                "python/capibara/jax/numpy/_ufuncs.py", "python/capibara/jax/lax/_control.py", "python/capibara/jax/lax/__init__.py",
                "python/capibara/jax/lax/linalg.py", "python/capibara/jax/tpu_v4/neuromorphic_kernels.py"}
 # One rule in Python for each of these primitives.
@@ -16,7 +16,7 @@ TABLES = {"python/capibara/jax/experimental/_check_rules.py", "python/capibara/j
 NAME = r'"([a-z][a-z0-9_-]*)"'
 USES = [r"\bprimitive\(" + NAME, r"CAPIBARA_HANDLE\(\w+, " + NAME, r"\bprimitive\.name [!=]= " + NAME, r"\bcall<" + NAME,
         r"formula<\d>\(" + NAME]
-# What compares the name of a primitive, or keeps it to compare it: handles of src/program/handles.h and traits serve instead.
+# What compares the name of a primitive, or keeps it to compare it: handles of src/program/ir/handles.h and traits serve instead.
 COMPARISONS = [r'\.is\("', r"primitive(?:\(\))?\.name\(\) *[!=]=", r"& name = [\w.>-]*primitive\.name\(\);",
                r"(?:count|contains)\([\w.]*primitive\.name\(\)\)", r"primitive\.name\(\)\.starts_with"]
 LIST = re.compile(r"[{(\[]([^{}()\[\]]*)[})\]]")
@@ -84,7 +84,7 @@ def test_primitives_are_compared_by_handle():
 
 
 def test_every_handle_is_used():
-    handles = re.findall(r"CAPIBARA_HANDLE\((\w+), \"", (ROOT / "src" / "program" / "handles.h").read_text())
+    handles = re.findall(r"CAPIBARA_HANDLE\((\w+), \"", (ROOT / "src" / "program" / "ir" / "handles.h").read_text())
     text = "".join(path.read_text() for folder in ("src", "python/src", "tools") for path in (ROOT / folder).rglob("*.cpp"))
     text += "".join(path.read_text() for path in (ROOT / "src").rglob("*.h"))
     assert [one for one in handles if f"prim::{one}()" not in text] == []

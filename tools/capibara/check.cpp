@@ -13,14 +13,14 @@
 #include "backends/backend.h"
 #include "backends/pjrt/backend.h"
 #include "command.h"
-#include "lax/lapack_calls.h"
-#include "optimise/passes.h"
-#include "program/build.h"
-#include "program/handles.h"
-#include "stablehlo/operations.h"
-#include "stablehlo/operations_check.h"
-#include "stablehlo/parser.h"
-#include "stablehlo/read.h"
+#include "lax/linalg/lapack_calls.h"
+#include "compiler/optimise/passes.h"
+#include "program/ir/build.h"
+#include "program/ir/handles.h"
+#include "compiler/stablehlo/operations.h"
+#include "compiler/stablehlo/operations_check.h"
+#include "compiler/stablehlo/syntax/parser.h"
+#include "compiler/stablehlo/read.h"
 
 namespace capibara::command {
 

@@ -8,7 +8,7 @@
 #include <capibara/checkpoint.h>
 #include <capibara/safetensors.h>
 
-#include "checkpoint/step.h"
+#include "io/checkpoint/step.h"
 #include "command.h"
 
 namespace capibara::command {

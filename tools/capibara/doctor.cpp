@@ -12,10 +12,10 @@
 
 #include "backends/backend.h"
 #include "backends/pjrt/backend.h"
-#include "backends/pjrt/cuda_kernels.h"
-#include "backends/pjrt/cudnn.h"
+#include "backends/pjrt/calls/cuda_kernels.h"
+#include "backends/pjrt/calls/cudnn.h"
 #include "command.h"
-#include "processes/mpi_module.h"
+#include "core/processes/mpi_module.h"
 #include "tpu/compiled.h"
 
 namespace capibara::command {

@@ -17,8 +17,8 @@
 #include <capibara/error.h>
 
 #include "launch.h"
-#include "processes/launch_environment.h"
-#include "processes/launch_report.h"
+#include "core/processes/launch_environment.h"
+#include "core/processes/launch_report.h"
 
 namespace capibara::command {
 

@@ -15,8 +15,8 @@
 
 #include "backends/backend.h"
 #include "command.h"
-#include "io/npy.h"
-#include "program/source.h"
+#include "io/files/npy.h"
+#include "program/ir/source.h"
 
 namespace capibara::command {
 

@@ -8,7 +8,7 @@
 
 #include "backends/backend.h"
 #include "command.h"
-#include "io/npy.h"
+#include "io/files/npy.h"
 
 namespace capibara::command {
 

@@ -9,9 +9,9 @@
 
 #include "backends/cpu/execution/backend.h"
 #include "command.h"
-#include "optimise/pipeline.h"
-#include "stablehlo/parser.h"
-#include "stablehlo/read.h"
+#include "compiler/optimise/pipeline.h"
+#include "compiler/stablehlo/syntax/parser.h"
+#include "compiler/stablehlo/read.h"
 
 namespace capibara::command {
 

@@ -33,7 +33,7 @@ from clang.cindex import CursorKind as Kind
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOTS = {"capibara::bind", "capibara::bind1", "capibara::Trace::bind", "capibara::ProgramBuilder::add_equation"}
-FOLDERS = r"(src/(?!backends/|runtime/|io/)|python/src/).*\.cpp$"  # what traces; backends only evaluate
+FOLDERS = r"(src/(?!backends/|core/runtime/|io/(?:files|http)/)|python/src/).*\.cpp$"  # what traces; backends only evaluate
 FUNCTIONS = {Kind.FUNCTION_DECL, Kind.CXX_METHOD, Kind.CONSTRUCTOR, Kind.CONVERSION_FUNCTION, Kind.FUNCTION_TEMPLATE}
 ORDERED_OPERATORS = {"&&", "||", ",", "<<", ">>", "=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=", "[]", "->", "()"}
 CHANGING = {Kind.UNARY_OPERATOR, Kind.COMPOUND_ASSIGNMENT_OPERATOR}
@@ -289,7 +289,7 @@ def arguments_of(entry):
 def headers_unit(arguments):
     """A unit that includes every header; compiled like one of the others."""
     headers = [path for folder in ("include", "src") for path in sorted((ROOT / folder).rglob("*.h"))]
-    kept = [path for path in headers if not re.search(r"/src/(backends/(cpu|cuda|lapack|pjrt)|runtime|io)/", str(path))]
+    kept = [path for path in headers if not re.search(r"/src/(backends/(cpu|cuda|lapack|pjrt)|core/runtime|io/(files|http))/", str(path))]
     text = "".join(f'#include "{path}"\n' for path in kept)
     return ROOT / "headers.cpp", arguments, text
 

@@ -1,4 +1,4 @@
-"""./run lint: width and length of files, order of rooms, homes of functions, circles of imports, unused names, layout.
+"""./run lint: width and length of files, size of folders, order of rooms, homes of functions, circles of imports, unused names, layout.
 
 What broke a limit when the limit came is in lint_exceptions.txt with its figure, which may only fall: `--shrink` writes lower ones.
 """
@@ -19,6 +19,7 @@ EXCEPTIONS = "tools/check/lint_exceptions.txt"
 CPP = (".cpp", ".h", ".cu")
 WIDTHS = {**dict.fromkeys(CPP, 120), ".py": 140, ".sh": 140, ".cmake": 140}  # C++ as .clang-format says
 LENGTHS = {".cpp": 400, ".cu": 400, ".h": 150, ".py": 400}
+FOLDER = 40  # files in one folder of src or tests, without those below it
 INCLUDE = re.compile(r'^\s*#include\s+["<]([^">]+)[">]', re.MULTILINE)
 
 
@@ -121,22 +122,41 @@ def room_order(tree):
     return re.findall(r"`(\w+)`", line.group(1))
 
 
+def folder_order(tree):
+    """The folders of rooms that are in an order too, as room/folder."""
+    line = re.search(r"So do these folders of one room:\n(.*)\.\n", tree.text("CONTRIBUTING.md"))
+    return re.findall(r"`(\w+/\w+)`", line.group(1)) if line else []
+
+
 def rooms(tree):
-    """Includes of rooms that stand later in CONTRIBUTING.md's order, or that its table forbids besides."""
+    """Includes of rooms, or of folders of the same room, that stand later in CONTRIBUTING.md's order, or that its table forbids besides."""
     order = room_order(tree)
     rows = re.findall(r"^\| `src/(\w+)` \|.*\| ([^|]*) \|$", tree.text("CONTRIBUTING.md"), re.MULTILINE)
     besides = {room: set(re.findall(r"`(\w+)`", cell)) for room, cell in rows}
     present = {name.split("/")[1] for name in tree.files(*CPP, under="src/")}
     found = [f"CONTRIBUTING.md: the order of rooms must name {room} once" for room in sorted(present | set(order))
              if order.count(room) != 1 or room not in present]
+    inner = folder_order(tree)
+    found += [f"CONTRIBUTING.md: there is no src/{folder}" for folder in inner if not tree.files(*CPP, under=f"src/{folder}/")]
     for name in tree.files(*CPP, under="src/"):
-        room = name.split("/")[1]
+        room, folder = name.split("/")[1], "/".join(name.split("/")[1:3])
         if room not in order:
             continue
+        if folder in inner:
+            later = {other for other in inner[inner.index(folder) + 1:] if other.startswith(room + "/")}
+            found += [f"{name}: includes {included}, which {folder} may not" for included in INCLUDE.findall(tree.text(name))
+                      if "/".join(included.split("/")[:2]) in later]
         allowed = set(order[:order.index(room) + 1]) - besides.get(room, set())
         found += [f"{name}: includes {included}, which {room} may not" for included in INCLUDE.findall(tree.text(name))
                   if "/" in included and included.split("/")[0] in set(order) - allowed]
     return found
+
+
+def crowded(tree):
+    """Folders of src and tests that hold more files than one looks through."""
+    counts = Counter(name.rpartition("/")[0] for name in tree.names if name.startswith(("src/", "tests/")))
+    return [f"{folder}: {count} files, a folder should hold at most {FOLDER}: it probably has two subjects"
+            for folder, count in sorted(counts.items()) if count > FOLDER]
 
 
 def defined_elsewhere(tree):
@@ -234,7 +254,7 @@ def shell_syntax(tree):
     return found
 
 
-RULES = {"limits": limits, "rooms": rooms, "defined elsewhere": defined_elsewhere, "compiler folders": compiler_folders,
+RULES = {"limits": limits, "rooms": rooms, "crowded": crowded, "defined elsewhere": defined_elsewhere, "compiler folders": compiler_folders,
          "import circles": import_circles, "unused names": unused_names, "shell syntax": shell_syntax}
 
 

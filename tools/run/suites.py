@@ -255,12 +255,17 @@ def run_minimal(runner):
 # --- the list of suites ----------------------------------------------------------------------------------------------
 
 
+def room_of(path):
+    """The suite of a C++ test: the second folder below tests, or the only one, as tests/CMakeLists.txt names the programs."""
+    return path.parts[1] if len(path.parts) > 2 else path.parts[0]
+
+
 def all_suites():
     tests = ROOT / "tests"
     suites = [Suite("differential", "jax", run_differential, quick=False)]
-    for room in sorted({path.parent.name for path in tests.rglob("*_test.cpp")}):
+    for room in sorted({room_of(path.relative_to(tests)) for path in tests.rglob("*_test.cpp")}):
         suites.append(Suite(room, "c++", lambda runner, room=room: run_googletest(runner, room), f"{room}_tests"))
-    folders = {path.parent for path in tests.glob("*/test_*.py")}
+    folders = {path.parent for pattern in ("*/test_*.py", "*/*/test_*.py") for path in tests.glob(pattern)}
     folders |= {path.parent for path in (ROOT / "python" / "tests").glob("test_*.py")}
     for folder in sorted(folders):
         name = "python" if folder.parent.name == "python" else folder.name
@@ -270,7 +275,7 @@ def all_suites():
     suites.append(Suite("check", "", run_check, "capibara_command"))
     suites.append(Suite("cmake_project", "", run_cmake_project, "all", "shared", quick=False))
     suites.append(Suite("minimal", "", run_minimal, "", "minimal", quick=False))
-    return sorted(suites, key=lambda suite: suite.name not in ("python", "processes", "properties", "program"))  # long ones first
+    return sorted(suites, key=lambda suite: suite.name not in ("python", "processes", "properties", "stablehlo"))  # long ones first
 
 
 def choose(names):

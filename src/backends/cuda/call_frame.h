@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "backends/pjrt/ffi.h"
+#include "backends/pjrt/calls/ffi.h"
 
 namespace capibara::cuda {
 

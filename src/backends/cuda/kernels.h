@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "backends/pjrt/ffi.h"
+#include "backends/pjrt/calls/ffi.h"
 
 namespace capibara::cuda {
 

@@ -8,18 +8,18 @@
 #include <map>
 
 #include "backends/discharged.h"
-#include "backends/pjrt/cuda_kernels.h"
-#include "backends/pjrt/cudnn.h"
-#include "backends/pjrt/cusolver.h"
+#include "backends/pjrt/calls/cuda_kernels.h"
+#include "backends/pjrt/calls/cudnn.h"
+#include "backends/pjrt/calls/cusolver.h"
 #include "backends/pjrt/executable.h"
 #include "backends/pjrt/plugin_profiler.h"
 #include "backends/pjrt/sharded_buffer.h"
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
-#include "program/build.h"
-#include "runtime/compiler_options.h"
-#include "runtime/disk_cache.h"
-#include "trace/discharge.h"
+#include "program/ir/build.h"
+#include "core/runtime/compiler_options.h"
+#include "core/runtime/disk_cache.h"
+#include "program/trace/discharge.h"
 
 namespace capibara::pjrt {
 

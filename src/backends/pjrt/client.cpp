@@ -7,8 +7,8 @@
 #include <capibara/error.h>
 
 #include "backends/pjrt/named_values.h"
-#include "runtime/key_value_store.h"
-#include "runtime/transfer_guard.h"
+#include "core/processes/key_value_store.h"
+#include "core/runtime/transfer_guard.h"
 
 namespace capibara::pjrt {
 

@@ -16,8 +16,8 @@
 #include "backends/pjrt/compile_options.h"
 #include "backends/pjrt/plugin.h"
 #include "backends/pjrt/staging.h"
-#include "runtime/once.h"
-#include "sharding/placed_memory.h"
+#include "core/runtime/once.h"
+#include "core/sharding/placed_memory.h"
 
 namespace capibara::pjrt {
 

@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "backends/pjrt/client.h"
-#include "runtime/background.h"
-#include "runtime/interrupt.h"
-#include "runtime/transfer_guard.h"
+#include "core/runtime/background.h"
+#include "core/runtime/interrupt.h"
+#include "core/runtime/transfer_guard.h"
 
 namespace capibara::pjrt {
 

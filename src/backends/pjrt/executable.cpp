@@ -1,10 +1,10 @@
 // Choosing the devices of a call, compiling for them, and starting the program.
 #include "backends/pjrt/executable.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
-#include "array/byte_count.h"
-#include "runtime/transfer_guard.h"
-#include "runtime/warning.h"
+#include "core/array/byte_count.h"
+#include "core/runtime/transfer_guard.h"
+#include "core/runtime/warning.h"
 
 #include <capibara/error.h>
 

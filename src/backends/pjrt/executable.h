@@ -8,8 +8,8 @@
 #include "backends/backend.h"
 #include "backends/pjrt/prepare.h"
 #include "backends/pjrt/sharded_buffer.h"
-#include "profile/recorder.h"
-#include "stablehlo/borders.h"
+#include "core/profile/recorder.h"
+#include "compiler/stablehlo/borders.h"
 
 namespace capibara::pjrt {
 

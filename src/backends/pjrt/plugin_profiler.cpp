@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "backends/pjrt/profiler_api.h"
-#include "io/protobuf.h"
-#include "profile/devices.h"
+#include "io/files/protobuf.h"
+#include "core/profile/devices.h"
 
 namespace capibara::pjrt {
 

@@ -6,21 +6,21 @@
 
 #include <algorithm>
 
-#include "backends/pjrt/cuda_kernels.h"
-#include "backends/pjrt/cudnn.h"
-#include "backends/pjrt/cusolver.h"
-#include "backends/pjrt/order_effects.h"
-#include "backends/pjrt/plain_attention.h"
+#include "backends/pjrt/calls/cuda_kernels.h"
+#include "backends/pjrt/calls/cudnn.h"
+#include "backends/pjrt/calls/cusolver.h"
+#include "backends/pjrt/calls/order_effects.h"
+#include "backends/pjrt/calls/plain_attention.h"
 #include "backends/pjrt/xla_forms.h"
-#include "lax/lapack_calls.h"
-#include "lax/shard_map_devices.h"
-#include "optimise/passes.h"
-#include "optimise/rewrite.h"
-#include "program/callback.h"
-#include "program/handles.h"
-#include "program/wide_types.h"
-#include "stablehlo/operations.h"
-#include "stablehlo/write.h"
+#include "lax/linalg/lapack_calls.h"
+#include "lax/shard_map/shard_map_devices.h"
+#include "compiler/optimise/passes.h"
+#include "compiler/optimise/rewrite.h"
+#include "program/ir/callback.h"
+#include "program/ir/handles.h"
+#include "program/ir/wide_types.h"
+#include "compiler/stablehlo/operations.h"
+#include "compiler/stablehlo/write.h"
 
 namespace capibara::pjrt {
 

@@ -3,7 +3,7 @@
 
 #include <capibara/placement.h>
 
-#include "backends/pjrt/host_calls.h"
+#include "backends/pjrt/calls/host_calls.h"
 
 namespace capibara::pjrt {
 

@@ -1,8 +1,8 @@
 // Cutting arrays into the parts of a mesh's devices, and joining them.
 #include "backends/pjrt/sharded_buffer.h"
 
-#include "array/byte_count.h"
-#include "runtime/transfer_guard.h"
+#include "core/array/byte_count.h"
+#include "core/runtime/transfer_guard.h"
 
 #include <capibara/error.h>
 

@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/thread_pool.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::pjrt {
 

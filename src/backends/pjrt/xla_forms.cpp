@@ -3,10 +3,10 @@
 
 #include <capibara/lax.h>
 
-#include "lax/monoid.h"
-#include "lax/reduction_rules.h"
-#include "optimise/passes.h"
-#include "program/handles.h"
+#include "lax/reduce/monoid.h"
+#include "lax/reduce/reduction_rules.h"
+#include "compiler/optimise/passes.h"
+#include "program/ir/handles.h"
 
 namespace capibara::pjrt {
 

@@ -4,9 +4,9 @@
 
 #include "backends/reference/products.h"
 #include "backends/reference/regions.h"
-#include "lax/contract.h"
+#include "lax/contract/contract.h"
 #include "lax/math/denormals.h"
-#include "lax/ragged_dot.h"
+#include "lax/contract/ragged_dot.h"
 
 namespace capibara::reference {
 

@@ -1,8 +1,8 @@
 // Control flow on the reference backend: loops and branches that interpret their programs.
 #include "backends/reference/kernels.h"
 
-#include "array/byte_count.h"
-#include "program/views.h"
+#include "core/array/byte_count.h"
+#include "program/ir/views.h"
 
 #include <cstring>
 

@@ -4,7 +4,7 @@
 #include "backends/reference/products.h"
 #include "backends/reference/regions.h"
 #include "lax/math/denormals.h"
-#include "program/window_shape.h"
+#include "program/ir/window_shape.h"
 
 namespace capibara::reference {
 

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "lax/collective.h"
-#include "program/handles.h"
-#include "program/manual_axes.h"
+#include "lax/collective/collective.h"
+#include "program/ir/handles.h"
+#include "program/ir/manual_axes.h"
 
 namespace capibara::reference {
 

@@ -10,17 +10,17 @@
 #include <algorithm>
 #include <map>
 
-#include "array/bad_value.h"
+#include "core/array/bad_value.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
-#include "lax/collective.h"
-#include "lax/shard_map.h"
-#include "program/handles.h"
-#include "program/nested.h"
-#include "program/plain_types.h"
-#include "program/source.h"
-#include "program/views.h"
-#include "trace/trace.h"
+#include "lax/collective/collective.h"
+#include "lax/shard_map/shard_map.h"
+#include "program/ir/handles.h"
+#include "program/ir/nested.h"
+#include "program/ir/plain_types.h"
+#include "program/ir/source.h"
+#include "program/ir/views.h"
+#include "program/trace/trace.h"
 
 namespace capibara::reference {
 

@@ -1,7 +1,7 @@
 // Barriers and foreign calls on the reference backend.
 #include "backends/reference/kernels.h"
 #include "backends/reference/linalg_batch.h"
-#include "lax/lapack_calls.h"
+#include "lax/linalg/lapack_calls.h"
 
 namespace capibara::reference {
 

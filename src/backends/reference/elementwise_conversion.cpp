@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "backends/reference/elementwise.h"
-#include "derive/derive.h"
+#include "program/derive/derive.h"
 
 namespace capibara::reference {
 

@@ -9,7 +9,7 @@
 
 #include "backends/reference/regions.h"
 #include "lax/math/denormals.h"
-#include "runtime/interrupt.h"
+#include "core/runtime/interrupt.h"
 
 namespace capibara::reference {
 

@@ -1,9 +1,9 @@
 // Reference kernels of the index family: slices, gather and scatter.
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/reference/kernels.h"
 #include "backends/reference/strided_copy.h"
-#include "lax/shape.h"
-#include "program/handles.h"
+#include "lax/shape/shape.h"
+#include "program/ir/handles.h"
 
 #include <cmath>
 #include <cstring>

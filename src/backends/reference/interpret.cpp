@@ -1,20 +1,20 @@
 // The reference backend: looks kernels up by primitive name and evaluates programs equation by equation.
 #include "backends/reference/backend.h"
 
-#include "array/buffer_bytes.h"
+#include "core/array/buffer_bytes.h"
 #include "backends/reference/devices.h"
 #include "backends/reference/kernels.h"
 
 #include <capibara/config.h>
 
-#include "optimise/passes.h"
-#include "profile/recorder.h"
-#include "program/handles.h"
-#include "program/memo.h"
-#include "program/nested.h"
-#include "program/plain_types.h"
-#include "runtime/interrupt.h"
-#include "trace/trace.h"
+#include "compiler/optimise/passes.h"
+#include "core/profile/recorder.h"
+#include "program/ir/handles.h"
+#include "program/ir/memo.h"
+#include "program/ir/nested.h"
+#include "program/ir/plain_types.h"
+#include "core/runtime/interrupt.h"
+#include "program/trace/trace.h"
 
 #include <unordered_map>
 

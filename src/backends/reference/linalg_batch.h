@@ -1,7 +1,7 @@
 // Batches of matrices in row-major arrays, and the kernels of linear algebra by file.
 #pragma once
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/reference/kernels.h"
 
 #include <limits>

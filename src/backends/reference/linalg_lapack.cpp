@@ -1,7 +1,7 @@
 // Matrix decompositions by LAPACK: each matrix of a batch is copied to column-major order, factored and copied back.
 #include "backends/reference/linalg_batch.h"
 #include "backends/reference/linalg_module.h"
-#include "runtime/interrupt.h"
+#include "core/runtime/interrupt.h"
 
 #include <algorithm>
 #include <cmath>

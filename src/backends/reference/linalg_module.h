@@ -1,7 +1,7 @@
 // The linear algebra module as the reference kernels see it: opened at first use, absent where it was not built.
 #pragma once
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/lapack/routines.h"
 
 namespace capibara::reference {

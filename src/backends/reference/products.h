@@ -3,7 +3,7 @@
 
 #include <complex>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/reference/kernels.h"
 
 namespace capibara::reference {

@@ -8,9 +8,9 @@
 #include "backends/reference/elementwise.h"
 #include "lax/math/bit_generator.h"
 #include "lax/math/error_function_inverse.h"
-#include "lax/random.h"
-#include "runtime/interrupt.h"
-#include "trace/trace.h"
+#include "lax/random/random.h"
+#include "core/runtime/interrupt.h"
+#include "program/trace/trace.h"
 
 namespace capibara::reference {
 

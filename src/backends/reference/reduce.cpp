@@ -4,7 +4,7 @@
 
 #include "backends/reference/regions.h"
 #include "lax/math/denormals.h"
-#include "runtime/thread_pool.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::reference {
 

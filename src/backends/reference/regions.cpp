@@ -6,9 +6,9 @@
 
 #include "backends/reference/running_folds.h"
 #include "lax/math/denormals.h"
-#include "program/handles.h"
-#include "program/views.h"
-#include "runtime/interrupt.h"
+#include "program/ir/handles.h"
+#include "program/ir/views.h"
+#include "core/runtime/interrupt.h"
 
 namespace capibara::reference {
 

@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/reference/kernels.h"
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 
 namespace capibara::reference {
 

@@ -1,5 +1,5 @@
 // Reference kernels of the shape family: every one is a strided copy.
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/reference/kernels.h"
 #include "backends/reference/strided_copy.h"
 

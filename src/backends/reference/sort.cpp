@@ -9,8 +9,8 @@
 #include "backends/axis_rows.h"
 #include "backends/reference/regions.h"
 #include "backends/reference/sort.h"
-#include "lax/sort.h"
-#include "program/handles.h"
+#include "lax/sort/sort.h"
+#include "program/ir/handles.h"
 
 namespace capibara::reference {
 

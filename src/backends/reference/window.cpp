@@ -6,9 +6,9 @@
 #include <span>
 
 #include "backends/reference/regions.h"
-#include "program/handles.h"
-#include "program/window_shape.h"
-#include "runtime/thread_pool.h"
+#include "program/ir/handles.h"
+#include "program/ir/window_shape.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::reference {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "io/http/signing.h"
-#include "io/http_client.h"
+#include "io/files/http_client.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "kernels/attention/spec.h"
 #include "lax/rules.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::kernels {
 

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 #include "lax/rules.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::kernels {
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "kernels/attention/spec.h"
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 #include "lax/rules.h"
 
 namespace capibara::kernels {

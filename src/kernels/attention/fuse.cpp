@@ -7,10 +7,10 @@
 #include "kernels/fuse.h"
 #include "kernels/attention/conditions.h"
 #include "kernels/attention/fused_form.h"
-#include "optimise/rewrite.h"
-#include "program/handles.h"
-#include "trace/stage.h"
-#include "trace/trace.h"
+#include "compiler/optimise/rewrite.h"
+#include "program/ir/handles.h"
+#include "program/trace/stage.h"
+#include "program/trace/trace.h"
 
 #include <algorithm>
 #include <map>

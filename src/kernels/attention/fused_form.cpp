@@ -11,7 +11,7 @@
 #include "kernels/attention/fused_form.h"
 #include "kernels/attention/ordinary.h"
 #include "kernels/attention/spec.h"
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 #include "lax/rules.h"
 
 namespace capibara::kernels {

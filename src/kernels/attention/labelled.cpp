@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::kernels {
 

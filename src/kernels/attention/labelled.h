@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "program/match.h"
+#include "program/ir/match.h"
 
 namespace capibara::kernels {
 

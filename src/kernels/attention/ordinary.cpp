@@ -14,7 +14,7 @@
 
 #include "kernels/attention/conditions.h"
 #include "kernels/attention/spec.h"
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 #include "lax/rules.h"
 
 namespace capibara::kernels {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "kernels/attention/plain.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::kernels {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "kernels/attention/plain.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::kernels {
 

@@ -2,9 +2,9 @@
 #include <capibara/control.h>
 #include <capibara/kernels/recurrence.h>
 
-#include "lax/control.h"
-#include "program/copy.h"
-#include "program/handles.h"
+#include "lax/control/control.h"
+#include "program/ir/copy.h"
+#include "program/ir/handles.h"
 
 namespace capibara::jax::lax::detail {
 

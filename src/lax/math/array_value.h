@@ -12,7 +12,7 @@
 
 #include "lax/math/value.h"
 #include "lax/rules.h"
-#include "program/build.h"
+#include "program/ir/build.h"
 
 namespace capibara {
 

@@ -9,10 +9,10 @@
 #include <limits>
 #include <numeric>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "lax/rules.h"
 #include "library/kernels/precision.h"
-#include "library/numpy/einsum_subscripts.h"
+#include "library/numpy/linalg/einsum_subscripts.h"
 
 namespace capibara::kernels {
 

@@ -6,7 +6,7 @@
 #include <capibara/remat.h>
 
 #include "lax/rules.h"
-#include "trace/trace.h"
+#include "program/trace/trace.h"
 
 namespace capibara::kernels {
 

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "lax/precision.h"
-#include "lax/promote.h"
+#include "lax/contract/precision.h"
+#include "lax/operators/promote.h"
 #include "library/kernels/precision.h"
 
 namespace capibara::kernels {

@@ -1,7 +1,7 @@
 // Constants, polynomials and maps of scalar functions for the formulas of jax.nn and jax.scipy.
 #include "library/nn/terms.h"
 
-#include "library/numpy/linalg_vectorize.h"
+#include "library/numpy/linalg/linalg_vectorize.h"
 
 namespace capibara::terms {
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <numbers>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::terms {
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "array/format.h"
-#include "lax/promote.h"
+#include "core/array/format.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::numpy {
 

@@ -11,9 +11,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "lax/collective.h"
-#include "lax/explicit_x64.h"
-#include "lax/out_sharding.h"
+#include "lax/collective/collective.h"
+#include "lax/operators/explicit_x64.h"
+#include "lax/sharding/out_sharding.h"
 #include "library/numpy/elementwise_operands.h"
 #include "library/numpy/placed_like.h"
 

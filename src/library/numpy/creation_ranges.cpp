@@ -6,10 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "array/element.h"
-#include "lax/explicit_x64.h"
+#include "core/array/element.h"
+#include "lax/operators/explicit_x64.h"
 #include "library/numpy/elementwise_operands.h"
-#include "trace/trace.h"
+#include "program/trace/trace.h"
 
 namespace capibara::jax::numpy {
 

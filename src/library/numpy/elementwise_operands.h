@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "lax/plain_number.h"
-#include "lax/promote.h"
+#include "lax/operators/plain_number.h"
+#include "lax/operators/promote.h"
 
 namespace capibara {
 

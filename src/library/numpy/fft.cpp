@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::numpy::fft {
 

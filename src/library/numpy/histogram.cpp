@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

@@ -9,9 +9,9 @@
 
 #include <algorithm>
 
-#include "lax/index_expression.h"
-#include "lax/promote.h"
-#include "lax/shape.h"
+#include "lax/index/index_expression.h"
+#include "lax/operators/promote.h"
+#include "lax/shape/shape.h"
 #include "library/numpy/indexing_steps.h"
 
 namespace capibara::jax::numpy {

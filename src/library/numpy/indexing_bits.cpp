@@ -3,8 +3,8 @@
 #include <capibara/numpy/indexing.h>
 #include <capibara/numpy/manipulation.h>
 
-#include "lax/promote.h"
-#include "lax/shape.h"
+#include "lax/operators/promote.h"
+#include "lax/shape/shape.h"
 
 namespace capibara::jax::numpy {
 

@@ -6,8 +6,8 @@
 #include <capibara/numpy/indexing.h>
 #include <capibara/numpy/manipulation.h>
 
-#include "lax/promote.h"
-#include "lax/shape.h"
+#include "lax/operators/promote.h"
+#include "lax/shape/shape.h"
 #include "library/numpy/indexing_steps.h"
 #include "transforms/flat.h"
 

@@ -3,7 +3,7 @@
 
 #include <capibara/lax.h>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara {
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "lax/promote.h"
-#include "lax/shape.h"
-#include "trace/trace.h"
+#include "lax/operators/promote.h"
+#include "lax/shape/shape.h"
+#include "program/trace/trace.h"
 
 namespace capibara::jax::numpy {
 

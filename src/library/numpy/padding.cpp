@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
-#include "lax/promote.h"
-#include "lax/shape.h"
+#include "lax/operators/promote.h"
+#include "lax/shape/shape.h"
 
 namespace capibara::jax::numpy {
 

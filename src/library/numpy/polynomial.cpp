@@ -10,8 +10,8 @@
 
 #include <cmath>
 
-#include "lax/collective.h"
-#include "lax/promote.h"
+#include "lax/collective/collective.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

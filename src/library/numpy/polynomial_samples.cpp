@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "array/format.h"
-#include "lax/plain_number.h"
-#include "lax/promote.h"
+#include "core/array/format.h"
+#include "lax/operators/plain_number.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/reductions.h"
 #include "library/numpy/steps.h"
 

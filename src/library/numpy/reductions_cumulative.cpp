@@ -3,7 +3,7 @@
 
 #include <capibara/numpy/elementwise.h>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/reductions.h"
 #include "library/numpy/steps.h"
 

@@ -1,10 +1,10 @@
 // Constants, positions and slices: the steps of jax.numpy's composed functions.
 #include <capibara/lax.h>
 
-#include "lax/plain_number.h"
-#include "lax/promote.h"
+#include "lax/operators/plain_number.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/steps.h"
-#include "trace/trace.h"
+#include "program/trace/trace.h"
 
 namespace capibara::steps {
 

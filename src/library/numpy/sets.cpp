@@ -6,7 +6,7 @@
 #include <capibara/numpy/reductions.h>
 #include <capibara/numpy/sorting.h>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/sets.h"
 #include "library/numpy/steps.h"
 

@@ -8,8 +8,8 @@
 
 #include <tuple>
 
-#include "lax/collective.h"
-#include "lax/promote.h"
+#include "lax/collective/collective.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

@@ -5,7 +5,7 @@
 #include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

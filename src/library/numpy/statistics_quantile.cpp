@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 #include "library/numpy/steps.h"
 
 namespace capibara::jax::numpy {

@@ -5,7 +5,7 @@
 
 #include <numbers>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::numpy {
 

@@ -7,7 +7,7 @@
 #include <complex>
 #include <numbers>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::scipy::fft {
 

@@ -15,7 +15,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::scipy::stats {
 

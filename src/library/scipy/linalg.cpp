@@ -8,11 +8,11 @@
 
 #include <algorithm>
 
-#include "derive/derive.h"
-#include "lax/linalg.h"
-#include "lax/promote.h"
-#include "library/numpy/linalg_vectorize.h"
-#include "runtime/warning.h"
+#include "program/derive/derive.h"
+#include "lax/linalg/linalg.h"
+#include "lax/operators/promote.h"
+#include "library/numpy/linalg/linalg_vectorize.h"
+#include "core/runtime/warning.h"
 
 namespace capibara::jax::scipy::linalg {
 

@@ -8,9 +8,9 @@
 #include <complex>
 #include <numbers>
 
-#include "lax/linalg.h"
-#include "lax/promote.h"
-#include "library/numpy/linalg_vectorize.h"
+#include "lax/linalg/linalg.h"
+#include "lax/operators/promote.h"
+#include "library/numpy/linalg/linalg_vectorize.h"
 
 namespace capibara::jax::scipy::linalg {
 

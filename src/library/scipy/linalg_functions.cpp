@@ -8,10 +8,10 @@
 
 #include <limits>
 
-#include "derive/derive.h"
-#include "lax/linalg.h"
-#include "lax/promote.h"
-#include "library/numpy/linalg_vectorize.h"
+#include "program/derive/derive.h"
+#include "lax/linalg/linalg.h"
+#include "lax/operators/promote.h"
+#include "library/numpy/linalg/linalg_vectorize.h"
 
 namespace capibara::jax::scipy::linalg {
 

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lax/linalg.h"
-#include "lax/promote.h"
+#include "lax/linalg/linalg.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::scipy::linalg {
 

@@ -3,7 +3,7 @@
 
 #include <capibara/numpy/elementwise.h>
 
-#include "lax/promote.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::scipy::ndimage {
 

@@ -10,9 +10,9 @@
 
 #include <algorithm>
 
-#include "derive/derive.h"
-#include "lax/promote.h"
-#include "trace/trace.h"
+#include "program/derive/derive.h"
+#include "lax/operators/promote.h"
+#include "program/trace/trace.h"
 
 namespace capibara::jax::scipy::signal {
 

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "lax/promote.h"
-#include "runtime/warning.h"
+#include "lax/operators/promote.h"
+#include "core/runtime/warning.h"
 
 namespace capibara::jax::scipy::signal {
 

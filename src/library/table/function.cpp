@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "lax/explicit_x64.h"
-#include "lax/promote.h"
+#include "lax/operators/explicit_x64.h"
+#include "lax/operators/promote.h"
 #include "library/table/host_number.h"
-#include "runtime/warning.h"
+#include "core/runtime/warning.h"
 
 namespace capibara::library {
 

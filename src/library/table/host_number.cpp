@@ -3,7 +3,7 @@
 
 #include <capibara/lax.h>
 
-#include "array/element.h"
+#include "core/array/element.h"
 
 namespace capibara::library {
 

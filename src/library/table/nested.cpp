@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "array/element.h"
-#include "lax/plain_number.h"
-#include "lax/promote.h"
+#include "core/array/element.h"
+#include "lax/operators/plain_number.h"
+#include "lax/operators/promote.h"
 #include "library/table/function.h"
 #include "library/table/host_number.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "backends/cpu/kernels/products/gemm_amx_block.h"
+#include "backends/cpu/kernels/gemm/amx/gemm_amx_block.h"
 
 #if defined(__x86_64__)
 

@@ -1,5 +1,5 @@
 // Matmuls on tiles: a model of AMX on every processor with AVX-512, AMX itself where there is one.
-#include "backends/cpu/kernels/products/amx_tiles.h"
+#include "backends/cpu/kernels/gemm/amx/amx_tiles.h"
 
 #if defined(__x86_64__)
 
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "backends/cpu/amx_model.h"
-#include "backends/cpu/kernels/products/gemm_amx_loops.h"
-#include "runtime/processor.h"
-#include "runtime/thread_pool.h"
+#include "backends/cpu/kernels/gemm/amx/gemm_amx_loops.h"
+#include "core/runtime/processor.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/generated_code.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

@@ -12,7 +12,7 @@
 #include <random>
 #include <set>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/execution/compiler.h"
 #include "backends/cpu/generated_code.h"

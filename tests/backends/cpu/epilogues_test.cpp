@@ -9,8 +9,8 @@
 
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/small_programs.h"
-#include "optimise/pipeline.h"
-#include "runtime/thread_pool.h"
+#include "compiler/optimise/pipeline.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
 namespace {

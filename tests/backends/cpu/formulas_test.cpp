@@ -3,7 +3,7 @@
 
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/generated_code.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 namespace {

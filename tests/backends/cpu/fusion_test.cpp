@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "backends/cpu/driver/lower.h"
-#include "optimise/pipeline.h"
-#include "trace/stage.h"
+#include "compiler/optimise/pipeline.h"
+#include "program/trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backends/cpu/generated_code.h"
-#include "runtime/background.h"
-#include "runtime/interrupt.h"
+#include "core/runtime/background.h"
+#include "core/runtime/interrupt.h"
 
 namespace capibara::cpu {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/small_programs.h"
-#include "optimise/pipeline.h"
-#include "trace/stage.h"
+#include "compiler/optimise/pipeline.h"
+#include "program/trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

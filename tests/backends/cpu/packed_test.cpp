@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "backends/cpu/kernels/products/gemm_pack.h"
-#include "runtime/thread_pool.h"
+#include "backends/cpu/kernels/gemm/gemm_pack.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
 namespace {

@@ -6,7 +6,7 @@
 #include "backends/cpu/generated_code.h"
 #include "backends/cpu/kernels/host.h"
 #include "backends/cpu/small_programs.h"
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 
 namespace capibara::cpu {
 namespace {

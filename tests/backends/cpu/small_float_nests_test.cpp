@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "backends/cpu/small_programs.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 namespace capibara::cpu {
 namespace {

@@ -9,9 +9,9 @@
 #include <functional>
 
 #include "backends/backend.h"
-#include "backends/cpu/random_programs.h"
-#include "runtime/thread_pool.h"
-#include "trace/stage.h"
+#include "backends/cpu/random/random_programs.h"
+#include "core/runtime/thread_pool.h"
+#include "program/trace/stage.h"
 
 namespace capibara::cpu {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/cpu/kernels/products/gemm_unpacked.h"
+#include "backends/cpu/kernels/gemm/gemm_unpacked.h"
 
 namespace capibara::cpu {
 namespace {

@@ -9,7 +9,7 @@
 #include <map>
 
 #include "backends/pjrt/json_leaves.h"
-#include "stablehlo/parser.h"
+#include "compiler/stablehlo/syntax/parser.h"
 
 namespace capibara::pjrt {
 

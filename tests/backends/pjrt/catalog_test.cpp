@@ -3,7 +3,7 @@
 
 #include "backends/pjrt/prepare.h"
 #include "properties/property.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 #include <cstdlib>
 #include <functional>

@@ -1,6 +1,6 @@
 // Which attention goes to cuDNN, and whether its calls say to XLA's compiler what those of jax say. Their values are
 // seen on a GPU: benchmarks/gpu.
-#include "backends/pjrt/cudnn.h"
+#include "backends/pjrt/calls/cudnn.h"
 
 #include <capibara/capibara.h>
 #include <capibara/kernels.h>
@@ -14,10 +14,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "array/source_folder.h"
+#include "core/array/source_folder.h"
 #include "backends/pjrt/call_texts.h"
 #include "backends/pjrt/prepare.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 namespace capibara::pjrt {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <capibara/error.h>
 
-#include "array/source_folder.h"
+#include "core/array/source_folder.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -2,8 +2,8 @@
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/sharded_buffer.h"
-#include "runtime/transfer_guard.h"
-#include "stablehlo/write.h"
+#include "core/runtime/transfer_guard.h"
+#include "compiler/stablehlo/write.h"
 
 #include <capibara/linalg.h>
 #include <capibara/placement.h>

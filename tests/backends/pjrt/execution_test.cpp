@@ -1,7 +1,7 @@
 // Arrays and programs on a plugin's device: residence, donation, errors, callbacks, caches.
 #include "backends/pjrt/on_plugin.h"
 
-#include "runtime/disk_cache.h"
+#include "core/runtime/disk_cache.h"
 
 #include <capibara/callback.h>
 #include <capibara/control.h>

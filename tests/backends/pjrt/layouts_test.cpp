@@ -2,7 +2,7 @@
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/prepare.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 #include <capibara/callback.h>
 #include <capibara/kernels.h>

@@ -6,7 +6,7 @@
 
 #include "backends/pjrt/described_plugin.h"
 #include "backends/pjrt/plugin_profiler.h"
-#include "reports/xspace.h"
+#include "operate/reports/xspace.h"
 
 namespace capibara::pjrt {
 

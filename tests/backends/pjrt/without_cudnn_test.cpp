@@ -3,8 +3,8 @@
 
 #include "backends/pjrt/executable.h"
 #include "backends/pjrt/on_plugin.h"
-#include "runtime/warning.h"
-#include "trace/stage.h"
+#include "core/runtime/warning.h"
+#include "program/trace/stage.h"
 
 namespace capibara::pjrt {
 namespace {

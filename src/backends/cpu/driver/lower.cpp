@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "backends/cpu/driver/lowering.h"
-#include "program/callback.h"
-#include "program/source.h"
+#include "program/ir/callback.h"
+#include "program/ir/source.h"
 
 namespace capibara::cpu {
 

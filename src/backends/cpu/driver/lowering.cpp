@@ -7,8 +7,8 @@
 #include "backends/cpu/loops/epilogue.h"
 #include "backends/cpu/loops/hoist.h"
 #include "backends/cpu/regions/registers.h"
-#include "program/callback.h"
-#include "program/handles.h"
+#include "program/ir/callback.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

@@ -5,9 +5,9 @@
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/regions/registers.h"
 #include "backends/cpu/regions/scan_blocks.h"
-#include "program/callback.h"
-#include "program/handles.h"
-#include "program/views.h"
+#include "program/ir/callback.h"
+#include "program/ir/handles.h"
+#include "program/ir/views.h"
 
 namespace capibara::cpu {
 

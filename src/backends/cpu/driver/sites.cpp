@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <set>
 
-#include "program/callback.h"
-#include "program/cost.h"
-#include "program/handles.h"
-#include "program/source.h"
+#include "program/ir/callback.h"
+#include "program/ir/cost.h"
+#include "program/ir/handles.h"
+#include "program/ir/source.h"
 
 namespace capibara::cpu {
 

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/cpu/elements/small_float.h"
 
 namespace capibara::cpu {

@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "backends/cpu/loops/builder.h"
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 
 namespace capibara::cpu {
 

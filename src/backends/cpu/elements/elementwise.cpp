@@ -1,6 +1,6 @@
 // Looking up and applying elementwise primitives in loop form, and the monoids of reductions.
 #include "backends/cpu/elements/elementwise.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 #include <capibara/error.h>
 

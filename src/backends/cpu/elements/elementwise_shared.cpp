@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "backends/cpu/elements/element.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

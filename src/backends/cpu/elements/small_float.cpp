@@ -4,7 +4,7 @@
 #include <bit>
 #include <optional>
 
-#include "array/element.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu {
 

@@ -6,7 +6,7 @@
 
 #include "backends/cpu/execution/backend.h"
 #include "backends/cpu/execution/compiler.h"
-#include "runtime/disk_cache.h"
+#include "core/runtime/disk_cache.h"
 
 namespace capibara::cpu {
 

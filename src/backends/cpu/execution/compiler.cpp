@@ -5,7 +5,7 @@
 
 #include <dlfcn.h>
 
-#include "runtime/processor.h"
+#include "core/runtime/processor.h"
 
 namespace capibara::cpu {
 

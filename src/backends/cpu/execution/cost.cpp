@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <span>
 
-#include "program/nested.h"
+#include "program/ir/nested.h"
 
 namespace capibara::cpu {
 

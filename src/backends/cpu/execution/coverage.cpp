@@ -12,7 +12,7 @@
 #include "backends/cpu/groups/fuse.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/linalg_batch.h"
-#include "trace/stage.h"
+#include "program/trace/stage.h"
 
 namespace capibara::cpu {
 

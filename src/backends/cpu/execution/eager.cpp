@@ -13,8 +13,8 @@
 #include <array>
 #include <memory>
 
-#include "array/buffer_bytes.h"
-#include "array/hash.h"
+#include "core/array/buffer_bytes.h"
+#include "core/array/hash.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/execution/backend.h"
 #include "backends/cpu/execution/cost.h"
@@ -24,10 +24,10 @@
 #include "backends/reference/kernels.h"
 #include "backends/single_operations.h"
 #include "lax/math/denormals.h"
-#include "program/handles.h"
-#include "runtime/attend.h"
-#include "runtime/caches.h"
-#include "runtime/interrupt.h"
+#include "program/ir/handles.h"
+#include "core/runtime/attend.h"
+#include "core/runtime/caches.h"
+#include "core/runtime/interrupt.h"
 
 namespace capibara::cpu {
 

@@ -9,16 +9,16 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "array/buffer_bytes.h"
-#include "array/hash.h"
+#include "core/array/buffer_bytes.h"
+#include "core/array/hash.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/execution/backend.h"
 #include "backends/cpu/execution/compiler.h"
 #include "lax/math/denormals.h"
-#include "optimise/simplify.h"
-#include "runtime/caches.h"
-#include "trace/stage.h"
+#include "compiler/optimise/simplify.h"
+#include "core/runtime/caches.h"
+#include "program/trace/stage.h"
 
 namespace capibara::cpu {
 

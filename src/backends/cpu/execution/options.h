@@ -1,8 +1,8 @@
 // Options of the CPU compiler, by the names that scripts give XLA where they mean the same.
 #pragma once
 
-#include "optimise/pipeline.h"
-#include "runtime/compiler_options.h"
+#include "compiler/optimise/pipeline.h"
+#include "core/runtime/compiler_options.h"
 
 namespace capibara::cpu {
 

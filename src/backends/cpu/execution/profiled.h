@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "backends/cpu/execution/compiler.h"
-#include "profile/recorder.h"
-#include "runtime/once.h"
+#include "core/profile/recorder.h"
+#include "core/runtime/once.h"
 
 namespace capibara::cpu {
 

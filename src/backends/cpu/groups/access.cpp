@@ -1,6 +1,6 @@
 // Index arithmetic of the primitives that move elements.
 #include "backends/cpu/groups/access.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 #include <algorithm>
 

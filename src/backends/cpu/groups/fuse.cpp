@@ -9,7 +9,7 @@
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/groups/access.h"
 #include "backends/cpu/groups/fuse_sharing.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

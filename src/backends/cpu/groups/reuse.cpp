@@ -6,10 +6,10 @@
 #include "backends/cpu/groups/schedule.h"
 #include "backends/cpu/groups/scan_columns.h"
 #include "backends/cpu/rewrites/unshare.h"
-#include "optimise/simplify.h"
-#include "program/handles.h"
-#include "program/views.h"
-#include "runtime/arena.h"
+#include "compiler/optimise/simplify.h"
+#include "program/ir/handles.h"
+#include "program/ir/views.h"
+#include "core/runtime/arena.h"
 
 namespace capibara::cpu {
 

@@ -1,7 +1,7 @@
 // List scheduling of groups: the first one in order, unless one that is ready gives memory back.
 #include "backends/cpu/groups/schedule.h"
 #include "backends/cpu/kernels/exchange.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 #include <algorithm>
 #include <set>

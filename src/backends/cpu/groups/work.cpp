@@ -10,8 +10,8 @@
 #include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/kernels.h"
-#include "program/callback.h"
-#include "program/handles.h"
+#include "program/ir/callback.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

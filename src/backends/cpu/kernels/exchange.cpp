@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "array/byte_count.h"
-#include "lax/process_exchange.h"
-#include "processes/exchange.h"
+#include "core/array/byte_count.h"
+#include "lax/collective/process_exchange.h"
+#include "core/processes/exchange.h"
 
 namespace capibara::cpu {
 

@@ -10,7 +10,7 @@ KernelMakers cumulative_makers();
 KernelMakers dot_makers();
 KernelMakers extreme_makers();
 KernelMakers function_makers();
-KernelMakers further_makers();  // those that the demo does without
+KernelMakers non_demo_makers();  // those that the demo does without
 KernelMakers fused_makers();  // of src/kernels, as far as the program was linked with them
 KernelMakers index_makers();
 KernelMakers order_makers();

@@ -4,15 +4,15 @@
 #include <cstring>
 #include <memory>
 
-#include "array/byte_count.h"
+#include "core/array/byte_count.h"
 #include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
-#include "lax/lapack_calls.h"
+#include "lax/linalg/lapack_calls.h"
 #include "lax/math/denormals.h"
-#include "lax/process_exchange.h"
-#include "program/handles.h"
+#include "lax/collective/process_exchange.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

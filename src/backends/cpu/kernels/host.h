@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "runtime/thread_pool.h"
+#include "core/runtime/thread_pool.h"
 #include <vector>
 
 namespace capibara::cpu {

@@ -17,9 +17,9 @@ const Table& table() {
     auto add = [&all](const KernelMakers& list) {
       for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry);
     };
-    for (const KernelMakers& list :
-         {cumulative_makers(), dot_makers(), extreme_makers(), index_makers(), movement_makers(), random_makers(),
-          reduction_makers(), scatter_makers(), top_k_makers(), transpose_makers(), fused_makers(), further_makers()}) {
+    for (const KernelMakers& list : {cumulative_makers(), dot_makers(), extreme_makers(), index_makers(),
+                                     movement_makers(), random_makers(), reduction_makers(), scatter_makers(),
+                                     top_k_makers(), transpose_makers(), fused_makers(), non_demo_makers()}) {
       add(list);
     }
     all.emplace(&exchange_start().record(), KernelMakerEntry{"exchange_start", make_exchange_start});

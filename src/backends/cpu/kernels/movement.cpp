@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/small_families.h"
-#include "backends/cpu/kernels/index_windows.h"
+#include "backends/cpu/kernels/index/index_windows.h"
 #include "backends/reference/kernels.h"
-#include "runtime/thread_pool.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
 

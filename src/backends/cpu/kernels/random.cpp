@@ -7,7 +7,7 @@
 
 #include "backends/cpu/kernels/families.h"
 #include "lax/math/threefry.h"
-#include "runtime/thread_pool.h"
+#include "core/runtime/thread_pool.h"
 
 // Vectors that the oldest machines have no register for travel within this file alone.
 #pragma GCC diagnostic ignored "-Wpsabi"

@@ -7,7 +7,7 @@
 #include <new>
 #include <string_view>
 
-#include "runtime/arena.h"
+#include "core/runtime/arena.h"
 
 namespace capibara::cpu {
 

@@ -3,12 +3,12 @@
 #include <cstring>
 #include <memory>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/products/gemm.h"
+#include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/cpu/kernels/visit_bytes.h"
 #include "backends/reference/kernels.h"
-#include "runtime/thread_pool.h"
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
 

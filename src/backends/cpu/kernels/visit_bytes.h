@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "array/element.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu {
 

@@ -4,7 +4,7 @@
 #include "backends/cpu/elements/number.h"
 #include "backends/cpu/regions/nest.h"
 #include "lax/math/threefry.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

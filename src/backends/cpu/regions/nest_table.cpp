@@ -5,7 +5,7 @@
 //
 // The table holds what the loops would compute, bit by bit; that of one call of a function costs as much as 65536 elements.
 #include "backends/cpu/regions/nest.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

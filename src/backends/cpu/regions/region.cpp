@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "backends/cpu/regions/nest.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

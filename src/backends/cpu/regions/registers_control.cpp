@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/regions/registers_writer.h"
-#include "program/views.h"
+#include "program/ir/views.h"
 
 namespace capibara::cpu::registers {
 

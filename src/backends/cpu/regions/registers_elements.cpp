@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "backends/cpu/regions/registers_writer.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu::registers {
 

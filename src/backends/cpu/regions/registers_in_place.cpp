@@ -8,8 +8,8 @@
 
 #include "backends/cpu/regions/registers.h"
 #include "backends/cpu/regions/registers_writer.h"
-#include "program/handles.h"
-#include "program/views.h"
+#include "program/ir/handles.h"
+#include "program/ir/views.h"
 
 namespace capibara::cpu {
 

@@ -8,9 +8,9 @@
 #include "backends/cpu/elements/number.h"
 #include "backends/cpu/groups/scan_columns.h"
 #include "backends/cpu/regions/registers_writer.h"
-#include "program/handles.h"
-#include "program/views.h"
-#include "runtime/processor.h"
+#include "program/ir/handles.h"
+#include "program/ir/views.h"
+#include "core/runtime/processor.h"
 
 namespace capibara::cpu::registers {
 

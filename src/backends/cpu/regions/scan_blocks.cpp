@@ -6,8 +6,8 @@
 
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/loops/builder.h"
-#include "program/handles.h"
-#include "program/views.h"
+#include "program/ir/handles.h"
+#include "program/ir/views.h"
 
 namespace capibara::cpu {
 

@@ -8,11 +8,11 @@
 #include <unordered_map>
 
 #include "backends/cpu/kernels/kernels.h"
-#include "lax/reduction_rules.h"
-#include "lax/shape.h"
-#include "optimise/passes.h"
-#include "program/handles.h"
-#include "program/nested.h"
+#include "lax/reduce/reduction_rules.h"
+#include "lax/shape/shape.h"
+#include "compiler/optimise/passes.h"
+#include "program/ir/handles.h"
+#include "program/ir/nested.h"
 
 namespace capibara::cpu {
 

@@ -4,7 +4,7 @@
 // element by element in a scan: batched, a branch that an element does not take might never end.
 #pragma once
 
-#include "lax/monoid.h"
+#include "lax/reduce/monoid.h"
 
 namespace capibara::cpu {
 

@@ -5,7 +5,7 @@
 
 #include "backends/cpu/rewrites/compose_regions.h"
 #include "backends/reference/sort.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu::regions {
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "backends/cpu/rewrites/compose_regions.h"
-#include "program/window_shape.h"
+#include "program/ir/window_shape.h"
 
 namespace capibara::cpu::regions {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "backends/cpu/kernels/exchange.h"
-#include "lax/process_exchange.h"
-#include "program/copy.h"
+#include "lax/collective/process_exchange.h"
+#include "program/ir/copy.h"
 
 namespace capibara::cpu {
 

@@ -3,9 +3,9 @@
 
 #include <capibara/control.h>
 
-#include "lax/control.h"
-#include "program/handles.h"
-#include "trace/trace.h"
+#include "lax/control/control.h"
+#include "program/ir/handles.h"
+#include "program/trace/trace.h"
 
 namespace capibara::cpu {
 

@@ -1,6 +1,6 @@
 // unshare: values that cost nothing to compute again are given to each reader as its own, so that none is ever stored.
 #include "backends/cpu/rewrites/unshare.h"
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 #include <algorithm>
 

@@ -8,7 +8,7 @@
 
 #include <capibara/lax.h>
 
-#include "program/handles.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

@@ -4,7 +4,7 @@
 #include "backends/cpu/kernels/attention/hide.h"
 #include "backends/cpu/kernels/attention/panels.h"
 #include "backends/cpu/kernels/scratch.h"
-#include "runtime/interrupt.h"
+#include "core/runtime/interrupt.h"
 
 namespace capibara::cpu::attention {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/cpu/kernels/attention/row_functions.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "kernels/attention/spec.h"

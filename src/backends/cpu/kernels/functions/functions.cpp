@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <tuple>
 
-#include "array/element.h"
+#include "core/array/element.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/functions/code.h"
 #include "lax/math/denormals.h"
 #include "lax/math/math.h"
-#include "runtime/processor.h"
-#include "runtime/thread_pool.h"
+#include "core/runtime/processor.h"
+#include "core/runtime/thread_pool.h"
 #if !defined(__x86_64__)
 #include "backends/cpu/kernels/functions/series_lanes.h"
 #endif

@@ -2,7 +2,7 @@
 #include "backends/cpu/kernels/planes/code.h"
 
 #include "backends/cpu/kernels/planes/lanes.h"
-#include "runtime/processor.h"
+#include "core/runtime/processor.h"
 
 namespace capibara::cpu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/cpu/kernels/planes/vectors.h"
-#include "backends/cpu/kernels/products/fft_vectors.h"
+#include "backends/cpu/kernels/fft/fft_vectors.h"
 #include "backends/cpu/kernels/streaming.h"
 
 namespace capibara::cpu {

@@ -1,0 +1,335 @@
+// conv_general_dilated: a matmul one of whose operands is gathered from the input while it is packed.
+//
+// Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window,
+// feature), or (feature, element) where the window is long: weight gradients, whose window is an image. The other
+// operand is the kernel. The result's features are the columns where they are contiguous, else the rows.
+//
+// A dilated input (the gradient of a strided convolution) is mostly zeros: places fall into phases, each of which meets
+// its own part of the window and is a convolution without holes.
+//
+// Where the processor has the tiles for it, floats with channels first are not packed at all: convolution_direct.cpp
+// reads places from planes, and convolution_pairs.cpp computes the gradients of kernels.
+#include <algorithm>
+#include <memory>
+
+#include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/convolution/convolution_direct.h"
+#include "backends/cpu/kernels/convolution/convolution_pack.h"
+#include "backends/cpu/kernels/convolution/convolution_pairs.h"
+#include "backends/cpu/kernels/convolution/convolution_spread.h"
+#include "backends/cpu/kernels/convolution/depthwise.h"
+#include "backends/cpu/kernels/convolution/depthwise_planes.h"
+#include "backends/reference/kernels.h"
+#include "program/ir/window_shape.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+// The results of all phases as the output: columns of the phases alternate in a row.
+template <class T>
+void weave(const ConvolutionPlan& plan, const T* parts, T* out) {
+  const PlaneCode<T>& code = plane_code<T>();
+  const ConvolutionDimension &columns = plan.dims.back(), *rows = plan.rows();
+  const int64_t height = rows ? rows->places : 1, row_phases = rows ? rows->lhs_dilation : 1;
+  const int64_t phases = columns.lhs_dilation, features = plan.groups * plan.group_features;
+  const double cost = static_cast<double>(height * columns.places) * 0.4;
+  parallel_for_cost(plan.batch * features, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      T* target = out + i / features * plan.out_batch_stride + i % features * plan.out_feature_stride;
+      for (int64_t y = 0; y < height; ++y, target += rows ? rows->out_step : 0) {
+        auto row = [&](int64_t x) {
+          const auto& [own, kernel_offset, offset] = plan.phases[static_cast<std::size_t>(y % row_phases * phases + x)];
+          return parts + offset + i * own.out_feature_stride + y / row_phases * own.window.places.back();
+        };
+        if (phases == 2) {
+          code.join(row(0), row(1), target, columns.places);
+          continue;
+        }
+        for (int64_t x = 0; x < phases; ++x)
+          code.put(row(x), target + x, phases, (columns.places - x + phases - 1) / phases);
+      }
+    }
+    return 0;
+  });
+}
+
+// Calls run(plan, lhs, rhs, out) for each phase; a phase that meets nothing of the window is zero.
+template <class S, class Sum, class F>
+void each_phase(const ConvolutionPlan& plan, const S* lhs, const S* rhs, Sum* out, F&& run) {
+  if (plan.phases.empty()) return run(plan, lhs, rhs, out);
+  Scratch<Sum> parts;
+  if (plan.woven_size != 0) parts = Scratch<Sum>(plan.woven_size, "phases of a convolution");
+  Sum* results = plan.woven_size != 0 ? parts.data() : out;
+  for (const ConvolutionPlan::Phase& phase : plan.phases) {
+    if (phase.plan.inner() != 0) {
+      run(phase.plan, lhs, rhs + phase.kernel_offset, results + phase.out_offset);
+      continue;
+    }
+    for (int64_t p = 0; p < phase.plan.places.extent(); ++p) {
+      Sum* target = results + phase.out_offset + phase.plan.places.at(p);
+      for (int64_t f = 0; f < plan.groups * plan.group_features; ++f)
+        target[f * phase.plan.out_feature_stride] = Sum(0);
+    }
+  }
+  if constexpr (std::is_floating_point_v<Sum>) {
+    if (plan.woven_size != 0) weave<Sum>(plan, parts.data(), out);
+  }
+}
+
+// ---- by matmuls ----------------------------------------------------------------------------------------------------
+
+template <class K, class S>
+void run_group(const ConvolutionPlan& plan, int64_t g, const S* lhs, const S* planes, const S* rhs,
+               typename K::Sum* out) {
+  using P = typename K::Packed;
+  const int64_t image = plan.batch_groups ? g * plan.batch : 0, feature = plan.batch_groups ? 0 : g * plan.in_features;
+  const S* input = lhs + image * plan.lhs_batch_stride + feature * plan.lhs_feature_stride;
+  if (planes) planes += (image * plan.lhs_features + feature) * plan.layout->elements();
+  const S* kernel = rhs + g * plan.group_features * plan.kernel_feature_stride;
+  typename K::Sum* target = out + g * plan.group_features * plan.out_feature_stride;
+  const ConvolutionPack<K, S> pack_places{plan, input, planes};
+  auto pack_kernel = [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* block) {
+    pack_matrix<K, S>(kernel, plan.kernel_features, plan.kernel_inner, first, count, k0, k, width, block);
+  };
+  if (plan.out_feature_stride == 1)
+    Product<K>{plan.inner(), pack_places, pack_kernel, target, plan.places, plan.features}.run();
+  else
+    Product<K>{plan.inner(), pack_kernel, pack_places, target, plan.features, plan.places}.run();
+}
+
+// The whole input as padded planes.
+template <class T>
+void lay_input(const ConvolutionPlan& plan, const T* lhs, T* planes) {
+  const PlaneCode<T>& code = plane_code<T>();
+  const int64_t elements = plan.layout->elements();
+  parallel_for_cost(
+      plan.lhs_images * plan.lhs_features, static_cast<double>(elements) * 0.3, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* image =
+              lhs + i / plan.lhs_features * plan.lhs_batch_stride + i % plan.lhs_features * plan.lhs_feature_stride;
+          plan.layout->lay(code, image, plan.row_step(), 0, plan.layout->max_rows(), T(0), planes + i * elements);
+        }
+        return 0;
+      });
+}
+
+template <class K, class S>
+void run_groups(const ConvolutionPlan& plan, const S* lhs, const S* rhs, typename K::Sum* out) {
+  Scratch<S> hold;
+  if constexpr (std::is_floating_point_v<S> && std::is_same_v<S, typename K::Packed>) {
+    if (plan.pairs_features()) return convolve_pairs<K>(plan, lhs, rhs, out);
+    if (plan.band != 0) return convolve_from_planes<K>(plan, lhs, rhs, out);
+    if (plan.layout) {
+      hold = Scratch<S>(plan.lhs_images * plan.lhs_features * plan.layout->elements(), "planes of a convolution");
+      lay_input<S>(plan, lhs, hold.data());
+    }
+  }
+  each_phase(plan, lhs, rhs, out,
+             [&hold](const ConvolutionPlan& part, const S* x, const S* kernel, typename K::Sum* to) {
+               // A few groups share out their own parts; many are shared out whole.
+               const double cost = multiply_cost<K>(static_cast<double>(part.places.extent() * part.group_features) *
+                                                    static_cast<double>(part.inner()));
+               auto run = [&](int64_t begin, int64_t end) {
+                 for (int64_t g = begin; g < end; ++g) run_group<K, S>(part, g, x, hold.data(), kernel, to);
+                 return 0;
+               };
+               if (part.groups < 8)
+                 run(0, part.groups);
+               else
+                 parallel_for_cost(part.groups, 1000 + 2 * cost, run);
+             });
+}
+
+// ---- without
+// ------------------------------------------------------------------------------------------------------------
+
+template <class T>
+void run_depthwise(const ConvolutionPlan& plan, const T* lhs, const T* rhs, T* out) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (plan.is_planar()) {
+      const ConvolutionDimension &columns = plan.dims.back(), *rows = plan.rows();
+      return DepthwisePlanes<T>{over_plane(rows),
+                                over_plane(&columns),
+                                plan.groups,
+                                plan.group_features,
+                                plan.batch,
+                                plan.lhs_batch_stride,
+                                plan.lhs_feature_stride,
+                                plan.row_step(),
+                                plan.kernel_inner,
+                                plan.kernel_feature_stride,
+                                plan.out_batch_stride,
+                                plan.out_feature_stride,
+                                rows ? rows->out_step : 0,
+                                columns.out_step,
+                                lhs,
+                                rhs,
+                                out}
+          .run();
+    }
+  }
+  Depthwise<T>{plan.window,
+               plan.elements,
+               plan.places,
+               plan.groups,
+               plan.batch,
+               plan.lhs_batch_stride,
+               plan.lhs_feature_stride,
+               plan.kernel_inner,
+               plan.kernel_feature_stride,
+               plan.out_feature_stride,
+               lhs,
+               rhs,
+               out}
+      .run();
+}
+
+template <class T>
+void run_depthwise_gradient(const ConvolutionPlan& plan, const T* lhs, const T* rhs, T* out) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const ConvolutionDimension* rows = plan.rows();
+    DepthwiseGradient<T>{image_over_plane(rows),
+                         image_over_plane(&plan.dims.back()),
+                         plan.groups,
+                         plan.batch,
+                         plan.in_features,
+                         plan.lhs_batch_stride,
+                         plan.lhs_feature_stride,
+                         plan.row_step(),
+                         plan.kernel_feature_stride,
+                         plan.kernel_in_stride,
+                         rows ? rows->kernel_step : 0,
+                         plan.places,
+                         plan.out_feature_stride,
+                         lhs,
+                         rhs,
+                         out}
+        .run();
+  }
+}
+
+// Complex numbers one by one: convolutions of them are rare.
+template <class T>
+void run_complex(const ConvolutionPlan& plan, const T* lhs, const T* rhs, T* out) {
+  const std::size_t space = plan.window.size.size();
+  const int64_t all = plan.groups * plan.group_features;
+  parallel_for_cost(plan.places.extent() * all, static_cast<double>(plan.inner()) * 4, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t f = t % all, g = f / plan.group_features;
+      ConvolutionLanes lanes;
+      lanes.find(plan, t / all, 1);
+      const T* input =
+          lhs + lanes.image[0] +
+          (plan.batch_groups ? g * plan.batch * plan.lhs_batch_stride : g * plan.in_features * plan.lhs_feature_stride);
+      Real<T> re = 0, im = 0;
+      for (int64_t p = 0; p < plan.inner(); ++p) {
+        const int64_t element = plan.element_of(p), feature = plan.feature_of(p);
+        const int64_t offset =
+            plan.window.tap(lanes.place[0], plan.elements.data() + static_cast<std::size_t>(element) * space);
+        if (offset < 0) continue;
+        const T x = input[offset + feature * plan.lhs_feature_stride],
+                y = rhs[f * plan.kernel_feature_stride + plan.kernel_inner.at(p)];
+        re += x.real() * y.real() - x.imag() * y.imag();
+        im += x.real() * y.imag() + x.imag() * y.real();
+      }
+      out[f * plan.out_feature_stride + plan.places.at(t / all)] = T(re, im);
+    }
+    return 0;
+  });
+}
+
+template <class T>
+void run_convolution(const ConvolutionPlan& plan, std::byte* const* buffers) {
+  Scratch<T> lhs_hold, rhs_hold;
+  const T* lhs = product_operand<T>(plan.types.lhs, plan.types.lhs_rounded, buffers[0], plan.lhs_size, lhs_hold);
+  const T* rhs = product_operand<T>(plan.types.rhs, plan.types.rhs_rounded, buffers[1], plan.rhs_size, rhs_hold);
+  ProductResult<T> result(plan.types.out, buffers[2], plan.out_size);
+  T* out = result.values();
+  if (plan.inner() == 0) {
+    std::fill_n(out, plan.out_size, T(0));
+  } else if constexpr (Parts<T>::count == 2) {
+    run_complex<T>(plan, lhs, rhs, out);
+  } else if (plan.is_depthwise()) {
+    each_phase(plan, lhs, rhs, out, run_depthwise<T>);
+  } else if (plan.sums_images()) {
+    run_depthwise_gradient<T>(plan, lhs, rhs, out);
+  } else if (plan.spreads()) {
+    if constexpr (std::is_floating_point_v<T>) SpreadConvolution<typename KindOf<T>::type>(plan, lhs, rhs, out).run();
+  } else {
+    run_groups<typename KindOf<T>::type, T>(plan, lhs, rhs, out);
+  }
+  result.convert_all();
+}
+
+HostKernel make_convolution(const KernelRequest& request) {
+  const Attrs& attrs = request.attrs;
+  const auto& numbers = attrs.get<ConvDimensionNumbers>("dimension_numbers");
+  const Ints &strides = attrs.ints("window_strides"), &lhs_dilation = attrs.ints("lhs_dilation"),
+             &rhs_dilation = attrs.ints("rhs_dilation");
+  auto padding = padding_of(attrs["padding"]);
+  const ArrayType &lhs = request.inputs[0], &rhs = request.inputs[1], &out = request.outputs[0];
+  const std::size_t space = strides.size();
+  if (space > max_convolution_dims) return {};
+  auto plan = std::make_shared<ConvolutionPlan>();
+  int64_t feature_groups = attrs.integer("feature_group_count"), batch_groups = attrs.integer("batch_group_count");
+  plan->types = product_types(request);
+  plan->lhs_size = lhs.size();
+  plan->rhs_size = rhs.size();
+  plan->out_size = out.size();
+  plan->groups = std::max(feature_groups, batch_groups);
+  plan->batch_groups = batch_groups > 1;
+  auto at = [](const Ints& list, int64_t i) { return list[static_cast<std::size_t>(i)]; };
+  Ints lhs_strides = reference::row_major_strides(lhs.shape), rhs_strides = reference::row_major_strides(rhs.shape);
+  Ints out_strides = reference::row_major_strides(out.shape);
+  plan->in_features = at(rhs.shape, numbers.rhs_spec[1]);
+  plan->group_features = at(rhs.shape, numbers.rhs_spec[0]) / plan->groups;
+  plan->batch = at(out.shape, numbers.out_spec[0]);
+  plan->lhs_images = at(lhs.shape, numbers.lhs_spec[0]);
+  plan->lhs_features = at(lhs.shape, numbers.lhs_spec[1]);
+  plan->lhs_batch_stride = at(lhs_strides, numbers.lhs_spec[0]);
+  plan->lhs_feature_stride = at(lhs_strides, numbers.lhs_spec[1]);
+  plan->out_feature_stride = at(out_strides, numbers.out_spec[1]);
+  plan->kernel_feature_stride = at(rhs_strides, numbers.rhs_spec[0]);
+  plan->out_batch_stride = at(out_strides, numbers.out_spec[0]);
+  plan->kernel_in_stride = at(rhs_strides, numbers.rhs_spec[1]);
+  plan->features = Axis::regular(plan->group_features, plan->out_feature_stride);
+  plan->kernel_features = Axis::regular(plan->group_features, plan->kernel_feature_stride);
+  std::vector<ConvolutionDimension> dims;
+  for (std::size_t d = 0; d < space; ++d) {
+    const int64_t i = numbers.lhs_spec[d + 2], k = numbers.rhs_spec[d + 2], o = numbers.out_spec[d + 2];
+    dims.push_back({at(rhs.shape, k), at(out.shape, o), at(lhs.shape, i), at(lhs_strides, i), strides[d],
+                    rhs_dilation[d], padding[d].first, lhs_dilation[d], at(out_strides, o), at(rhs_strides, k)});
+  }
+  plan->set_space(dims);
+  HostKernel kernel;
+  if (plan->out_size != 0 && !is_complex(plan->types.out) && !plan->spreads()) plan->set_phases();
+  const bool by_matmul = plan->inner() != 0 && !plan->is_depthwise() && !plan->sums_images() && !plan->spreads();
+  if (by_matmul && !plan->pairs_features()) plan->set_layout();
+  // Narrow types are converted before all others.
+  if (by_matmul) {
+    const bool narrow = visit_narrow_product(plan->types, [&]<class K, class S>(K, Type<S>) {
+      if (!plan->fills(K::together)) return;
+      kernel = [plan](std::byte* const* buffers) {
+        if (plan->out_size == 0) return;
+        ProductResult<typename K::Sum> result(plan->types.out, buffers[2], plan->out_size);
+        run_groups<K, S>(*plan, reinterpret_cast<const S*>(buffers[0]), reinterpret_cast<const S*>(buffers[1]),
+                         result.values());
+        result.convert_all();
+      };
+    });
+    if (narrow && kernel) return kernel;
+  }
+  visit_product_type(plan->types, [&]<class T>(Type<T>) {
+    kernel = [plan](std::byte* const* buffers) {
+      if (plan->out_size != 0) run_convolution<T>(*plan, buffers);
+    };
+  });
+  return kernel;
+}
+
+}  // namespace
+
+KernelMakers convolution_makers() { return {{"conv_general_dilated", make_convolution}}; }
+
+}  // namespace capibara::cpu

@@ -1,0 +1,335 @@
+// Matmuls that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
+#include <algorithm>
+
+#include "backends/cpu/kernels/gemm/gemm_pack.h"
+#include "backends/cpu/kernels/gemm/gemv.h"
+#include "backends/cpu/kernels/gemm/gemv_loops.h"
+#include "backends/cpu/kernels/scratch.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+
+// The textbook product: std::complex's own checks for infinities that became NaN, which jax does not.
+template <class T>
+CAPIBARA_INLINE void add_product(T& sum, const T& x, const T& y) {
+  if constexpr (Parts<T>::count == 2) {
+    sum = T((sum.real() + x.real() * y.real()) - x.imag() * y.imag(), (sum.imag() + x.real() * y.imag()) + x.imag() * y.real());
+  } else {
+    sum += x * y;
+  }
+}
+
+template <class V, class T>
+CAPIBARA_INLINE V load_vector(const T* from) {
+  using Sum = std::remove_cvref_t<decltype(V{}[0])>;
+  V v;
+  if constexpr (std::is_same_v<T, Sum>) {
+    __builtin_memcpy(&v, from, 16);
+  } else {
+#pragma GCC unroll 4
+    for (int l = 0; l < static_cast<int>(16 / sizeof(Sum)); ++l) v[l] = packed_element<Sum>(from[l]);
+  }
+  return v;
+}
+
+// Sums of x[k] * rows[r][k] for a few rows at once: sixteen (or four vectors) side by side, then folded in halves. The order
+// of the sum is the same for every number of rows.
+template <int Rows, class T, class Sum>
+CAPIBARA_INLINE void dots(const T* x, int64_t x_step, const T* const* rows, int64_t step, int64_t count, Sum* out) {
+  constexpr int64_t side = 16;
+  Sum sums[Rows][side] = {};
+  int64_t i = 0;
+  if (x_step == 1 && step == 1) {
+    if constexpr (std::is_floating_point_v<Sum>) {
+      typedef Sum V __attribute__((vector_size(16)));
+      constexpr int lanes = 16 / static_cast<int>(sizeof(Sum)), vectors = static_cast<int>(side) / lanes;
+      V vector_sums[Rows][vectors] = {};
+      for (; i + side <= count; i += side) {
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) {
+          const V own = load_vector<V>(x + i + v * lanes);
+#pragma GCC unroll 4
+          for (int r = 0; r < Rows; ++r) vector_sums[r][v] += own * load_vector<V>(rows[r] + i + v * lanes);
+        }
+      }
+      for (int r = 0; r < Rows; ++r) __builtin_memcpy(sums[r], vector_sums[r], sizeof(sums[r]));
+    } else {
+      for (; i + side <= count; i += side) {
+        for (int r = 0; r < Rows; ++r) {
+          for (int64_t s = 0; s < side; ++s) add_product(sums[r][s], packed_element<Sum>(x[i + s]), packed_element<Sum>(rows[r][i + s]));
+        }
+      }
+    }
+  }
+  for (int r = 0; r < Rows; ++r) {
+    for (int64_t p = i; p < count; ++p) {
+      add_product(sums[r][(p - i) % side], packed_element<Sum>(x[p * x_step]), packed_element<Sum>(rows[r][p * step]));
+    }
+    for (int64_t half = side / 2; half > 0; half /= 2) {
+      for (int64_t s = 0; s < half; ++s) sums[r][s] += sums[r][s + half];
+    }
+    out[r] = sums[r][0];
+  }
+}
+
+constexpr int64_t dot_block = 8192;  // long dots are sums of blocks, whoever computes them
+
+// One long dot: blocks side by side, joined in order.
+template <class T, class Sum>
+Sum long_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count) {
+  const int64_t blocks = std::max<int64_t>(1, (count + dot_block - 1) / dot_block);
+  Scratch<Sum> partial(blocks, "a dot product");
+  parallel_for_cost(blocks, static_cast<double>(dot_block) * 0.2 * Parts<Sum>::count, [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) {
+      const int64_t first = b * dot_block;
+      const T* row = y + first * y_step;
+      dots<1>(x + first * x_step, x_step, &row, y_step, std::min(dot_block, count - first), &partial[b]);
+    }
+    return 0;
+  });
+  Sum total = partial[0];
+  for (int64_t b = 1; b < blocks; ++b) total += partial[b];
+  return total;
+}
+
+// Four vectors at a time, eight rows by their factors added to sums.
+template <class Sum>
+CAPIBARA_INLINE int64_t add_eight_rows(const Sum* factor, const Sum* row, int64_t row_step, Sum* out, int64_t count) {
+  typedef Sum V __attribute__((vector_size(16)));
+  constexpr int lanes = 16 / static_cast<int>(sizeof(Sum));
+  int64_t n = 0;
+  for (; n + 4 * lanes <= count; n += 4 * lanes) {
+    V sum[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) __builtin_memcpy(&sum[v], out + n + v * lanes, 16);
+#pragma GCC unroll 8
+    for (int t = 0; t < 8; ++t) {
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) sum[v] += factor[t] * load_vector<V>(row + t * row_step + n + v * lanes);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; ++v) __builtin_memcpy(out + n + v * lanes, &sum[v], 16);
+  }
+  return n;
+}
+
+// out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: eight rows at a time added to a strip of out.
+template <class T, class Sum>
+void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int64_t inner, Sum* __restrict out, int64_t count) {
+  std::fill_n(out, count, Sum(0));
+  int64_t k = 0;
+  if constexpr (Parts<Sum>::count == 1) {
+    for (; k + 8 <= inner; k += 8) {
+      Sum factor[8];
+      for (int64_t t = 0; t < 8; ++t) factor[t] = packed_element<Sum>(x[(k + t) * x_step]);
+      const T* row = matrix + k * row_step;
+      int64_t n = 0;
+      if constexpr (std::is_same_v<T, Sum> && std::is_floating_point_v<Sum>) n = add_eight_rows<Sum>(factor, row, row_step, out, count);
+      for (; n < count; ++n) {
+        Sum sum = out[n];
+#pragma GCC unroll 8
+        for (int64_t t = 0; t < 8; ++t) sum += factor[t] * packed_element<Sum>(row[n + t * row_step]);
+        out[n] = sum;
+      }
+    }
+  }
+  for (; k < inner; ++k) {
+    const Sum factor = packed_element<Sum>(x[k * x_step]);
+    const T* row = matrix + k * row_step;
+    for (int64_t n = 0; n < count; ++n) add_product(out[n], factor, packed_element<Sum>(row[n]));
+  }
+}
+
+// How a matrix of contiguous rows is cut up: in long pieces of rows, since memory runs at full speed only where it is
+// read on and on. Where that leaves too few of them, fixed parts of the inner dimension are summed apart.
+struct Strips {
+  static constexpr int64_t width = 4096, shared_out = 16;  // columns of a piece; pieces that are enough to share out
+  int64_t inner, count, pieces, parts, part;
+
+  Strips(int64_t inner, int64_t count) : inner(inner), count(count), pieces((count + width - 1) / width) {
+    const bool whole = inner * count < 128 * 1024 || pieces >= shared_out;
+    parts = whole ? 1 : std::clamp<int64_t>(shared_out / pieces, 1, std::max<int64_t>(1, inner / 32));
+    part = (inner + parts * 8 - 1) / (parts * 8) * 8;
+  }
+
+  // Calls add(first k, how many, first column, how many, sums), then adds the parts in order.
+  template <class Sum, class Add>
+  void run(double cost, Sum* out, Add&& add) const {
+    Scratch<Sum> partial;
+    if (parts > 1) partial = Scratch<Sum>((parts - 1) * count, "parts of a product");
+    const double task_cost = cost * static_cast<double>(std::min(width, count)) / static_cast<double>(parts);
+    parallel_for_cost(pieces * parts, task_cost, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t p = task / pieces, first = task % pieces * width, k0 = std::min(p * part, inner);
+        Sum* sums = p == 0 ? out : partial.data() + (p - 1) * count;
+        add(k0, std::min(part, inner - k0), first, std::min(width, count - first), sums + first);
+      }
+      return 0;
+    });
+    for (int64_t p = 1; p < parts; ++p) {
+      const Sum* more = partial.data() + (p - 1) * count;
+      for (int64_t n = 0; n < count; ++n) out[n] += more[n];
+    }
+  }
+};
+
+// Nanoseconds for a row of the inner dimension: bound by memory, about 20 GB/s.
+template <class T>
+double row_cost(int64_t inner) {
+  return static_cast<double>(inner) * static_cast<double>(sizeof(T)) / 20;
+}
+
+// A vector of floats by a matrix of floats, bfloat16 or bytes, or one of doubles by a matrix of doubles.
+template <class T, class Sum = vector_loop::SumOf<T>>
+bool floats_by_matrix(const Sum* x, const Matrix<T>& matrix, Sum* out, const Axis& places) {
+  const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
+  const bool regular = matrix.inner.is_regular() && matrix.free.is_regular() && places.is_regular();
+  if (!regular || (count > 1 && places.stride() != 1)) return false;
+  const VectorLoops<T>& loops = vector_loops<T>();
+  const T* data = matrix.data + matrix.free.at(0);
+  out += places.at(0);
+  if (matrix.inner.stride() == 1 || inner == 1) {
+    const int64_t step = matrix.free.stride();
+    constexpr int64_t rows = 16;  // a chunk is a multiple of the rows that are summed at once
+    parallel_for_cost((count + rows - 1) / rows, rows * row_cost<T>(inner), [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * rows;
+      loops.dots(x, data + first * step, step, inner, out + first, std::min(end * rows, count) - first);
+      return 0;
+    });
+    return true;
+  }
+  if (matrix.free.stride() != 1 && count > 1) return false;
+  const int64_t step = matrix.inner.stride();
+  auto add = [&](int64_t k, int64_t some, int64_t column, int64_t columns, Sum* sums) {
+    loops.add_rows(x + k, data + k * step + column, step, some, sums, columns);
+  };
+  Strips(inner, count).run(row_cost<T>(inner), out, add);
+  return true;
+}
+
+// The vector as contiguous numbers of the type that it is summed in.
+template <class T, class Sum = vector_loop::SumOf<T>>
+const Sum* as_floats(const Matrix<T>& vector, int64_t row, Scratch<Sum>& hold) {
+  const T* x = vector.data + vector.free.at(row);
+  const int64_t inner = vector.inner.extent();
+  if constexpr (std::is_same_v<T, Sum>) {
+    if (vector.inner.contiguous(0, inner)) return x + vector.inner.at(0);
+  }
+  hold = Scratch<Sum>(inner, "a vector");
+  for (int64_t k = 0; k < inner; ++k) hold[k] = packed_element<Sum>(x[vector.inner.at(k)]);
+  return hold.data();
+}
+
+// A vector by a matrix whose axes are regular; `places` says where the results go. False: not for these strides.
+template <class T, class Sum>
+bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out, const Axis& places) {
+  const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
+  if (!vector.inner.is_regular() || !matrix.inner.is_regular() || !places.is_regular()) return false;
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BrainBits>) {
+    Scratch<Sum> hold;
+    if (count > 1 && floats_by_matrix<T>(as_floats(vector, 0, hold), matrix, out, places)) return true;
+  }
+  const T* x = vector.data + vector.free.at(0);
+  const int64_t x_step = vector.inner.stride();
+  out += places.at(0);
+  if (count == 1) {
+    *out = long_dot<T, Sum>(x, x_step, matrix.data + matrix.free.at(0), matrix.inner.stride(), inner);
+    return true;
+  }
+  if (matrix.inner.stride() == 1) {
+    Scratch<T> close;  // a vector with gaps is gathered once
+    if (x_step != 1 && inner > 1) {
+      close = Scratch<T>(inner, "a vector");
+      for (int64_t k = 0; k < inner; ++k) close[k] = x[k * x_step];
+      x = close.data();
+    }
+    parallel_for_cost(count, row_cost<T>(inner), [&](int64_t begin, int64_t end) {
+      int64_t n = begin;
+      for (; n + 4 <= end; n += 4) {
+        const T* rows[4];
+        Sum results[4];
+        for (int64_t r = 0; r < 4; ++r) rows[r] = matrix.data + matrix.free.at(n + r);
+        dots<4>(x, 1, rows, 1, inner, results);
+        for (int64_t r = 0; r < 4; ++r) out[(n + r) * places.stride()] = results[r];
+      }
+      for (; n < end; ++n) {
+        const T* row = matrix.data + matrix.free.at(n);
+        Sum result;
+        dots<1>(x, 1, &row, 1, inner, &result);
+        out[n * places.stride()] = result;
+      }
+      return 0;
+    });
+    return true;
+  }
+  if (!matrix.free.is_regular() || matrix.free.stride() != 1 || places.stride() != 1) return false;
+  const int64_t step = matrix.inner.stride();
+  auto add = [&](int64_t k, int64_t some, int64_t column, int64_t columns, Sum* sums) {
+    add_rows(x + k * x_step, x_step, matrix.data + matrix.free.at(0) + k * step + column, step, some, sums, columns);
+  };
+  Strips(inner, count).run(row_cost<T>(inner), out, add);
+  return true;
+}
+
+}  // namespace
+
+template <class T, class Sum>
+bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns) {
+  if (rows.extent() == 1 && vector_by_matrix<T, Sum>(left, right, out + rows.at(0), columns)) return true;
+  return columns.extent() == 1 && vector_by_matrix<T, Sum>(right, left, out + columns.at(0), rows);
+}
+
+bool multiply_by_bytes(const Matrix<float>& left, const Matrix<std::int8_t>& right, float* out, const Axis& rows,
+                       const Axis& columns) {
+  constexpr int64_t max_rows = 4;  // beyond, a converted copy that all rows read is cheaper
+  if (rows.extent() > max_rows) return false;
+  for (int64_t row = 0; row < rows.extent(); ++row) {
+    Scratch<float> hold;
+    if (!floats_by_matrix(as_floats(left, row, hold), right, out + rows.at(row), columns)) return false;
+  }
+  return true;
+}
+
+template <class T>
+void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns) {
+  const int64_t inner = left.inner.extent(), n = columns.extent();
+  const bool by_rows = n > 1 && right.free.contiguous(0, n) && columns.contiguous(0, n);
+  for (int64_t i = 0; i < rows.extent(); ++i) {
+    const T* x = left.data + left.free.at(i);
+    T* target = out + rows.at(i);
+    if (by_rows) {
+      target += columns.at(0);
+      for (int64_t j = 0; j < n; ++j) target[j] = T(0);
+      for (int64_t k = 0; k < inner; ++k) {
+        const T factor = x[left.inner.at(k)];
+        const T* row = right.data + right.inner.at(k) + right.free.at(0);
+        for (int64_t j = 0; j < n; ++j) add_product(target[j], factor, row[j]);
+      }
+    } else {
+      for (int64_t j = 0; j < n; ++j) {
+        const T* y = right.data + right.free.at(j);
+        T sum(0);
+        for (int64_t k = 0; k < inner; ++k) add_product(sum, x[left.inner.at(k)], y[right.inner.at(k)]);
+        target[columns.at(j)] = sum;
+      }
+    }
+  }
+}
+
+#define CAPIBARA_INSTANTIATE(T)                                                                                        \
+  template bool multiply_vector<T, T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&);               \
+  template void multiply_small<T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&);
+CAPIBARA_INSTANTIATE(float)
+CAPIBARA_INSTANTIATE(double)
+CAPIBARA_INSTANTIATE(std::uint32_t)
+CAPIBARA_INSTANTIATE(std::uint64_t)
+CAPIBARA_INSTANTIATE(std::complex<float>)
+CAPIBARA_INSTANTIATE(std::complex<double>)
+#undef CAPIBARA_INSTANTIATE
+template bool multiply_vector<BrainBits, float>(const Matrix<BrainBits>&, const Matrix<BrainBits>&, float*, const Axis&, const Axis&);
+template bool multiply_vector<HalfBits, float>(const Matrix<HalfBits>&, const Matrix<HalfBits>&, float*, const Axis&, const Axis&);
+
+}  // namespace capibara::cpu

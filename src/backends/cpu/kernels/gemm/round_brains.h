@@ -1,0 +1,12 @@
+// Rounds float32 to bfloat16: to nearest, ties to even.
+#pragma once
+
+#include "backends/cpu/kernels/gemm/gemm.h"
+
+namespace capibara::cpu {
+
+void round_brains(const float* from, BrainBits* to, int64_t count);
+// The same for sums that AMX has computed, which are never denormal: only where the processor has it.
+void round_amx_sums(const float* from, BrainBits* to, int64_t count);
+
+}  // namespace capibara::cpu

@@ -1,0 +1,273 @@
+// Cholesky factors, triangular solves and lu of as many matrices at once as a vector has lanes, and the code for this
+// processor.
+#include "backends/cpu/kernels/linalg/small_matrices_lanes.h"
+#include "backends/cpu/kernels/linalg/small_matrices_single.h"
+#include "core/runtime/processor.h"
+
+namespace capibara::cpu::small_matrices {
+
+namespace {
+
+template <class R, int Bytes>
+struct Algorithms : Lanes<R, Bytes> {
+  using Own = Lanes<R, Bytes>;
+  using V = typename Own::V;
+  using Own::count;
+  using Own::load;
+  using Own::pad;
+  using Own::read_block;
+  using Own::store;
+  using Own::take_root;
+  using Own::write_block;
+
+  // ---- cholesky
+  // -----------------------------------------------------------------------------------------------------------
+
+  static CAPIBARA_FFT_INLINE void cholesky(const CholeskyGroup<R>& group) {
+    const int64_t n = group.order, whole = padded_order(n), stride = row_stride(n);
+    V* a = reinterpret_cast<V*>(group.work);
+    load(group.in, n * n, group.used, n, n, a, stride);
+    if (whole != n) pad(a, n, whole, stride);
+    V failed{};  // not zero in lanes whose matrix is not positive definite
+    for (int64_t j0 = 0; j0 < whole; j0 += 4) {
+      V* diagonal = a + j0 * stride;
+      V block[4][4], inverse[4];
+      read_block(block, diagonal + j0, stride);
+      Own::template subtract_products<4>(block, j0, diagonal, stride, 1, diagonal, 1, stride);
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) {
+        const V square = block[j][j];
+        failed = square > V{} ? failed : V{} + R(1);
+        V root = square > V{} ? square : V{} + R(1);
+        take_root(root);
+        block[j][j] = root;
+        inverse[j] = R(1) / root;
+#pragma GCC unroll 4
+        for (int i = j + 1; i < 4; ++i) {
+          block[i][j] *= inverse[j];
+          block[j][i] = V{};
+        }
+#pragma GCC unroll 4
+        for (int i = j + 1; i < 4; ++i) {
+#pragma GCC unroll 4
+          for (int l = j + 1; l <= i; ++l) block[i][l] -= block[i][j] * block[l][j];
+        }
+      }
+      write_block(block, diagonal + j0, stride);
+      for (int64_t i0 = j0 + 4; i0 < whole; i0 += 4) {
+        V* rows = a + i0 * stride;
+        V sums[4][4];
+        read_block(sums, rows + j0, stride);
+        Own::template subtract_products<4>(sums, j0, rows, stride, 1, diagonal, 1, stride);
+#pragma GCC unroll 4
+        for (int j = 0; j < 4; ++j) {
+#pragma GCC unroll 4
+          for (int k = 0; k < j; ++k) {
+            const V factor = diagonal[j * stride + j0 + k];
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; ++i) sums[i][j] -= sums[i][k] * factor;
+          }
+#pragma GCC unroll 4
+          for (int i = 0; i < 4; ++i) sums[i][j] *= inverse[j];
+        }
+        write_block(sums, rows + j0, stride);
+      }
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = (i / 4 + 1) * 4; j < n; ++j) a[i * stride + j] = V{};
+    }
+    store(a, stride, group.used, n, n, group.out, n * n);
+    for (int64_t lane = 0; lane < group.used; ++lane) {
+      if (failed[lane] != 0) std::fill_n(group.out + lane * n * n, n * n, std::numeric_limits<R>::quiet_NaN());
+    }
+  }
+
+  // ---- triangular solves: always by forward substitution, on matrices that are seen transposed or from their end
+  // -------------
+
+  template <int Columns>
+  static CAPIBARA_FFT_INLINE void substitute(const V* a, int64_t a_row, int64_t a_step, V* x, int64_t x_row,
+                                             int64_t x_column, int64_t whole, const V* inverse, bool unit) {
+    for (int64_t i0 = 0; i0 < whole; i0 += 4) {
+      V sums[4][Columns];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 4
+        for (int j = 0; j < Columns; ++j) sums[i][j] = x[(i0 + i) * x_row + j * x_column];
+      }
+      const V* rows = a + i0 * a_row;
+      Own::template subtract_products<Columns>(sums, i0, rows, a_row, a_step, x, x_row, x_column);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+#pragma GCC unroll 4
+        for (int k = 0; k < i; ++k) {
+          const V factor = rows[i * a_row + (i0 + k) * a_step];
+#pragma GCC unroll 4
+          for (int j = 0; j < Columns; ++j) sums[i][j] -= factor * sums[k][j];
+        }
+#pragma GCC unroll 4
+        for (int j = 0; j < Columns; ++j) {
+          if (!unit) sums[i][j] *= inverse[i0 + i];
+          x[(i0 + i) * x_row + j * x_column] = sums[i][j];
+        }
+      }
+    }
+  }
+
+  static CAPIBARA_FFT_INLINE void solve(const SolveGroup<R>& group) {
+    const int64_t n = group.order, whole = padded_order(n), stride = row_stride(n), others = group.others;
+    const int64_t rows = group.left ? n : others, cols = group.left ? others : n;
+    V* a = reinterpret_cast<V*>(group.work);
+    V* inverse = a + whole * stride;
+    V* x = inverse + whole;
+    load(group.a, n * n, group.used, n, n, a, stride);
+    if (whole != n) pad(a, n, whole, stride);
+    // The padding of b: whole rows after it, or columns.
+    const int64_t x_stride = group.left ? others : stride;
+    load(group.b, rows * cols, group.used, rows, cols, x, x_stride);
+    if (group.left) {
+      std::fill(x + n * x_stride, x + whole * x_stride, V{});
+    } else {
+      for (int64_t i = 0; i < rows; ++i) std::fill(x + i * x_stride + n, x + i * x_stride + whole, V{});
+    }
+    // X T = B is solved as T' X' = B'. What is upper then becomes lower when it is read from its end, where the padding
+    // is solved first: its ones and zeros change nothing.
+    const bool turned = group.transpose == group.left;
+    int64_t a_row = turned ? 1 : stride, a_step = turned ? stride : 1;
+    int64_t x_row = group.left ? x_stride : 1;
+    const int64_t x_column = group.left ? 1 : x_stride;
+    const V* from = a;
+    V* to = x;
+    const bool reversed = group.lower == turned;
+    if (!group.unit) {
+      for (int64_t i = 0; i < whole; ++i) inverse[reversed ? whole - 1 - i : i] = R(1) / a[i * stride + i];
+    }
+    if (reversed) {
+      from += (whole - 1) * (stride + 1);
+      to += (whole - 1) * x_row;
+      a_row = -a_row;
+      a_step = -a_step;
+      x_row = -x_row;
+    }
+    int64_t j = 0;
+    for (; j + 4 <= others; j += 4)
+      substitute<4>(from, a_row, a_step, to + j * x_column, x_row, x_column, whole, inverse, group.unit);
+    for (; j < others; ++j)
+      substitute<1>(from, a_row, a_step, to + j * x_column, x_row, x_column, whole, inverse, group.unit);
+    store(x, x_stride, group.used, rows, cols, group.out, rows * cols);
+  }
+
+  static CAPIBARA_FFT_INLINE void solve_vector(const SolveGroup<R>& group) {
+    const int64_t n = group.order;
+    if (group.out != group.b) std::copy_n(group.b, n, group.out);
+    const bool turned = group.transpose == group.left;  // as in solve
+    Single<R, Bytes>::solve({n, turned ? 1 : n, turned ? n : 1, group.lower == turned, group.unit, group.a, group.out});
+  }
+
+  // ---- lu: four columns at a time, with the transformations of those before them
+  // ---------------------------------------------
+
+  static CAPIBARA_FFT_INLINE void lu(const LuGroup<R>& group) {
+    const int64_t rows = group.rows, cols = group.cols, steps = std::min(rows, cols);
+    const int64_t whole_rows = padded_order(rows), stride = row_stride(cols);
+    V* a = reinterpret_cast<V*>(group.work);
+    load(group.in, rows * cols, group.used, rows, cols, a, stride);
+    for (int64_t i = 0; i < whole_rows; ++i)
+      std::fill(a + i * stride + (i < rows ? cols : 0), a + (i + 1) * stride, V{});
+    for (int64_t j0 = 0; j0 < cols; j0 += 4) {
+      const int64_t above = std::min(j0, whole_rows);
+      substitute<4>(a, stride, 1, a + j0, stride, 1, above, nullptr, true);
+      for (int64_t i0 = above; i0 < whole_rows; i0 += 4) {
+        V* part = a + i0 * stride;
+        V sums[4][4];
+        read_block(sums, part + j0, stride);
+        Own::template subtract_products<4>(sums, j0, part, stride, 1, a + j0, stride, 1);
+        write_block(sums, part + j0, stride);
+      }
+      for (int64_t k = j0; k < std::min(j0 + 4, steps); ++k) {
+        exchange_rows(group, a, k, stride);
+        const V* pivots = a + k * stride;
+        const V pivot = pivots[k];
+        for (int64_t i = k + 1; i < rows; ++i) {
+          V* row = a + i * stride;
+          // A column of zeros is left as it is.
+          const V factor = pivot == V{} ? V{} : row[k] / pivot;
+          row[k] = pivot == V{} ? row[k] : factor;
+          for (int64_t j = k + 1; j < j0 + 4; ++j) row[j] -= factor * pivots[j];
+        }
+      }
+    }
+    store(a, stride, group.used, rows, cols, group.out, rows * cols);
+  }
+
+  // The row with the first of the largest numbers in column k becomes row k: another one in each lane.
+  static CAPIBARA_FFT_INLINE void exchange_rows(const LuGroup<R>& group, V* a, int64_t k, int64_t stride) {
+    auto size_of = [](const V& x, V& size) { size = x < V{} ? -x : x; };
+    V best, largest = V{} + static_cast<R>(k);
+    size_of(a[k * stride + k], best);
+    for (int64_t i = k + 1; i < group.rows; ++i) {
+      V size;
+      size_of(a[i * stride + k], size);
+      largest = size > best ? V{} + static_cast<R>(i) : largest;
+      best = size > best ? size : best;
+    }
+    const int64_t steps = std::min(group.rows, group.cols);
+    for (int64_t lane = 0; lane < count; ++lane) {
+      const auto from = static_cast<int64_t>(largest[lane]);
+      if (lane < group.used) group.pivots[lane * steps + k] = static_cast<int>(from);
+      if (from == k) continue;
+      R *x = reinterpret_cast<R*>(a + k * stride) + lane, *y = reinterpret_cast<R*>(a + from * stride) + lane;
+      for (int64_t j = 0; j < group.cols; ++j) std::swap(x[j * count], y[j * count]);
+    }
+  }
+};
+
+#define CAPIBARA_SMALL_MATRICES(NAME, TARGET, BYTES)                                                     \
+  template <class R>                                                                                     \
+  TARGET void cholesky_##NAME(const CholeskyGroup<R>& group) {                                           \
+    Algorithms<R, BYTES>::cholesky(group);                                                               \
+  }                                                                                                      \
+  template <class R>                                                                                     \
+  TARGET void solve_##NAME(const SolveGroup<R>& group) {                                                 \
+    Algorithms<R, BYTES>::solve(group);                                                                  \
+  }                                                                                                      \
+  template <class R>                                                                                     \
+  TARGET void solve_vector_##NAME(const SolveGroup<R>& group) {                                          \
+    Algorithms<R, BYTES>::solve_vector(group);                                                           \
+  }                                                                                                      \
+  template <class R>                                                                                     \
+  TARGET void lu_##NAME(const LuGroup<R>& group) {                                                       \
+    Algorithms<R, BYTES>::lu(group);                                                                     \
+  }                                                                                                      \
+  template <class R>                                                                                     \
+  Code<R> code_##NAME() {                                                                                \
+    return {BYTES / static_cast<int64_t>(sizeof(R)), cholesky_##NAME<R>, solve_##NAME<R>, \
+            solve_vector_##NAME<R>, lu_##NAME<R>}; \
+  }
+CAPIBARA_SMALL_MATRICES(plain, , 16)
+#if defined(__x86_64__)
+CAPIBARA_SMALL_MATRICES(avx2, __attribute__((target("avx2,fma"))), 32)
+CAPIBARA_SMALL_MATRICES(avx512, __attribute__((target("avx512f,avx512dq"))), 64)
+#endif
+#undef CAPIBARA_SMALL_MATRICES
+
+template <class R>
+Code<R> best_code() {
+#if defined(__x86_64__)
+  if (has_avx512()) return code_avx512<R>();
+  if (has_avx2()) return code_avx2<R>();
+#endif
+  return code_plain<R>();
+}
+
+}  // namespace
+
+template <class R>
+const Code<R>& code() {
+  static const Code<R> found = best_code<R>();
+  return found;
+}
+template const Code<float>& code();
+template const Code<double>& code();
+
+}  // namespace capibara::cpu::small_matrices

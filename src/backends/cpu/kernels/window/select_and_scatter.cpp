@@ -1,0 +1,176 @@
+// select_and_scatter: one value for each window, added to the element that the window selects.
+//
+// Windows are gone through in row-major order. Vectors run along dimensions that the window leaves alone where these
+// are innermost, else along the places of the last dimension.
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/window/pooling_gradient.h"
+#include "backends/cpu/kernels/window/select_lanes.h"
+#include "backends/cpu/kernels/window/window_taps.h"
+#include "program/ir/handles.h"
+
+namespace capibara::cpu {
+
+namespace {
+
+// The comparison that a region makes between its two inputs, in their order.
+std::optional<Keeps> recognise_comparison(const Program& region) {
+  if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1)
+    return std::nullopt;
+  const Equation& equation = region.equations()[0];
+  if (equation.inputs.size() != 2 || equation.inputs[0] != Atom(region.invars()[0]) ||
+      equation.inputs[1] != Atom(region.invars()[1]) || region.outputs()[0] != Atom(equation.outputs[0])) {
+    return std::nullopt;
+  }
+  static const std::pair<Primitive, Keeps> rows[] = {
+      {prim::ge(), Keeps::ge}, {prim::le(), Keeps::le}, {prim::gt(), Keeps::gt}, {prim::lt(), Keeps::lt}};
+  for (const auto& [primitive, keeps] : rows) {
+    if (equation.primitive == primitive) return keeps;
+  }
+  return std::nullopt;
+}
+
+// All that is compiled for each comparison and type.
+template <class C>
+struct Choosing {
+  // The number of the chosen tap for `count` windows side by side, `stride` elements apart.
+  void (*choose)(const C* const* taps, int64_t tap_count, int64_t stride, std::int32_t* chosen, int64_t count);
+  // For `count` neighbouring elements: the chosen one of taps[e][i] decides to which targets[e][i] update[i] is added.
+  void (*add)(const C* const* taps, C* const* targets, int64_t tap_count, const C* update, int64_t count);
+};
+
+template <class C>
+Choosing<C> selection_of(Keeps keeps) {
+  switch (keeps) {
+    case Keeps::ge:
+      return {choose_windows<Keeps::ge, C>, select_and_add<Keeps::ge, Monoid::add, C>};
+    case Keeps::le:
+      return {choose_windows<Keeps::le, C>, select_and_add<Keeps::le, Monoid::add, C>};
+    case Keeps::gt:
+      return {choose_windows<Keeps::gt, C>, select_and_add<Keeps::gt, Monoid::add, C>};
+    default:
+      return {choose_windows<Keeps::lt, C>, select_and_add<Keeps::lt, Monoid::add, C>};
+  }
+}
+
+// One value for each place of a row without a run of neighbours, added to the element that its window selects.
+template <class C>
+struct RowScatter {
+  Choosing<C> selection;
+  PhaseTaps<C> phase = {};
+  std::vector<const C*> inside = {};
+  std::vector<std::size_t> numbers = {};  // of the taps inside
+  std::vector<std::int32_t> chosen = {};
+
+  void operator()(const WindowTaps& taps, const RowTaps& row, const C* values, const C* updates, C* totals) {
+    const int64_t places = taps.row();
+    if (!phase.find(taps, row, values, 0, places)) return;
+    auto add = [&](int64_t o, std::size_t e) {
+      C& total = totals[phase.start[e] + o * phase.step - values];
+      total = reference::combine<Monoid::add>(total, updates[o]);
+    };
+    auto at_the_edge = [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        inside.clear();
+        numbers.clear();
+        for (std::size_t e = 0; e < phase.start.size(); ++e) {
+          if (o < phase.from[e] || o >= phase.to[e]) continue;
+          inside.push_back(phase.start[e] + o * phase.step);
+          numbers.push_back(e);
+        }
+        if (inside.empty()) continue;
+        std::int32_t held = 0;
+        selection.choose(inside.data(), static_cast<int64_t>(inside.size()), 1, &held, 1);
+        add(o, numbers[static_cast<std::size_t>(held)]);
+      }
+    };
+    at_the_edge(0, phase.low);
+    inside.clear();
+    for (const C* start : phase.start) inside.push_back(start + phase.low * phase.step);
+    chosen.resize(static_cast<std::size_t>(places));
+    selection.choose(inside.data(), phase.count(), phase.step, chosen.data(), phase.high - phase.low);
+    for (int64_t o = phase.low; o < phase.high; ++o)
+      add(o, static_cast<std::size_t>(chosen[static_cast<std::size_t>(o - phase.low)]));
+    at_the_edge(phase.high, places);
+  }
+};
+
+// The windows of some batches, in order.
+template <class C>
+void scatter_batches(const WindowTaps& taps, const Choosing<C>& selection, const C* values, const C* updates, C initial,
+                     C* totals, int64_t begin, int64_t end) {
+  RowTaps windows(taps);
+  RowScatter<C> scatter_row{selection};
+  std::vector<const C*> elements;
+  std::vector<C*> targets;
+  const int64_t row = taps.row(), run = taps.run;
+  for (int64_t b = begin; b < end; ++b) {
+    std::fill_n(totals + b * taps.batch_elements, taps.batch_elements, initial);
+    for (int64_t place = b * taps.batch_places; place < (b + 1) * taps.batch_places; place += row) {
+      windows.move_to(place / row);
+      if (taps.in_phases) {
+        scatter_row(taps, windows, values, updates + place, totals);
+        continue;
+      }
+      for (int64_t o = 0; o < row; ++o) {
+        elements.clear();
+        targets.clear();
+        for (int64_t e = 0; e < taps.window_size; ++e) {
+          const int64_t offset = windows.offset(o, e);
+          if (offset < 0) continue;
+          elements.push_back(values + offset);
+          targets.push_back(totals + offset);
+        }
+        if (elements.empty()) continue;
+        selection.add(elements.data(), targets.data(), static_cast<int64_t>(elements.size()),
+                      updates + (place + o) * run, run);
+      }
+    }
+  }
+}
+
+HostKernel make_select_and_scatter(const KernelRequest& request) {
+  const ArrayType &operand = request.inputs[0], &source = request.inputs[1], &out = request.outputs[0];
+  std::optional<Keeps> keeps = recognise_comparison(request.attrs.program("select_jaxpr"));
+  std::optional<Monoid> monoid = recognise_monoid(request.attrs.program("scatter_jaxpr"));
+  // Anything but a sum is rare.
+  if (!keeps || !monoid || *monoid != Monoid::add || is_complex(operand.dtype) || operand.dtype != source.dtype ||
+      out.size() == 0)
+    return {};
+  auto taps = std::make_shared<WindowTaps>(operand.shape, source.shape, Window::of(request.attrs));
+  const DType dtype = operand.dtype;
+  const int64_t count = out.size(), sources = source.size();
+  return visit_compute(dtype, [&]<class C>(Type<C>) -> HostKernel {
+    if constexpr (is_complex_number<C>) {
+      return {};
+    } else {
+      return [=, selection = selection_of<C>(*keeps)](std::byte* const* buffers) {
+        const bool stored = stored_as<C>(dtype);
+        Scratch<C> hold, source_hold, totals_hold;
+        const C* values = as_computed<C>(dtype, stored, buffers[0], count, hold);
+        const C* updates = as_computed<C>(dtype, stored, buffers[1], sources, source_hold);
+        C* totals = reinterpret_cast<C*>(buffers[3]);
+        if (!stored) totals = (totals_hold = Scratch<C>(count, "totals of a window")).data();
+        const C initial = load_as<C>(dtype, buffers[2], 0);
+        const double cost = static_cast<double>(taps->batch_places * taps->window_size * taps->run) * 3;
+        // Windows of different batches never meet; those of one batch write in order.
+        parallel_for_cost(taps->batches, cost, [&](int64_t begin, int64_t end) {
+          scatter_batches(*taps, selection, values, updates, initial, totals, begin, end);
+          return 0;
+        });
+        if (!stored) store_range<C>(dtype, buffers[3], count, totals);
+      };
+    }
+  });
+}
+
+}  // namespace
+
+KernelMakers select_and_scatter_makers() {
+  return {{"select_and_scatter", make_select_and_scatter}, {"select_and_scatter_add", make_pooling_gradient}};
+}
+
+}  // namespace capibara::cpu

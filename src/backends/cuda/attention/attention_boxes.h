@@ -1,0 +1,87 @@
+// Boxes of the operands of attention that the copy engine of Hopper brings to shared memory: 64 rows by 128 bytes, laid
+// out as TileOf does. What lies beyond the rows of a head, or beyond their width, arrives as zeros.
+#pragma once
+
+#include <cuda.h>
+
+#include "backends/cuda/attention/attention_bias_grid.h"
+
+namespace capibara::cuda::attention {
+
+// Where boxes come from: [batch * heads or groups, length, size or value_size] each. Without those whose rows are no
+// pieces of 16 bytes, which threads copy. Of the bias, its slopes and those of logits: [heads, queries, keys].
+struct BoxSources {
+  CUtensorMap query, key, value, cotangent, bias, bias_slopes, slopes;
+};
+
+inline __host__ __device__ bool has_odd_rows(const Problem& p) { return p.size % 8 != 0 || p.value_size % 8 != 0; }
+
+// ---- on the host ----------------------------------------------------------------------------------------------------
+
+inline bool set_source(CUtensorMap& to, const void* from, int heads, int rows, int width, bool brain) {
+  static const auto encode = [] {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+    cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result);
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(result == cudaDriverEntryPointSuccess ? found : nullptr);
+  }();
+  if (!encode) return false;
+  const auto unsigned_width = static_cast<cuuint64_t>(width);
+  const cuuint64_t sizes[3] = {unsigned_width, static_cast<cuuint64_t>(rows), static_cast<cuuint64_t>(heads)};
+  const cuuint64_t steps[2] = {2 * unsigned_width, 2 * unsigned_width * static_cast<cuuint64_t>(rows)};
+  const cuuint32_t box[3] = {64, 64, 1}, every[3] = {1, 1, 1};
+  return encode(&to, brain ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16 : CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 3,
+                const_cast<void*>(from), sizes, steps, box, every, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+inline bool set_sources(BoxSources& to, const Problem& p, bool brain) {
+  const int heads = p.batch * p.heads, groups = p.batch * p.groups;
+  const int biases = (p.bias_step[0] ? p.batch : 1) * (p.bias_step[1] ? p.heads : 1);
+  auto of_bias = [&](CUtensorMap& source, const void* from, int count) {
+    return set_source(source, from, count, p.queries, p.keys, brain);
+  };
+  if (has_bias_boxes(p) && !of_bias(to.bias, p.bias, biases)) return false;
+  const int entries = p.slopes == p.dbias ? p.batch : p.batch - 1;  // those whose slopes are not in place of the bias's
+  if (p.slopes && !(of_bias(to.slopes, p.slopes, entries * p.part_groups * p.per_group()) &&
+                    of_bias(to.bias_slopes, p.dbias, biases)))
+    return false;
+  if (has_odd_rows(p)) return true;
+  return set_source(to.query, p.query, heads, p.queries, p.size, brain) &&
+         set_source(to.key, p.key, groups, p.keys, p.size, brain) &&
+         set_source(to.value, p.value, groups, p.keys, p.value_size, brain) &&
+         (!p.cotangent || set_source(to.cotangent, p.cotangent, heads, p.queries, p.value_size, brain));
+}
+
+// ---- on the device, by one thread -----------------------------------------------------------------------------------
+
+// The barrier will also wait for so many bytes.
+inline __device__ void expect_bytes(uint32_t barrier, uint32_t bytes) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+inline __device__ void start_box(uint32_t to, const CUtensorMap& from, int column, int row, int head,
+                                 uint32_t barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::
+          "r"(to),
+      "l"(&from), "r"(column), "r"(row), "r"(head), "r"(barrier)
+      : "memory");
+}
+// Rows [row, row + 64) of a head, in tiles of `Rows` rows of D elements.
+template <int D, int Rows>
+__device__ void start_boxes(uint32_t to, const CUtensorMap& from, int row, int head, uint32_t barrier) {
+#pragma unroll
+  for (int part = 0; part < D / 64; ++part) start_box(to + part * Rows * 128, from, part * 64, row, head, barrier);
+}
+// From shared memory; `await_stores`: until this thread's boxes have left it.
+inline __device__ void store_box(const CUtensorMap& to, uint32_t from, int column, int row, int head) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\ncp.async.bulk.commit_group;" ::
+          "l"(&to),
+      "r"(from), "r"(column), "r"(row), "r"(head)
+      : "memory");
+}
+inline __device__ void await_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+
+}  // namespace capibara::cuda::attention

@@ -1,0 +1,56 @@
+// The slopes of a tile's logits in registers: shares from the log-sum-exp of each row, then the softmax backwards.
+#pragma once
+
+#include "backends/cuda/attention/attention_drop.h"
+
+namespace capibara::cuda::attention {
+
+// What a row's logits, to the base 2 or in other units, are taken relative to. Rows that see nothing have no seen
+// logits.
+inline __device__ float base_of(float lse, float unit = log2e) { return lse == -infinity ? 0.0f : lse * unit; }
+
+// Logits, which times `factor` are to the base 2, become shares.
+template <int N, class Base>
+__device__ void make_shares(float (&shares)[N / 8][4], Base&& base, float factor = 1.0f) {
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) shares[j][e] = power_of_two(shares[j][e] * factor - base(j, e));
+  }
+}
+
+// Products with the cotangent become slopes of the logits, of what `kept(j, e)` says is not dropped.
+template <int N, class Kept, class Delta>
+__device__ void take_slopes(const Problem& p, const float (&shares)[N / 8][4], float (&slopes)[N / 8][4], Kept&& kept,
+                            Delta&& delta) {
+#pragma unroll
+  for (int j = 0; j < N / 8; ++j) {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float product = kept(j, e) ? slopes[j][e] : 0.0f;
+      slopes[j][e] = shares[j][e] * (product * p.keep_scale - delta(j, e));
+    }
+  }
+}
+
+inline __device__ void multiply_all(float (&values)[8][4], const float (&by)[8][4]) {
+#pragma unroll
+  for (int i = 0; i < 32; ++i) values[i / 4][i % 4] *= by[i / 4][i % 4];
+}
+
+// Both, where dropout is computed with them; shares that are dropped become 0.
+template <bool turned, int N, class Base, class Delta>
+__device__ void make_slopes(const Problem& p, float (&shares)[N / 8][4], float (&slopes)[N / 8][4], const Place& at,
+                            Base&& base, Delta&& delta) {
+  make_shares<N>(shares, base);
+  if (p.threshold == 0)
+    return take_slopes<N>(
+        p, shares, slopes, [](int, int) { return true; }, delta);
+  drop<turned, N>(p, at, [&](int j, int e, bool kept) {
+    const float product = kept ? slopes[j][e] * p.keep_scale : 0.0f;
+    slopes[j][e] = shares[j][e] * (product - delta(j, e));
+    shares[j][e] = kept ? shares[j][e] : 0.0f;
+  });
+}
+
+}  // namespace capibara::cuda::attention

@@ -1,0 +1,84 @@
+// Starts the kernels of attention: by type and size of heads.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <type_traits>
+
+#include "backends/cuda/attention/attention_boxes.h"
+
+namespace capibara::cuda::attention {
+
+enum class Element { brain, half, single };
+
+cudaError_t start_forward(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_backward(const Problem& problem, Element element, cudaStream_t stream);
+
+// Parts of the gradient.
+cudaError_t start_key_slopes(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_single_key_slopes(const Problem& problem, cudaStream_t stream);  // of float32
+cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream);
+
+// By warpgroups, where `takes_groups`. The gradient has the slopes of a bias where it stores those of logits.
+cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_wide_forward(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_group_sums(const Problem& problem, Element element, cudaStream_t stream);  // from stored slopes
+cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_mask_bits(const Problem& problem, cudaStream_t stream);  // before any of them, where there is a mask
+
+// Whether warpgroups compute it: on Hopper, of 16-bit floats and heads of up to 128 elements; a block lists `tiles` of
+// 64 rows.
+inline bool takes_groups(const Problem& p, Element element, int64_t tiles) {
+  static const int major = [] {
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, cudaDevAttrComputeCapabilityMajor, 0) == cudaSuccess ? value : 0;
+  }();
+  return major == 9 && element != Element::single && p.size <= 128 && p.value_size <= 128 && tiles <= 2048 &&
+         (!p.mask || p.mask_bits);
+}
+
+// Starts one kernel with this much shared memory.
+template <class Kernel>
+cudaError_t start(Kernel kernel, dim3 grid, int threads, int bytes, const Problem& problem, cudaStream_t stream) {
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (status != cudaSuccess) return status;
+  kernel<<<grid, threads, bytes, stream>>>(problem);
+  return cudaGetLastError();
+}
+
+// The same of a kernel of warpgroups, whose tiles of elements T come in boxes.
+template <class T, class Kernel>
+cudaError_t start_group(Kernel kernel, dim3 grid, int threads, int bytes, const Problem& problem, cudaStream_t stream) {
+  BoxSources sources{};
+  if (!set_sources(sources, problem, std::is_same_v<T, __nv_bfloat16>)) return cudaErrorInvalidValue;
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (status != cudaSuccess) return status;
+  kernel<<<grid, threads, bytes, stream>>>(problem, sources);
+  return cudaGetLastError();
+}
+
+// Calls start(type of the elements, size of heads in registers).
+template <class F>
+cudaError_t by_size(const Problem& p, Element element, F&& start) {
+  const int size = p.size > p.value_size ? p.size : p.value_size;
+  auto with = [&](auto type) {
+    if (size <= 64) return start(type, std::integral_constant<int, 64>());
+    if (size <= 128) return start(type, std::integral_constant<int, 128>());
+    return start(type, std::integral_constant<int, 256>());
+  };
+  if (element == Element::brain) return with(__nv_bfloat16());
+  return element == Element::half ? with(__half()) : with(float());
+}
+
+template <class F>
+cudaError_t by_group_size(const Problem& p, Element element, F&& start) {
+  auto with = [&](auto type) {
+    if (p.size <= 64 && p.value_size <= 64) return start(type, std::integral_constant<int, 64>());
+    return start(type, std::integral_constant<int, 128>());
+  };
+  return element == Element::brain ? with(__nv_bfloat16()) : with(__half());
+}
+
+}  // namespace capibara::cuda::attention

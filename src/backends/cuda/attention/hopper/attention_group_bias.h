@@ -1,0 +1,144 @@
+// The slopes of a bias that is broadcast, by warpgroups: a block has 128 queries by 128 keys, of which each worker
+// sums 64 rows in registers over what the bias is broadcast along.
+#pragma once
+
+#include "backends/cuda/attention/hopper/attention_bias_pairs.h"
+#include "backends/cuda/attention/attention_slopes.h"
+
+namespace capibara::cuda::attention {
+
+// Of the tile with number `block`, after `begin` iterations of others.
+template <class T, int D>
+__device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stages<bias_slots>& stages,
+                             const BitsView<false, true>& bits, int block, int begin, int count, int worker,
+                             uint32_t slots, float* sums) {
+  const int lane = threadIdx.x % 32, own = 64 * worker + threadIdx.x / 32 % 4 * 16 + lane / 4;
+  BiasWalk walk(p, grid, block);
+  const BiasPlace first = walk.at;
+  auto address = [&](int i) { return slots + i % bias_slots * GroupTile<T, D>::bytes; };
+  const bool in_pieces = has_bias_pieces(p);
+  float total[2][8][4] = {}, shares[8][4], slopes[8][4];
+  BiasPairs<T> bias[2] = {};
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    if (in_pieces) bias[half].load(p, first, first.query + own, first.key + 64 * half + 2 * (lane % 4));
+  }
+  for (int n = begin; n < begin + count; ++n) {
+    const BiasPlace at = walk.at;
+    walk.advance();
+    const int64_t row = (static_cast<int64_t>(at.batch) * p.heads + at.head) * p.queries + at.query + own;
+    float base[2], delta[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const bool exists = at.query + own + 8 * half < p.queries;
+      base[half] = exists ? base_of(p.lse[row + 8 * half]) : infinity;
+      delta[half] = exists ? p.delta[row + 8 * half] : 0.0f;
+    }
+    const int slot = n * bias_parts;
+    stages.await_full(slot + worker);
+    stages.await_full(slot + 2 + worker);
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int keys = slot + 4 + 2 * half;
+      const int number = (2 * n + half) % 4;
+      stages.await_full(keys);
+      stages.await_full(keys + 1);
+      const Level level = bits.level(number, worker);
+      if (level != none) {
+        begin_products();
+        start_rows<T, D>(shares, address(slot + worker), address(keys));
+        end_products();
+        start_rows<T, D>(slopes, address(slot + 2 + worker), address(keys + 1));
+        end_products();
+        const uint32_t seen = level == all ? 0 : bits.seen_word(number, worker);
+        const uint32_t kept = p.threshold > 0 ? bits.kept_word(number, worker) : ~0u;
+        await_products<1>();
+        const int first_row = at.query + own, column = at.key + 64 * half + 2 * (lane % 4);
+        if (in_pieces)
+          bias[half].add(shares, p.scale * log2e);
+        else
+          add_any_bias<T, false>(p, shares, {at.batch, {at.head, at.head}, {first_row, first_row + 8}, column, {}});
+        if (level != all) hide<false>(shares, seen);
+        make_shares<64>(shares, [&](int, int e) { return base[e / 2]; });
+        compute_now(shares);
+        await_products<0>();
+        take_slopes<64>(
+            p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; },
+            [&](int, int e) { return delta[e / 2]; });
+#pragma unroll
+        for (int j = 0; j < 8; ++j) {
+#pragma unroll
+          for (int e = 0; e < 4; ++e) total[half][j][e] += slopes[j][e];
+        }
+      }
+      stages.release(keys);
+      stages.release(keys + 1);
+    }
+    for (int part = 0; part < 4; ++part) stages.release(slot + part);
+  }
+  if (has_bias_boxes(p)) {
+    const BiasSlopes<T> to(p, first.batch, first.head);
+    const uint32_t behind = slots + bias_slots * GroupTile<T, D>::bytes;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      uint32_t narrowed[4][4];
+      narrow<T>(narrowed, total[half]);
+      to.store(p, narrowed, behind + worker * bias_tile_bytes, first.query + 64 * worker, first.key + 64 * half);
+    }
+    return;
+  }
+  constexpr int threads = workers * group_threads;
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");  // both have read all slots, where the sums go
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+#pragma unroll
+    for (int j = 0; j < 8; ++j) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const int column = 64 * half + 8 * j + 2 * (lane % 4) + e % 2;
+        sums[(own + 8 * (e / 2)) * (bias_columns + 1) + column] = total[half][j][e];
+      }
+    }
+  }
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");
+  const int64_t to = first.batch * p.bias_step[0] + first.head * p.bias_step[1];
+  store_bias<T, group_rows, bias_columns>(p, sums, to, first.query, first.key, threadIdx.x - group_threads, threads);
+}
+
+template <class T, int D>
+__global__ void __launch_bounds__(all_threads, 1)
+    group_bias_kernel(const __grid_constant__ Problem p, const __grid_constant__ BoxSources sources) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  extern __shared__ unsigned char memory[];
+  __shared__ typename Stages<bias_slots>::Barriers barriers;
+  const Stages<bias_slots> stages(barriers);
+  __shared__ BiasBits bits;
+  const BiasGrid grid(p, group_rows, bias_columns);
+  const int run = (grid.blocks() + static_cast<int>(gridDim.x) - 1) / static_cast<int>(gridDim.x);
+  const int first = static_cast<int>(blockIdx.x) * run, last = min(first + run, grid.blocks());
+  const uint32_t slots = aligned_memory(memory);
+  stages.set_up(has_odd_rows(p));
+  __syncthreads();
+  if (threadIdx.x < group_threads) {
+    keep_registers<copier_registers>();
+    for (int block = first, begin = 0, count = 0; block < last; ++block, begin += count) {
+      count = bias_count(p, grid, block);
+      if (count == 0 && has_bias_boxes(p))
+        store_bias_zeros<T>(p, grid.place(block, 0));
+      else
+        copy_for_bias<T, D>(p, sources, grid, stages, bits, block, begin, count, slots);
+    }
+  } else {
+    take_registers<copier_registers>();
+    const int worker = threadIdx.x / group_threads - 1;
+    const BitsView<false, true> view(bits);
+    for (int block = first, begin = 0, count = 0; block < last; ++block, begin += count) {
+      count = bias_count(p, grid, block);
+      if (count == 0 && has_bias_boxes(p)) continue;
+      work_on_bias<T, D>(p, grid, stages, view, block, begin, count, worker, slots, aligned_floats(memory));
+    }
+  }
+#endif
+}
+
+}  // namespace capibara::cuda::attention

@@ -1,0 +1,137 @@
+// Attention forwards by warpgroups, 128 keys at a time: two visits of 64 are one, and keys and values have slots of
+// their own, so that those of the keys are free as soon as the logits are computed.
+#pragma once
+
+#include "backends/cuda/attention/hopper/attention_forward_worker.h"
+#include "backends/cuda/attention/hopper/attention_wide_copies.h"
+
+namespace capibara::cuda::attention {
+
+template <class T, int D, int Count>
+__device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& rows, const Visits& visits,
+                                  const Stages<Count>& stages, const BitsView<false>& bits, int count, int worker,
+                                  uint32_t own, uint32_t slots) {
+  ForwardWorker<T, D, false, wide_keys> work(p, rows, worker);
+  uint32_t seen[2] = {}, kept[2] = {};
+  bool whole[2] = {};
+  Level levels[2] = {};  // of the visit that was asked for last
+  auto slot = [&](int item) { return slots + item % Count * WideTile<T, D>::bytes; };
+  auto wants = [&](int i) {
+    if (i == count) return false;
+    stages.await_full(2 * i);
+    for (int part = 0; part < 2; ++part) levels[part] = bits.level(i % Count * 2 + part, worker);
+    return levels[0] != none || levels[1] != none;
+  };
+  // The workers take turns at starting products: one computes shares while the tensor cores work for the other. Each
+  // takes one turn for every visit, wanted or not.
+  auto turn = [&] { asm volatile("bar.sync %0, %1;" ::"r"(2 + worker), "n"(2 * group_threads) : "memory"); };
+  auto give_turn = [&] { asm volatile("bar.arrive %0, %1;" ::"r"(3 - worker), "n"(2 * group_threads) : "memory"); };
+  if (worker == 1) give_turn();
+  auto next = [&](int i) {
+    for (; i < count && !wants(i); ++i) {
+      turn();
+      give_turn();
+      for (int item = 2 * i; item < 2 * i + 2; ++item) {
+        stages.await_full(item);
+        stages.release(item);
+      }
+    }
+    return i;
+  };
+  auto begin = [&](int i) {
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      const int number = i % Count * 2 + part;
+      whole[part] = levels[part] == all;
+      if (!whole[part]) seen[part] = levels[part] == none ? 0 : bits.seen_word(number, worker);
+    }
+  };
+  // The bits of dropout, made before the second product starts: beside two they take longer.
+  auto drop = [&](int i) {
+    if (p.threshold == 0) return;
+#pragma unroll
+    for (int part = 0; part < 2; ++part) kept[part] = work.kept_of(visits.tile(2 * i + part));
+  };
+  auto start_logits = [&](float(&logits)[wide_keys / 8][4], int i) {
+    begin_products();
+    start_rows<T, D>(logits, own, slot(2 * i));
+    end_products();
+  };
+  auto start_sums = [&](int i) {
+    start_across<T, D>(work.sums, work.shares, slot(2 * i + 1));
+    end_products();
+  };
+  auto share_out = [&](float(&logits)[wide_keys / 8][4], int i, auto&& ready) {
+    stages.release(2 * i);
+    if (!(p.scale > 0)) scale_all(logits, p.scale * log2e);
+#pragma unroll
+    for (int part = 0; part < 2; ++part) {
+      if (!whole[part]) hide<false>(logits, seen[part], 8 * part);
+    }
+    work.share_out(logits, kept, ready);
+  };
+  for (int i = next(0); i < count; i = next(i + 1)) {
+    float logits[wide_keys / 8][4];
+    turn();
+    start_logits(logits, i);
+    give_turn();
+    drop(i);
+    begin(i);
+    await_products<0>();
+    share_out(logits, i, [] {});
+    for (; wants(i + 1); ++i) {
+      stages.await_full(2 * i + 1);  // before the first product: no wait may come between two of them
+      turn();
+      start_logits(logits, i + 1);
+      drop(i + 1);  // while the tensor cores compute logits
+      begin_products();
+      start_sums(i);
+      give_turn();
+      begin(i + 1);
+      await_products<1>();
+      share_out(logits, i + 1, [&] {
+        await_products<0>();
+        stages.release(2 * i + 1);
+      });
+    }
+    stages.await_full(2 * i + 1);
+    begin_products();
+    start_sums(i);
+    await_products<0>();
+    stages.release(2 * i + 1);
+  }
+  work.store(rows);
+}
+
+template <class T, int D>
+__global__ void __launch_bounds__(all_threads, 1)
+    wide_forward_kernel(const __grid_constant__ Problem p, const __grid_constant__ BoxSources sources) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int bytes = GroupTile<T, D>::bytes;
+  extern __shared__ unsigned char memory[];
+  __shared__ Visits visits;
+  __shared__ typename Stages<wide_slots<D>>::Barriers barriers;
+  const Stages<wide_slots<D>> stages(barriers);
+  __shared__ WideBits bits[wide_slots<D>];
+  const uint32_t queries = aligned_memory(memory), slots = queries + workers * bytes;
+  const RowBlock<group_rows> rows(p, blockIdx.x);
+  copy_own_queries<T, D>(p, rows, queries);
+  stages.set_up(has_odd_rows(p));
+  const int found = visits.fill_for(p, rows), count = (found + 1) / 2;
+  if (threadIdx.x == 0 && found % 2) visits.entries[found] = 0;  // a tile that no worker sees
+  await_copies<0>();
+  publish_writes();
+  __syncthreads();
+  if (threadIdx.x < group_threads) {
+    keep_registers<copier_registers>();
+    copy_wide_keys<T, D>(p, sources, rows, visits, stages, bits, count, slots);
+  } else {
+    take_registers<copier_registers>();
+    const int worker = threadIdx.x / group_threads - 1;
+    work_wide_forward<T, D>(p, rows, visits, stages, BitsView<false>(bits), count, worker, queries + worker * bytes,
+                            slots);
+  }
+#endif
+}
+
+}  // namespace capibara::cuda::attention

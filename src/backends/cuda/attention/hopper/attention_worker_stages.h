@@ -1,0 +1,68 @@
+// Which visits a worker has, and how two that have the same rows put together what they accumulated.
+#pragma once
+
+#include "backends/cuda/attention/hopper/attention_groups.h"
+
+namespace capibara::cuda::attention {
+
+// Whether both workers of a block have the same 64 rows and every other visit; else each has 64 rows and all visits.
+// So they waste nothing where rows that are neighbours see few of the same tiles.
+template <bool split>
+inline constexpr int rows_of = split ? 64 : group_rows;
+
+// The stages of the visits of a worker, by the number of the visit among its own.
+template <bool split, int Count>
+struct WorkerStages {
+  const Stages<Count>& stages;
+  const Visits& visits;
+  int all, worker;
+
+  __device__ int count() const { return split ? (all + 1 - worker) / 2 : all; }
+  __device__ int visit(int i) const { return split ? 2 * i + worker : i; }
+  __device__ int slot(int i) const { return visit(i) % Count; }
+  __device__ int tile(int i) const { return visits.tile(visit(i)); }
+  __device__ Level level(int i) const { return visits.level(visit(i), split ? 0 : worker); }
+  __device__ void await_full(int i) const { stages.await_full(visit(i)); }
+  __device__ void release(int i) const { stages.release(visit(i)); }
+};
+
+// Until both workers are here.
+inline __device__ void meet_worker() { asm volatile("bar.sync 1, %0;" ::"n"(workers * group_threads) : "memory"); }
+
+// A thread of the second worker leaves values in shared memory for the same thread of the first.
+template <int N>
+__device__ void leave(float* shared, const float (&values)[N][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * N; ++i) shared[i * group_threads + threadIdx.x % group_threads] = values[i / 4][i % 4];
+}
+inline __device__ float left_value(const float* shared, int i) {
+  return shared[i * group_threads + threadIdx.x % group_threads];
+}
+template <int N>
+__device__ void add_left(float (&values)[N][4], const float* shared) {
+#pragma unroll
+  for (int i = 0; i < 4 * N; ++i) values[i / 4][i % 4] += left_value(shared, i);
+}
+
+// The sums of the second worker are added to those of the first, where both have the same rows.
+template <bool split, int N>
+__device__ void add_up(int worker, float* shared, float (&sums)[N][4]) {
+  if constexpr (split) {
+    meet_worker();
+    if (worker == 1) leave(shared, sums);
+    meet_worker();
+    if (worker == 0) add_left(sums, shared);
+  }
+}
+
+// The next visit from i on that the worker wants; those before it are released.
+template <class OwnStages, class Wants>
+__device__ int next_visit(const OwnStages& stages, int i, int count, Wants&& wants) {
+  for (; i < count && !wants(i); ++i) {
+    stages.await_full(i);
+    stages.release(i);
+  }
+  return i;
+}
+
+}  // namespace capibara::cuda::attention

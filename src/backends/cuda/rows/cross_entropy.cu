@@ -1,0 +1,156 @@
+// Cross-entropy of integer labels and its reverse derivative as foreign calls of XLA programs.
+//
+// Both are bound by memory, and read the logits once: forward keeps the greatest logit and the sum of exponentials
+// beside it, backward makes the probabilities of logits and logarithm. Rows may have any length and alignment.
+//
+// nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
+#ifndef __CUDACC__  // ---- the claim ----------------------------------------------------------------------------------
+
+#include <limits>
+
+#include "backends/cuda/rows/norm_claims.h"
+
+namespace capibara::cuda {
+namespace {
+
+std::optional<KernelCall> claim(const ClaimArgs& args, const ArrayType& logits, const ArrayType& labels,
+                                const char* target) {
+  constexpr int64_t limit = std::numeric_limits<int32_t>::max();
+  if (!is_row_type(logits.dtype) || logits.size() == 0 || labels.dtype != DType::int32) return std::nullopt;
+  if (logits.shape.back() > limit / 2) return std::nullopt;
+  return KernelCall{target,
+                    concat(float_setting("label_smoothing", args.attrs.real("label_smoothing")),
+                           ", ignore_index = ", args.attrs.integer("ignore_index"), " : i64"),
+                    {}};
+}
+
+std::optional<KernelCall> claim_forward(const ClaimArgs& args) {
+  return claim(args, args.inputs[0], args.inputs[1], "capibara_cross_entropy");
+}
+std::optional<KernelCall> claim_backward(const ClaimArgs& args) {
+  return claim(args, args.inputs[1], args.inputs[2], "capibara_cross_entropy_grad");
+}
+
+}  // namespace
+
+Claims cross_entropy_claims() { return {{"cross_entropy", claim_forward}, {"cross_entropy_grad", claim_backward}}; }
+
+}  // namespace capibara::cuda
+
+#else  // ---- the kernels ---------------------------------------------------------------------------------------------
+
+#include "backends/cuda/kernels.h"
+#include "backends/cuda/rows/row_powers.h"
+
+namespace capibara::cuda {
+namespace {
+
+struct Labels {
+  const int32_t* labels;
+  int32_t ignored;
+  float smoothing;
+
+  // What a row's loss is multiplied by: 0 where its label is ignored, NaN where it names no class.
+  __device__ float factor(int64_t row, int classes) const {
+    const int32_t label = labels[row];
+    if (label == ignored) return 0.0f;
+    return label >= 0 && label < classes ? 1.0f : NAN;
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(512)
+    losses(const T* logits, Labels labels, float* loss, float* logarithms, int64_t rows, int classes) {
+  __shared__ Exchange<float2> exchange;
+  int iteration = 0;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const T* from = logits + row * classes;
+    Powers own;
+    float total = 0;
+    visit_row(from, classes, [&](int, auto& values) {
+      own.add<T>(values);
+      for (float value : values) total += value;
+    });
+    const Powers all = own.of_block<T>(exchange, iteration++);
+    if (labels.smoothing != 0) total = block_sums(total, 0, exchange, iteration++).x;
+    if (threadIdx.x != 0) continue;
+    const float logarithm = all.greatest + logf(all.sum), factor = labels.factor(row, classes);
+    float target = factor == 1.0f ? as_float(from[labels.labels[row]]) : 0.0f;
+    if (labels.smoothing != 0)
+      target = target * (1.0f - labels.smoothing) + total / static_cast<float>(classes) * labels.smoothing;
+    loss[row] = factor == 0 ? 0.0f : (logarithm - target) * factor;
+    logarithms[row] = logarithm;
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(512) pull_back(const float* dloss, const T* logits, Labels labels,
+                                                 const float* logarithms, T* dlogits, int64_t rows, int classes) {
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const float factor = labels.factor(row, classes), slope = factor == 0 ? 0.0f : dloss[row] * factor;
+    const float logarithm = logarithms[row], everywhere = labels.smoothing / static_cast<float>(classes);
+    const int label = labels.labels[row];
+    T* to = dlogits + row * classes;
+    visit_row(logits + row * classes, classes, [&](int column, auto& values) {
+      constexpr int count = sizeof values / sizeof(float);
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        const float hit = column + i == label ? 1.0f - labels.smoothing : 0.0f;
+        const float difference = power<T>(values[i] - logarithm) - hit - everywhere;
+        values[i] = slope == 0 ? 0.0f : slope * difference;
+      }
+      write_values(to, column, values);
+    });
+  }
+}
+
+// ---- handlers -----------------------------------------------------------------------------------------------------
+
+Labels labels_of(const ffi::CallFrame* frame, int index) {
+  return {data_of<int32_t>(operand(frame, index)), static_cast<int32_t>(integer_attribute(frame, "ignore_index", -100)),
+          float_attribute(frame, "label_smoothing", 0)};
+}
+
+int threads_for(int classes) { return whole_warps(classes / 32, 256); }
+
+constexpr const char* refusal = "cross_entropy: the CUDA kernel takes float32, bfloat16 and float16";
+
+// (logits, labels) -> (loss, logarithms)
+void* cross_entropy(ffi::CallFrame* frame) {
+  if (ffi::answer_metadata(frame, ffi::command_buffer_compatible) || frame->stage != 3) return nullptr;
+  const ffi::Buffer& logits = operand(frame, 0);
+  const Extent extent = extent_of(logits);
+  const bool started = with_type(logits.dtype, [&](auto number) {
+    using T = decltype(number);
+    losses<T><<<grid_of(extent.rows), threads_for(extent.columns), 0, own_stream(frame)>>>(
+        data_of<T>(logits), labels_of(frame, 1), data_of<float>(result(frame, 0)), data_of<float>(result(frame, 1)),
+        extent.rows, extent.columns);
+  });
+  return started ? outcome(frame) : ffi::failure(frame, refusal);
+}
+
+// (dloss, logits, labels, logarithms) -> dlogits
+void* cross_entropy_grad(ffi::CallFrame* frame) {
+  if (ffi::answer_metadata(frame, ffi::command_buffer_compatible) || frame->stage != 3) return nullptr;
+  const ffi::Buffer& logits = operand(frame, 1);
+  const Extent extent = extent_of(logits);
+  const bool started = with_type(logits.dtype, [&](auto number) {
+    using T = decltype(number);
+    pull_back<T><<<grid_of(extent.rows), threads_for(extent.columns), 0, own_stream(frame)>>>(
+        data_of<float>(operand(frame, 0)), data_of<T>(logits), labels_of(frame, 2), data_of<float>(operand(frame, 3)),
+        data_of<T>(result(frame, 0)), extent.rows, extent.columns);
+  });
+  return started ? outcome(frame) : ffi::failure(frame, refusal);
+}
+
+constexpr KernelRecord records[] = {
+    {"capibara_cross_entropy", cross_entropy, ffi::command_buffer_compatible},
+    {"capibara_cross_entropy_grad", cross_entropy_grad, ffi::command_buffer_compatible}};
+
+}  // namespace
+
+Handlers cross_entropy_handlers() { return {records, sizeof records / sizeof records[0]}; }
+
+}  // namespace capibara::cuda
+
+#endif

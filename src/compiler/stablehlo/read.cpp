@@ -1,0 +1,350 @@
+// The reader: stages each function by reading its operations in order.
+#include "compiler/stablehlo/read.h"
+
+#include <utility>
+
+#include <capibara/config.h>
+#include <capibara/error.h>
+
+#include "program/ir/source.h"
+#include "compiler/stablehlo/syntax/parser.h"
+#include "compiler/stablehlo/read_body.h"
+#include "program/trace/stage.h"
+
+namespace capibara::stablehlo {
+
+namespace {
+
+constexpr std::size_t call_depth_limit = 500;  // of nested functions, so that no text exhausts the stack
+constexpr int64_t splat_limit = 1 << 20;       // above, a constant of equal elements stays a broadcast
+
+const Operation& function_place(const Function& function) {
+  thread_local Operation place;
+  place.name = "func.func @" + function.name;
+  place.position = function.position;
+  return place;
+}
+
+bool is_terminator(const Operation& operation) { return operation.name.ends_with(".return"); }
+
+std::string manual_key(const ManualScope* scope) {
+  if (!scope) return "";
+  std::string key;
+  for (std::size_t i = 0; i < scope->mesh.axis_names.size(); ++i)
+    key += concat(scope->mesh.axis_names[i], ":", scope->mesh.axis_sizes[i], " ");
+  for (const std::string& axis : scope->bound) key += concat(axis, " ");
+  return key;
+}
+
+}  // namespace
+
+NdArray read_constant(const Operation& operation) {
+  const Attribute value = operation.attributes.find("value");
+  const auto* dense = value.as<DenseElements>();
+  if (!dense) fail(operation, "expected dense elements as attribute 'value'");
+  const ArrayType type = array_type(operation, dense->type);
+  if (!dense->splat || type.size() <= splat_limit) return dense_array(operation, *dense);
+  DenseElements scalar = *dense;
+  scalar.type = Type::tensor({}, dense->type.element());
+  return bind_named("broadcast_in_dim", {dense_array(operation, scalar)},
+                    {{"shape", type.shape}, {"broadcast_dimensions", Ints{}}, {"sharding", Attr()}})[0];
+}
+
+// ---- modules -----------------------------------------------------------------------------------------------------
+
+Program ModuleReader::read_entry() {
+  const Function* entry = module_.find_function("main");
+  for (std::size_t i = 0; !entry && i < module_.functions.size(); ++i) {
+    if (module_.functions[i].visibility != "private") entry = &module_.functions[i];
+  }
+  if (!entry) throw ParseError("from_stablehlo: expected a function @main, got a module without public functions");
+  return program_of(*entry);
+}
+
+const Function& ModuleReader::function_of(const Operation& operation, const Attribute& symbol) const {
+  const auto* reference = symbol.as<SymbolReference>();
+  if (!reference) fail(operation, "expected the name of a function");
+  const Function* function = module_.find_function(reference->name);
+  if (!function) fail(operation, concat("there is no function @", reference->name));
+  if (function->is_declaration) fail(operation, concat("function @", reference->name, " has no body"));
+  return *function;
+}
+
+const Program& ModuleReader::program_of(const Function& function) {
+  const auto [it, added] = programs_.try_emplace({&function, manual_key(manual())});
+  if (!added) {
+    if (it->second.defined()) return it->second;
+    fail(function_place(function), "functions that call themselves are not supported");
+  }
+  if (programs_.size() > call_depth_limit) {
+    std::size_t open = 0;
+    for (const auto& [other, program] : programs_) open += program.defined() ? 0 : 1;
+    if (open > call_depth_limit) fail(function_place(function), "functions are nested too deeply");
+  }
+  if (function.is_declaration) fail(function_place(function), "expected a body");
+  Types types;
+  for (const FunctionArgument& argument : function.arguments) {
+    for (const ArrayType& type : flat_types(function_place(function), argument.type)) types.push_back(type);
+    if (const Attribute sharding = argument.attributes.find("sdy.sharding"))
+      check_sharding(*this, function_place(function), sharding, argument.type.dims().size());
+  }
+  for (const FunctionResult& result : function.results) {
+    if (const Attribute sharding = result.attributes.find("sdy.sharding"))
+      check_sharding(*this, function_place(function), sharding, result.type.dims().size());
+  }
+  // A function stands alone: it is staged outside of the function that calls it.
+  Program program = stage(
+      [&](std::span<const NdArray> inputs) {
+        BodyReader body(*this, function);
+        body.define_arguments(function, inputs);
+        Arrays results = body.run(function.body);
+        Types declared;
+        for (const FunctionResult& result : function.results) {
+          for (const ArrayType& type : flat_types(function_place(function), result.type)) declared.push_back(type);
+        }
+        bool fits = declared.size() == results.size();
+        for (std::size_t i = 0; fits && i < results.size(); ++i) {
+          fits = results[i].shape() == declared[i].shape && results[i].dtype() == declared[i].dtype;
+        }
+        if (!fits) fail(function_place(function), "the returned values do not have the declared types");
+        return results;
+      },
+      types, function.name).program;
+  return it->second = program;
+}
+
+Arrays ModuleReader::call(const Function& function, const Arrays& operands) {
+  const Program& program = program_of(function);
+  // A writer numbers functions of one name: @f, @f_0, @f_1.
+  std::string name = function.name;
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == '_' &&
+      module_.find_function(name.substr(0, digits))) {
+    name.resize(digits);
+  }
+  return bind_named("jit", operands, {{"jaxpr", program}, {"name", name}});
+}
+
+// ---- values ------------------------------------------------------------------------------------------------------
+
+Types flat_types(const Operation& operation, const Type& type) {
+  if (type.is_token()) return {};
+  if (!type.is_tuple()) return {array_type(operation, type)};
+  Types types;
+  for (const Type& element : type.elements()) {
+    for (const ArrayType& part : flat_types(operation, element)) types.push_back(part);
+  }
+  return types;
+}
+
+Types result_types(const Operation& operation) {
+  Types types;
+  for (const Value& result : operation.results) {
+    for (const ArrayType& type : flat_types(operation, result.type)) types.push_back(type);
+  }
+  return types;
+}
+
+BodyReader::BodyReader(ModuleReader& module, const Function& function)
+    : module_(module), values_(static_cast<std::size_t>(function.value_count)), block_(&function.body) {}
+
+void BodyReader::define_arguments(const Function& function, std::span<const NdArray> arrays) {
+  std::size_t next = 0;
+  for (const FunctionArgument& argument : function.arguments) {
+    const std::size_t count = flat_types(function_place(function), argument.type).size();
+    define(argument.id, Arrays(arrays.begin() + static_cast<std::ptrdiff_t>(next),
+                               arrays.begin() + static_cast<std::ptrdiff_t>(next + count)));
+    next += count;
+  }
+}
+
+Arrays BodyReader::operands_of(const Operation& operation) const {
+  Arrays operands;
+  for (const Value& operand : operation.operands) {
+    for (const NdArray& array : values_[static_cast<std::size_t>(operand.id)]) operands.push_back(array);
+  }
+  return operands;
+}
+
+void BodyReader::set_results(const Operation& operation, const Arrays& results) {
+  const Types declared = result_types(operation);
+  bool fits = declared.size() == results.size();
+  for (std::size_t i = 0; fits && i < results.size(); ++i) {
+    fits = results[i].shape() == declared[i].shape && results[i].dtype() == declared[i].dtype;
+  }
+  if (!fits) {
+    std::string got;
+    for (const NdArray& result : results) got += (got.empty() ? "" : ", ") + type_text(result.type());
+    fail(operation, concat("the operands give results (", got, "), the text declares (", types_text(declared), ")"));
+  }
+  std::size_t next = 0;
+  for (const Value& result : operation.results) {
+    const std::size_t count = flat_types(operation, result.type).size();
+    define(result.id, Arrays(results.begin() + static_cast<std::ptrdiff_t>(next),
+                             results.begin() + static_cast<std::ptrdiff_t>(next + count)));
+    next += count;
+  }
+}
+
+// ---- operations --------------------------------------------------------------------------------------------------
+
+Arrays BodyReader::run(const Block& block) {
+  struct Restore {
+    const Block*& place;
+    const Block* previous;
+    ~Restore() { place = previous; }
+  } restore{block_, std::exchange(block_, &block)};
+  for (const Operation& operation : block.operations) {
+    if (is_terminator(operation)) return operands_of(operation);
+    read(operation);
+  }
+  return {};
+}
+
+namespace {
+
+// The file of a location, whatever it is wrapped in; null where it names none.
+const Location* file_of_location(const Attribute& attribute) {
+  const Location* location = attribute.as<Location>();
+  while (location && location->kind != Location::Kind::file) {
+    location = location->children.empty() ? nullptr : location->children.front().as<Location>();
+  }
+  return location;
+}
+
+// What the text says of an operation's origin; where it says nothing and the text's own file is known (a source that
+// ends with .mlir, given from outside), the line in that.
+Source source_of(const Operation& operation) {
+  SourceInfo info;
+  info.name_scope = name_of_location(operation.location);
+  if (const Location* file = file_of_location(operation.location)) {
+    info.file = file->name;
+    info.line = static_cast<int>(file->line);
+  } else if (const Source outer = current_scope(); outer.id != 0) {
+    const std::string own = source_info(outer).file;
+    if (own.ends_with(".mlir")) {
+      info.file = own;
+      info.line = operation.position.line;
+    }
+  }
+  return info.name_scope.empty() && info.file.empty() ? Source{} : intern(info);
+}
+
+}  // namespace
+
+void BodyReader::read(const Operation& operation) {
+  if (read_axis_index(*this, operation)) return;
+  SourceScope source(source_of(operation));
+  Arrays results;
+  const Arrays operands = operands_of(operation);
+  try {
+    if (operation.name == "stablehlo.constant" || operation.name == "chlo.constant") {
+      results = {read_constant(operation)};
+    } else if (OperationRule rule = find_structure_rule(operation.name)) {
+      results = rule(*this, operation, operands);
+    } else if (OperationRule composed = find_composed_rule(operation.name)) {
+      results = composed(*this, operation, operands);
+    } else if (OperationRule sharding = find_sharding_rule(operation.name)) {
+      results = sharding(*this, operation, operands);
+    } else if (OperationRule exchange = find_exchange_rule(operation.name)) {
+      results = exchange(*this, operation, operands);
+    } else if (operation.name == "stablehlo.custom_call") {
+      results = read_custom_call(*this, operation, operands);
+    } else if (operation.name.starts_with("check.") || operation.name == "interpreter.probe") {
+      results = read_expectation(*this, operation, operands);
+    } else if (const OperationRow* row = find_row(operation)) {
+      results = read_row(operation, *row, operands);
+    } else {
+      throw UnsupportedError(concat(place_of(operation), ": this operation is not supported"));
+    }
+  } catch (const ParseError&) {
+    throw;
+  } catch (const NotImplementedError&) {
+    throw;
+  } catch (const Error& error) {  // a type rule's refusal: say where
+    fail(operation, error.what());
+  }
+  set_results(operation, results);
+}
+
+Arrays BodyReader::read_row(const Operation& operation, const OperationRow& row, Arrays operands) {
+  Types inputs;
+  for (const NdArray& operand : operands) inputs.push_back(operand.type());
+  const Types outputs = result_types(operation);
+  if ((row.read || row.write) && outputs.empty()) fail(operation, "expected a result");
+  Attrs attrs;
+  if (row.read) attrs = row.read({operation, inputs, outputs});
+  if (operation.regions.size() != row.regions.size()) {
+    fail(operation, concat("expected ", row.regions.size(), " regions, got ", operation.regions.size()));
+  }
+  for (std::size_t i = 0; i < row.regions.size(); ++i) {
+    attrs = attrs.with(std::string(row.regions[i]), closed_region(operation, operation.regions[i]));
+  }
+  if (!row.order.empty()) {
+    require_operands(operation, operands, row.order.size());
+    Arrays ordered(operands.size());
+    for (std::size_t i = 0; i < row.order.size(); ++i) ordered[row.order[i]] = operands[i];
+    operands = std::move(ordered);
+  }
+  return bind_named(row.primitive, operands, attrs);
+}
+
+// ---- regions -----------------------------------------------------------------------------------------------------
+
+Staged BodyReader::stage_region(const Operation& operation, const Region& region) {
+  if (region.blocks.size() != 1) fail(operation, concat("expected a region of one block, got ", region.blocks.size()));
+  const Block& block = region.blocks[0];
+  Types types;
+  for (const BlockArgument& argument : block.arguments) {
+    for (const ArrayType& type : flat_types(operation, argument.type)) types.push_back(type);
+  }
+  return stage(
+      [&](std::span<const NdArray> inputs) {
+        std::size_t next = 0;
+        for (const BlockArgument& argument : block.arguments) {
+          const std::size_t count = flat_types(operation, argument.type).size();
+          define(argument.id, Arrays(inputs.begin() + static_cast<std::ptrdiff_t>(next),
+                                     inputs.begin() + static_cast<std::ptrdiff_t>(next + count)));
+          next += count;
+        }
+        return run(block);
+      },
+      types, operation.name.substr(operation.name.find('.') + 1));
+}
+
+Program BodyReader::closed_region(const Operation& operation, const Region& region) {
+  Staged staged = stage_region(operation, region);
+  if (!staged.captured.empty()) {
+    throw UnsupportedError(concat(place_of(operation), ": a region that reads values from outside is not supported here"));
+  }
+  return staged.program;
+}
+
+Ints constant_integers(const Operation& operation, const Arrays& operands, std::size_t index) {
+  if (index >= operands.size()) fail(operation, concat("expected an operand at position ", index));
+  if (operands[index].is_tracer()) {
+    throw UnsupportedError(concat(place_of(operation), ": dynamic shapes are not supported: operand ", index,
+                                  " must be a constant"));
+  }
+  return operands[index].to_vector<int64_t>();
+}
+
+void require_operands(const Operation& operation, const Arrays& operands, std::size_t count) {
+  if (operands.size() != count) fail(operation, concat("expected ", count, " operands, got ", operands.size()));
+}
+
+Program read_module(const Module& module) {
+  // 64-bit types of a text stay what they are, whatever the configuration says of host values.
+  Config settings = config();
+  settings.enable_x64 = true;
+  ConfigScope scope(settings);
+  return ModuleReader(module).read_entry();
+}
+
+}  // namespace capibara::stablehlo
+
+namespace capibara {
+
+Program from_stablehlo(std::string_view text) { return stablehlo::read_module(stablehlo::parse_module(text)); }
+
+}  // namespace capibara

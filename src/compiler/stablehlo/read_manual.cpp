@@ -1,0 +1,174 @@
+// Reading Shardy's operations: a manual computation becomes a shard_map. Placements that a text only asks for change no
+// values: they are checked and left out.
+#include <algorithm>
+
+#include <capibara/error.h>
+
+#include "lax/collective/collective.h"
+#include "core/sharding/mesh_attr.h"
+#include "compiler/stablehlo/read_body.h"
+#include "compiler/stablehlo/sharding_text.h"
+#include "program/trace/mesh_trace.h"
+
+namespace capibara::stablehlo {
+
+namespace lax = jax::lax;
+
+namespace {
+
+const std::string& body_text(const Operation& operation, std::string_view name) {
+  const Attribute attribute = operation.attributes.find(name);
+  const auto* own = attribute.as<DialectAttribute>();
+  if (!own) fail(operation, concat("expected an attribute of Shardy as '", name, "'"));
+  return own->text;  // lives as long as the operation
+}
+
+// The axes of a sharding are those of its mesh, each once.
+void check_axes(const Operation& operation, const ShardingText& sharding, const Mesh& mesh) {
+  AxisList seen;
+  const auto check = [&](const std::string& axis) {
+    if (!mesh.has(axis)) fail(operation, concat("mesh @", sharding.mesh, " has no axis \"", axis, "\""));
+    if (lists(seen, axis)) fail(operation, concat("expected axis \"", axis, "\" once in a sharding"));
+    seen.push_back(axis);
+  };
+  for (const AxisList& axes : sharding.dims) {
+    for (const std::string& axis : axes) check(axis);
+  }
+  for (const std::string& axis : sharding.unreduced) check(axis);
+}
+
+// ---- manual computations -----------------------------------------------------------------------------------------
+
+// What a value's sharding says of the axes that become manual; the others stay the compiler's.
+PartitionSpec manual_spec(const Operation& operation, const ShardingText& sharding, const Mesh& mesh,
+                          const AxisList& manual) {
+  check_axes(operation, sharding, mesh);
+  if (!sharding.unreduced.empty()) {
+    throw UnsupportedError(concat(place_of(operation), ": sums that are still to be taken over ",
+                                  axes_text(sharding.unreduced), " are not supported for operands and results",
+                                  "\nHint: take the sum inside"));
+  }
+  PartitionSpec spec;
+  for (const AxisList& axes : sharding.dims) {
+    AxisList& own = spec.dims.emplace_back();
+    bool free = false;
+    for (const std::string& axis : axes) {
+      if (!lists(manual, axis)) {
+        free = true;
+        continue;
+      }
+      if (free) fail(operation, concat("expected the manual axis \"", axis, "\" before those that stay free"));
+      own.push_back(axis);
+    }
+  }
+  while (!spec.dims.empty() && spec.dims.back().empty()) spec.dims.pop_back();
+  return spec;
+}
+
+Attr specs_of(const Operation& operation, const std::vector<ShardingText>& shardings, const Mesh& mesh,
+              const AxisList& manual) {
+  std::vector<PartitionSpec> specs;
+  for (const ShardingText& sharding : shardings) specs.push_back(manual_spec(operation, sharding, mesh, manual));
+  return std::shared_ptr<const Opaque>(std::make_shared<const SpecsAttr>(std::move(specs)));
+}
+
+// Devices that no platform has yet: the map runs as lanes wherever the program does.
+Attr mesh_attr(const Mesh& mesh) {
+  NamedSharding devices;
+  devices.mesh = mesh;
+  for (int id = 0; id < mesh.size(); ++id) devices.devices.push_back(id);
+  return std::shared_ptr<const Opaque>(std::make_shared<const MeshAttr>(std::move(devices)));
+}
+
+struct Entered {
+  ModuleReader& module;
+  Entered(ModuleReader& module, ManualScope scope) : module(module) { module.enter(std::move(scope)); }
+  ~Entered() { module.leave(); }
+};
+
+Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& operands) {
+  const std::vector<ShardingText> in = read_shardings_text(operation, body_text(operation, "in_shardings"));
+  const std::vector<ShardingText> out = read_shardings_text(operation, body_text(operation, "out_shardings"));
+  if (in.size() != operands.size() || out.size() != result_types(operation).size()) {
+    fail(operation, concat("expected a sharding for each of ", operands.size(), " operands and ",
+                           result_types(operation).size(), " results, got ", in.size(), " and ", out.size()));
+  }
+  if (in.empty() && out.empty()) fail(operation, "expected operands or results");
+  const std::string& name = (in.empty() ? out : in)[0].mesh;
+  for (const std::vector<ShardingText>* list : {&in, &out}) {
+    for (const ShardingText& one : *list) {
+      if (one.mesh != name) fail(operation, concat("expected shardings of one mesh, got @", name, " and @", one.mesh));
+    }
+  }
+  ManualScope scope{body.module().mesh_of(operation, name), {}};
+  const ManualScope* around = body.module().manual();
+  const AxisList given = read_axes_text(operation, body_text(operation, "manual_axes"));
+  for (const std::string& axis : given) {
+    if (!scope.mesh.has(axis)) fail(operation, concat("mesh @", name, " has no axis \"", axis, "\""));
+    if (around && lists(around->bound, axis)) fail(operation, concat("axis \"", axis, "\" is manual already"));
+  }
+  if (around && !(around->mesh == scope.mesh)) {
+    throw UnsupportedError(concat(place_of(operation), ": a manual computation inside one over another mesh than @",
+                                  name, " is not supported"));
+  }
+  AxisList manual;
+  for (const std::string& axis : scope.mesh.axis_names) {
+    if (lists(given, axis)) manual.push_back(axis);
+    if (lists(given, axis) || (around && lists(around->bound, axis))) scope.bound.push_back(axis);
+  }
+  const Mesh mesh = scope.mesh;
+  const Attr in_specs = specs_of(operation, in, mesh, manual), out_specs = specs_of(operation, out, mesh, manual);
+  if (operation.regions.size() != 1) fail(operation, "expected one region");
+  const Program program = [&] {
+    const Entered entered(body.module(), std::move(scope));
+    const MeshScope axes(mesh, manual, false);
+    return body.closed_region(operation, operation.regions[0]);
+  }();
+  return bind_named("shard_map", operands,
+                    {{"check_vma", false},
+                     {"in_specs", in_specs},
+                     {"jaxpr", program},
+                     {"mesh", mesh_attr(mesh)},
+                     {"newly_manual_axes", lax::name_list(manual)},
+                     {"out_specs", out_specs}});
+}
+
+Arrays read_constraint(BodyReader& body, const Operation& operation, const Arrays& operands) {
+  require_operands(operation, operands, 1);
+  check_sharding(body.module(), operation, operation.attributes.find("sharding"), operands[0].shape().size());
+  return operands;
+}
+
+Arrays read_mesh(BodyReader&, const Operation& operation, const Arrays&) {
+  fail(operation, "expected a mesh beside functions, got one in a function");
+}
+
+}  // namespace
+
+void check_sharding(const ModuleReader& module, const Operation& operation, const Attribute& sharding,
+                    std::size_t rank) {
+  const auto* own = sharding.as<DialectAttribute>();
+  if (!own) fail(operation, "expected a sharding");
+  const ShardingText text = read_sharding_text(operation, own->text);
+  check_axes(operation, text, module.mesh_of(operation, text.mesh));
+  if (text.dims.size() != rank) {
+    fail(operation,
+         concat("expected a sharding of ", rank, " dimensions, got ", text.dims.size(), " in <", own->text, ">"));
+  }
+}
+
+Mesh ModuleReader::mesh_of(const Operation& operation, const std::string& name) const {
+  for (const Operation& one : module_.operations) {
+    if (one.name == "sdy.mesh" && string_attribute(one, "sym_name") == name)
+      return read_mesh_text(one, body_text(one, "mesh"));
+  }
+  fail(operation, concat("there is no mesh @", name));
+}
+
+OperationRule find_sharding_rule(std::string_view operation) {
+  if (operation == "sdy.manual_computation") return read_manual;
+  if (operation == "sdy.sharding_constraint" || operation == "sdy.reshard") return read_constraint;
+  return operation == "sdy.mesh" ? read_mesh : nullptr;
+}
+
+}  // namespace capibara::stablehlo

@@ -1,0 +1,27 @@
+// The bodies of Shardy's attributes: meshes, shardings, lists of axes.
+#pragma once
+
+#include <capibara/sharding.h>
+
+#include "compiler/stablehlo/operations.h"
+
+namespace capibara::stablehlo {
+
+// @mesh, [{"x", ?}, {}], unreduced={"y"}
+struct ShardingText {
+  std::string mesh;            // its name
+  std::vector<AxisList> dims;  // whether the compiler may add axes is not kept
+  AxisList unreduced;
+};
+
+// Each raises ParseError where the text makes no sense, and UnsupportedError for parts of axes and for devices in
+// another order than that of their numbers; both name the operation.
+Mesh read_mesh_text(const Operation& operation, std::string_view text);                            // ["x"=2, "y"=4]
+ShardingText read_sharding_text(const Operation& operation, std::string_view text);                // without brackets
+std::vector<ShardingText> read_shardings_text(const Operation& operation, std::string_view text);  // [<..>, <..>]
+AxisList read_axes_text(const Operation& operation, std::string_view text);                        // {"x", "y"}
+
+bool lists(const AxisList& axes, const std::string& axis);
+std::string axes_text(const AxisList& axes);  // {"x", "y"}
+
+}  // namespace capibara::stablehlo

@@ -1,0 +1,24 @@
+// Decodes the literal of dense<...> into the bytes of an array.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/array/small_float.h"
+#include "compiler/stablehlo/syntax/lexer.h"
+#include "compiler/stablehlo/syntax/syntax.h"
+
+namespace capibara::stablehlo {
+
+// The literal is the text between the brackets, from `begin` to `end`: one element, nested lists of them, a string
+// "0x..." of hexadecimal bytes, or nothing for a tensor without elements.
+DenseElements decode_dense(const Lexer& lexer, std::size_t begin, std::size_t end, const Type& type);
+
+// Elements of `width` bytes each, as a splat where they are all alike.
+DenseElements make_dense(const Type& type, std::vector<std::uint8_t> bytes, std::size_t width);
+
+// How a floating dtype of at most 16 bits spends its bits; null for other dtypes.
+const SmallFormat* find_small_format(DType dtype);
+
+}  // namespace capibara::stablehlo

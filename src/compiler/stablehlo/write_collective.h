@@ -1,0 +1,22 @@
+// Collectives between devices as operations: their names, attributes and regions.
+#pragma once
+
+#include <optional>
+
+#include "compiler/stablehlo/operations.h"
+
+namespace capibara::stablehlo {
+
+struct CollectiveText {
+  std::string operation;
+  std::vector<AttributeText> attributes;  // sorted; without the channel
+  std::optional<Program> combine;         // of two numbers: the operation's region
+};
+
+bool is_collective(const Primitive& primitive);  // that is written so
+
+// Of an equation inside a shard_map for each device (shard_map_devices.h), with one operand; nothing for other
+// primitives. Raises NotImplementedError where the equation does not say which devices take part.
+std::optional<CollectiveText> find_collective(const Primitive& primitive, const WriteArgs& args);
+
+}  // namespace capibara::stablehlo

@@ -1,0 +1,94 @@
+// Lists of free blocks by size, one set for each thread.
+#include "core/runtime/small_blocks.h"
+
+#include <array>
+#include <cstdlib>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define CAPIBARA_KEEPS_BLOCKS 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CAPIBARA_KEEPS_BLOCKS 0
+#endif
+#endif
+#ifndef CAPIBARA_KEEPS_BLOCKS
+#define CAPIBARA_KEEPS_BLOCKS 1  // AddressSanitizer finds uses of freed memory only where it is freed
+#endif
+
+namespace capibara {
+
+namespace {
+
+constexpr std::size_t step = 64, classes = 16;  // up to 1 KiB
+constexpr int max_kept = 256;                   // blocks of each size that a thread keeps
+
+struct Free {
+  Free* next;
+};
+struct List {
+  Free* first = nullptr;
+  int count = 0;
+};
+// Trivial, so that it can be asked while and after the thread's other objects are destroyed.
+enum class State { unused, used, ended };
+thread_local struct {
+  std::array<List, classes> lists;
+  State state = State::unused;
+} kept;
+
+// Frees the lists when the thread ends.
+struct AtEnd {
+  AtEnd() { kept.state = State::used; }
+  ~AtEnd() {
+    kept.state = State::ended;
+    for (List& list : kept.lists) {
+      while (Free* block = list.first) {
+        list.first = block->next;
+        std::free(block);
+      }
+      list.count = 0;
+    }
+  }
+};
+
+bool keeps_blocks() {
+  if (kept.state == State::used) return true;
+  if (!CAPIBARA_KEEPS_BLOCKS || kept.state == State::ended) return false;
+  thread_local AtEnd at_end;
+  return kept.state == State::used;
+}
+
+std::size_t class_of(std::size_t bytes) { return (bytes + step - 1) / step; }  // 1 for the smallest
+
+}  // namespace
+
+void* take_small_block(std::size_t bytes) {
+  const std::size_t size = bytes == 0 ? 1 : class_of(bytes);
+  if (size <= classes) {
+    List& list = kept.lists[size - 1];
+    if (Free* block = list.first) {
+      list.first = block->next;
+      --list.count;
+      return block;
+    }
+  }
+  void* block = std::malloc(size <= classes ? size * step : bytes);
+  if (!block) throw std::bad_alloc();
+  return block;
+}
+
+void give_small_block(void* block, std::size_t bytes) noexcept {
+  const std::size_t size = bytes == 0 ? 1 : class_of(bytes);
+  if (size <= classes && keeps_blocks()) {
+    List& list = kept.lists[size - 1];
+    if (list.count < max_kept) {
+      list.first = new (block) Free{list.first};
+      ++list.count;
+      return;
+    }
+  }
+  std::free(block);
+}
+
+}  // namespace capibara

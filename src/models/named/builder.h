@@ -1,0 +1,62 @@
+// Building composites: terms stand for connections, and operations on them add models.
+#pragma once
+
+#include "models/named/catalog.h"
+
+namespace capibara::models {
+
+class Builder;
+
+// A connection of the composite that is being built; operators and functions add operations to it.
+class Term {
+ public:
+  Term(double number) : value_(number) {}
+  Term(int number) : value_(number) {}
+  Term(Value value) : value_(std::move(value)) {}
+  Term(Builder* builder, Value value) : builder_(builder), value_(std::move(value)) {}
+  const Value& value() const { return value_; }
+  Builder* builder() const { return builder_; }
+
+ private:
+  Builder* builder_ = nullptr;
+  Value value_;
+};
+
+class Builder {
+ public:
+  explicit Builder(const Arguments& arguments);
+  // A key with the value of the argument of this name, if that was given.
+  Term input(const std::string& key, std::optional<ShapeTemplate> shape = {});
+  Term weight(const std::string& key);  // a trained one
+  Term constant(const std::string& key, const Value& value);
+  // Adds a model of the catalog; its inputs by name. What it returns is its output.
+  Term add(const std::string& model, const Entries& arguments, const std::vector<std::pair<std::string, Term>>& inputs);
+  Term add(const Model& model, const std::vector<std::pair<std::string, Term>>& inputs, const std::string& output = {});
+  // Names a result; a result that has a name already gets another one through a Buffer.
+  void output(const std::string& key, const Term& term);
+  void hidden(const std::string& key, const Term& term);  // named, not exposed
+  void shapes(const NamedShapes& shapes) { shapes_.push_back(shapes); }
+  Model finish(const std::vector<std::string>& cins = {"input"}, const std::vector<std::string>& couts = {});
+  Model& model() { return model_; }
+
+ private:
+  const Arguments& arguments_;
+  Model model_;
+  std::vector<NamedShapes> shapes_;
+};
+
+Term operator+(const Term& a, const Term& b);
+Term operator-(const Term& a, const Term& b);
+Term operator*(const Term& a, const Term& b);
+Term operator/(const Term& a, const Term& b);
+// An operation of the catalog with one input.
+Term operate(const std::string& model, const Term& input, const Entries& arguments = {});
+Term matmul(const Term& a, const Term& b);
+Term transpose(const Term& a);
+Term power(const Term& base, const Term& exponent, const Entries& arguments = {});
+Term index(const Term& a, const Value& position);
+Term reshape(const Term& a, const std::vector<Term>& shape);
+// A model given as an argument: a Model, a name, or a specification.
+Model model_argument(const Value& value);
+
+}  // namespace capibara::models

@@ -1,0 +1,277 @@
+// The trainer: the program of one step, and the loop around it.
+#include <capibara/training/trainer.h>
+
+#include <capibara/control.h>
+#include <capibara/error.h>
+#include <capibara/jit.h>
+#include <capibara/random.h>
+#include <capibara/transforms.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numbers>
+
+#include "core/runtime/counters.h"
+#include "models/training/checkpoints.h"
+#include "models/training/settings.h"
+
+namespace capibara::training {
+
+namespace lax = jax::lax;
+using optimizers::Optimizer;
+
+namespace {
+
+struct StepResult {
+  Array loss, norm, applied;
+  TrainState state;
+};
+CAPIBARA_TREE(StepResult, loss, norm, applied, state)
+
+constexpr int64_t steps_before_spikes = 20;  // until the average means something
+constexpr double average_decay = 0.95;
+
+optimizers::Schedule make_schedule(const TrainerConfig& config) {
+  const int64_t warmup = std::min(config.warmup, config.steps - 1);
+  return optimizers::warmup_cosine_decay_schedule(0.0, config.learning_rate, std::max<int64_t>(warmup, 0),
+                                                  std::max<int64_t>(config.steps, 1),
+                                                  {.end_value = config.learning_rate / 10});
+}
+
+// The loss of [accumulate * batch, length + 1] tokens and its gradient, one batch after the other.
+std::pair<Array, Parameters> loss_and_gradient(const LanguageModel& model, const TrainerConfig& config,
+                                               const Parameters& parameters, const Array& tokens) {
+  auto of_batch = [&](const Parameters& at, const Array& batch) {
+    auto loss = [&](const Parameters& p, const Array& t) {
+      return config.compute == DType::float32 ? model.loss(p, t) : model.loss_in(config.compute, p, t);
+    };
+    return jax::value_and_grad(loss)(at, batch);
+  };
+  if (config.accumulate == 1) {
+    auto [loss, gradient] = of_batch(parameters, tokens);
+    return {loss, gradient};
+  }
+  using Sum = std::pair<Array, Parameters>;
+  Array batches = lax::reshape(tokens, {config.accumulate, tokens.shape(0) / config.accumulate, tokens.shape(1)});
+  Sum zero = {lax::full({}, 0.0f), jax::tree::map([](const Array& p) { return lax::zeros_like(p); }, parameters)};
+  auto add = [&](const Sum& sum, const Array& batch) {
+    auto [loss, gradient] = of_batch(parameters, batch);
+    auto both = [](const Array& a, const Array& b) { return a + b; };
+    return std::pair(Sum(sum.first + loss, jax::tree::map(both, sum.second, gradient)), std::monostate{});
+  };
+  Sum sum = lax::scan(add, zero, batches).first;
+  const double share = 1.0 / static_cast<double>(config.accumulate);
+  return {share * sum.first, jax::tree::map([=](const Array& g) { return share * g; }, sum.second)};
+}
+
+StepResult run_step(const LanguageModel& model, const TrainerConfig& config, const Optimizer& optimizer,
+                    const TrainState& state, const Array& tokens) {
+  auto [loss, gradient] = loss_and_gradient(model, config, state.parameters, tokens);
+  Array norm = optimizers::global_norm(jax::tree::leaves(gradient));
+  auto [updates, next] = optimizer.update(gradient, state.optimizer, state.parameters);
+  Array applied = lax::is_finite(loss) & lax::is_finite(norm);
+  if (config.spike_factor > 0) {
+    Array expected = loss <= config.spike_factor * state.average;
+    Array early = state.good < steps_before_spikes;
+    Array patience = state.bad >= config.max_bad_steps;
+    applied = applied & (expected | early | patience);
+  }
+  auto choose = [&](const Array& fresh, const Array& before) { return lax::select(applied, fresh, before); };
+  StepResult result = {loss, norm, applied, {}};
+  result.state.parameters =
+      jax::tree::map(choose, optimizers::apply_updates(state.parameters, updates), state.parameters);
+  result.state.optimizer = jax::tree::map(choose, next, state.optimizer);
+  Array moved = average_decay * state.average + (1 - average_decay) * loss;
+  Array first = state.good == 0;
+  result.state.average = choose(lax::select(first, loss, moved), state.average);
+  result.state.good = choose(state.good + 1, state.good);
+  result.state.bad = choose(lax::zeros_like(state.bad), state.bad + 1);
+  return result;
+}
+
+void require_positive_field(const char* field, int64_t value) {
+  if (value < 1) throw ValueError(concat("TrainerConfig: ", field, " must be positive, got ", value));
+}
+
+}  // namespace
+
+Optimizer make_optimizer(const TrainerConfig& config) {
+  namespace o = optimizers;
+  const o::Schedule rate = make_schedule(config);
+  struct Entry {
+    const char* name;
+    std::function<Optimizer()> make;
+  };
+  const Entry entries[] = {
+      {"sgd", [&] { return o::sgd(rate); }},
+      {"momentum", [&] { return o::sgd(rate, {.momentum = 0.9}); }},
+      {"adam", [&] { return o::adam(rate, {.b2 = 0.99}); }},
+      {"adamw", [&] { return o::adamw(rate, {.b2 = 0.99, .weight_decay = config.weight_decay}); }},
+      {"lion", [&] { return o::lion(rate, {.weight_decay = config.weight_decay}); }},
+      {"adafactor", [&] { return o::adafactor(rate); }},
+      {"muon", [&] { return o::muon(rate, {.weight_decay = config.weight_decay}); }},
+  };
+  std::string names;
+  for (const Entry& entry : entries) {
+    if (config.optimizer == entry.name) {
+      return config.max_norm > 0 ? o::chain({o::clip_by_global_norm(config.max_norm), entry.make()}) : entry.make();
+    }
+    names += concat(names.empty() ? "" : ", ", entry.name);
+  }
+  throw ValueError(concat("TrainerConfig: optimizer is one of ", names, "; got '", config.optimizer, "'"));
+}
+
+struct Trainer::Programs {
+  std::function<StepResult(TrainState, Array)> step;
+  std::function<Array(const Parameters&, const Array&)> evaluate;
+};
+
+Optimizer checked_optimizer(const LanguageModel& model, const TrainerConfig& config) {
+  require_positive_field("steps", config.steps);
+  require_positive_field("batch", config.batch);
+  require_positive_field("length", config.length);
+  require_positive_field("accumulate", config.accumulate);
+  require_positive_field("checkpoint_every", config.checkpoint_every);
+  require_positive_field("keep", config.keep);
+  if (config.compute != DType::float32 && config.compute != DType::bfloat16) {
+    throw ValueError(concat("TrainerConfig: compute is float32 or bfloat16, got ", to_string(config.compute)));
+  }
+  if (model.config().positions == "learned" && config.length > model.config().max_length) {
+    throw ValueError(concat("TrainerConfig: length ", config.length, " is beyond the model's max_length ",
+                            model.config().max_length));
+  }
+  return make_optimizer(config);
+}
+
+Trainer::Trainer(LanguageModel model, TrainerConfig config) : model_(std::move(model)), config_(std::move(config)) {
+  const Optimizer optimizer = checked_optimizer(model_, config_);
+  auto begin = jax::jit([model = model_](const Array& key) { return model.init(key); }, {.name = "init"});
+  // Equal results of one program share their memory; the step donates each, so each needs its own.
+  auto own = [](const Array& array) { return lax::copy(array); };
+  state_.parameters = jax::tree::map(own, begin(jax::random::key(static_cast<int64_t>(config_.seed))));
+  state_.optimizer = optimizer.init(state_.parameters);
+  state_.average = lax::full({}, 0.0f);
+  state_.good = lax::full({}, 0, DType::int32);
+  state_.bad = lax::full({}, 0, DType::int32);
+  auto programs = std::make_shared<Programs>();
+  // The state is donated: parameters and moments are updated where they are.
+  programs->step = jax::jit(
+      [model = model_, config = config_, optimizer](const TrainState& state, const Array& tokens) {
+        return run_step(model, config, optimizer, state, tokens);
+      },
+      {.donate_argnums = {0}, .name = "train_step"});
+  programs->evaluate =
+      jax::jit([model = model_](const Parameters& parameters,
+                                const Array& tokens) { return model.cross_entropy(parameters, tokens); },
+               {.name = "evaluate"});
+  programs_ = std::move(programs);
+}
+
+void Trainer::set_parameters(Parameters parameters) {
+  for (const auto& [name, shape] : model_.shapes()) {
+    const Array& array = parameter(parameters, name);
+    if (array.shape() != shape || array.dtype() != DType::float32) {
+      throw ValueError(concat("Trainer.set_parameters: '", name, "' must be ",
+                              to_string(state_.parameters.at(name).type()), ", got ", to_string(array.type())));
+    }
+  }
+  if (parameters.size() != state_.parameters.size()) {
+    throw ValueError(
+        concat("Trainer.set_parameters: expected ", state_.parameters.size(), " arrays, got ", parameters.size()));
+  }
+  // The next step donates its state, so what the caller holds is copied.
+  for (auto& [name, array] : parameters) state_.parameters[name] = lax::copy(array);
+}
+
+StepReport Trainer::step(const Array& tokens) {
+  const Shape expected = {config_.accumulate * config_.batch, config_.length + 1};
+  if (tokens.shape() != expected || !is_integer(tokens.dtype())) {
+    throw ValueError(concat("Trainer.step: expected int32[", expected[0], ",", expected[1],
+                            "] (argument 'tokens'), got ", to_string(tokens.type())));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  StepResult result = programs_->step(std::move(state_), tokens);
+  state_ = std::move(result.state);
+  StepReport report;
+  report.step = ++steps_;
+  report.loss = result.loss.item<double>();
+  report.norm = result.norm.item<double>();
+  report.skipped = !result.applied.item<bool>();
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  process_counters.training_loss.store(report.loss, std::memory_order_relaxed);
+  Counters::add(process_counters.training_tokens, static_cast<uint64_t>(expected[0] * config_.length));
+  Counters::add(process_counters.training_steps, 1);
+  const bool finite = std::isfinite(report.loss) && std::isfinite(report.norm);
+  if (!finite && state_.bad.item<int64_t>() >= config_.max_bad_steps) {
+    const int64_t length = tokens.shape(1) - 1;
+    const std::string layer = model_.first_bad_layer(state_.parameters, lax::slice_in_dim(tokens, 0, length, 1, 1));
+    throw FloatingPointError(concat("Trainer.step: ", config_.max_bad_steps, " steps in a row gave a loss of ",
+                                    report.loss, " and gradients of norm ", report.norm,
+                                    "; the first value that is not finite is in ",
+                                    layer.empty() ? "the backward pass" : layer, ". Lower the learning rate (now ",
+                                    learning_rate(), ") or go back to an earlier checkpoint"));
+  }
+  return report;
+}
+
+double Trainer::evaluate(const Array& tokens) const {
+  return programs_->evaluate(state_.parameters, tokens).item<double>();
+}
+
+double Trainer::learning_rate() const { return make_schedule(config_)(state_.good).item<double>(); }
+
+void Trainer::save() const {
+  if (config_.folder.empty()) throw ValueError("Trainer.save: the config names no folder");
+  save_checkpoint(config_.folder, steps_, state_, config_.keep);
+}
+
+bool Trainer::resume() {
+  if (config_.folder.empty()) return false;
+  const std::optional<int64_t> step = load_checkpoint(config_.folder, state_);
+  if (step) steps_ = *step;
+  return step.has_value();
+}
+
+bool Trainer::train(const TokenFile& tokens, const LoaderOptions& range, const OnStep& on_step,
+                    const std::atomic<bool>* stop) {
+  LoaderOptions options = range;
+  options.batch = config_.accumulate * config_.batch;
+  options.length = config_.length;
+  options.seed = config_.seed;
+  Loader loader(tokens, options, steps_);
+  const bool saves = !config_.folder.empty();
+  bool stopped = stop && stop->load();
+  while (steps_ < config_.steps && !stopped) {
+    StepReport report = step(loader.next());
+    stopped = stop && stop->load();
+    report.checkpoint = saves && (stopped || steps_ == config_.steps || steps_ % config_.checkpoint_every == 0);
+    if (on_step) on_step(report);
+    if (report.checkpoint) save();
+  }
+  return steps_ >= config_.steps;
+}
+
+double bits_per_byte(const Trainer& trainer, const TokenFile& tokens, const Tokenizer& tokenizer, int64_t first,
+                     int64_t last) {
+  const int64_t batch = trainer.config().batch, length = trainer.config().length;
+  double nats = 0, bytes = 0;
+  for (int64_t start = first; start + batch * length + 1 <= last; start += batch * length) {
+    std::vector<int32_t> rows, labels;
+    for (int64_t row = 0; row < batch; ++row) {
+      for (int64_t i = 0; i <= length; ++i) {
+        rows.push_back(tokens[start + row * length + i]);
+        if (i > 0) labels.push_back(rows.back());
+      }
+    }
+    nats += trainer.evaluate(array<int32_t>(rows, Shape{batch, length + 1})) * static_cast<double>(batch * length);
+    bytes += static_cast<double>(tokenizer.decode(labels).size());
+  }
+  if (bytes == 0) {
+    throw ValueError(
+        concat("bits_per_byte: ", last - first, " tokens are fewer than one batch of ", batch, " x ", length));
+  }
+  return nats / bytes / std::numbers::ln2;
+}
+
+}  // namespace capibara::training

@@ -1,0 +1,40 @@
+// Start and stop of a profile: what the recorder below all rooms cannot know is added here.
+#include <capibara/profile.h>
+
+#include <algorithm>
+
+#include "core/profile/recorder.h"
+#include "core/runtime/arena_blocks.h"
+#include "core/runtime/thread_pool.h"
+
+namespace capibara::profile {
+
+namespace {
+
+constexpr int64_t min_nanoseconds = 1'000'000;  // of a site whose rate is believed
+
+}  // namespace
+
+void start() {
+  std::vector<InitialBlock> blocks;
+  for (const arena::BlockInUse& block : arena::blocks_in_use()) {
+    blocks.push_back({reinterpret_cast<uint64_t>(block.data), static_cast<int64_t>(block.bytes), block.words});
+  }
+  begin_session(std::move(blocks));
+}
+
+Profile stop() {
+  Profile profile = end_session();
+  profile.threads_used = thread_count();
+  if (profile.slots.empty()) return profile;
+  profile.peaks = machine_peaks();
+  // A machine that was busy when it was measured is faster than that: what a matmul reaches here counts as well.
+  for (const Slot& slot : profile.slots) {
+    if (slot.kind != "matmul" || slot.nanoseconds < min_nanoseconds) continue;
+    const double rate = slot.flops * static_cast<double>(slot.calls) / static_cast<double>(slot.nanoseconds) * 1e9;
+    profile.peaks.flops_per_second = std::max(profile.peaks.flops_per_second, rate);
+  }
+  return profile;
+}
+
+}  // namespace capibara::profile

@@ -1,0 +1,35 @@
+// Discharge: refs become values, reads and writes of them data flow, so that no backend and no text knows refs.
+#pragma once
+
+#include "program/ir/build.h"
+
+namespace capibara {
+
+bool holds_refs(const Program& program);  // among its variables, or in a program inside
+bool holds_refs(const Attrs& attrs);
+// Whether all of them can become values: a rule of the user's that waits for its cotangents may hold a ref itself.
+bool can_discharge(const Attrs& attrs);
+
+// A program whose ref inputs are values. Its outputs are those of the original, then the last value of each written ref.
+struct Discharged {
+  Program program;
+  std::vector<std::size_t> written;  // inputs
+};
+Discharged discharge(const Program& program);
+
+// A call, loop or branch on values instead of refs.
+struct DischargedCall {
+  Primitive primitive;
+  Attrs attrs;
+  std::vector<std::size_t> operands;  // inputs of the original, a ref standing for its value
+  std::vector<std::size_t> outputs;   // where the outputs of the original are among the results
+  std::vector<std::pair<std::size_t, std::size_t>> written;  // a ref among the inputs, and the result that is its last value
+};
+// `same_as` has, for each input, the first input that is the same ref; its own position otherwise.
+DischargedCall discharge_call(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs,
+                              std::span<const std::size_t> same_as);
+
+// Binds a call, loop or branch on values under the current trace: reads its refs before and writes them afterwards.
+Arrays bind_on_values(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
+
+}  // namespace capibara
