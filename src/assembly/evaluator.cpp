@@ -13,6 +13,7 @@
 #include "program/nested.h"
 #include "program/plain_types.h"
 #include "program/source.h"
+#include "program/views.h"
 #include "sharding/explicit.h"
 
 #include <algorithm>
@@ -50,7 +51,7 @@ Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs,
   }
   const Types results = explicit_types(primitive, types, attrs).types;
   // The types inside of a shard_map say what varies between devices: it drops them itself.
-  const bool keeps_types = primitive == prim::shard_map();
+  const bool keeps_types = maps_devices(primitive);
   Arrays outputs = primitive == prim::reshard() ? plain
                    : keeps_types
                        ? evaluate(primitive, plain, attrs)
@@ -66,16 +67,14 @@ namespace {
 
 Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (explicit_types_exist() && is_typed(inputs, attrs)) return evaluate_typed(primitive, inputs, attrs);
-  bool committed = false;
+  bool committed = maps_devices(primitive);  // to the devices of its mesh
   for (const Array& input : inputs) committed = committed || input.committed();
-  if (!committed && !(primitive == prim::shard_map()))
-    return placed_within_functions(placed_by_default(default_backend().run(primitive, inputs, attrs)));
+  if (!committed) return placed_within_functions(placed_by_default(default_backend().run(primitive, inputs, attrs)));
   const std::optional<Device> demanded = demanded_device(inputs);
   if (!demanded) {
     Arrays outputs = as_committed(default_backend().run(primitive, inputs, attrs));
-    return any_placed(inputs) || primitive == prim::shard_map()
-               ? placed_results(primitive, inputs, attrs, std::move(outputs))
-               : outputs;
+    return any_placed(inputs) || maps_devices(primitive) ? placed_results(primitive, inputs, attrs, std::move(outputs))
+                                                         : outputs;
   }
   const DefaultDeviceScope scope(demanded);
   return as_committed(default_backend().run(primitive, inputs, attrs));

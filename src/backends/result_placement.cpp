@@ -11,7 +11,6 @@
 
 #include "array/body.h"
 #include "backends/backend.h"
-#include "lax/user_partition.h"
 #include "program/build.h"
 #include "program/handles.h"
 #include "program/memo.h"
@@ -150,7 +149,7 @@ bool any_placed(std::span<const Array> inputs) {
 
 bool says_placement(const Program& program) {
   for (const Equation& equation : program.equations()) {
-    if (equation.primitive == prim::shard_map() || equation.primitive == custom_partition_primitive()) return true;
+    if (equation.primitive->traits.own_partition) return true;
     if (equation.primitive == prim::sharding_constraint() &&
         equation.attrs.opaque<PlacementAttr>("sharding")->placement->devices.size() > 1)
       return true;

@@ -91,6 +91,7 @@ PrimitiveRecord linear_record(const char* name, const char* doc, TypeRule type, 
                               BatchRule batch) {
   PrimitiveRecord record;
   record.name = name;
+  record.traits.mesh_axes = MeshAxes::exchanged;
   record.factors = pairwise_factors;
   record.doc = doc;
   record.type = std::move(type);
@@ -235,6 +236,7 @@ Attrs gather_attrs(const Attrs& attrs, const char* from, const char* to) {
 
 PrimitiveRecord cast_record(const char* name, const char* doc, const Step& step, const Primitive& (*transpose)()) {
   PrimitiveRecord record = linear_record(name, doc, cast_type(step), transposed_to(transpose), batch_pvary);
+  record.traits.mesh_axes = MeshAxes::cast;
   record.lower = [](std::span<const Array> inputs, const Attrs&) { return Arrays(inputs.begin(), inputs.end()); };
   return record;
 }
@@ -281,6 +283,7 @@ Family sum_records() {
 Family varying_records() {
   PrimitiveRecord pvary = linear_record("pvary", "The identity, into a type that varies along mesh axes.", pvary_type,
                                         transpose_pvary, batch_pvary);
+  pvary.traits.mesh_axes = MeshAxes::cast;
   pvary.lower = [](std::span<const Array> inputs, const Attrs&) { return Arrays(inputs.begin(), inputs.end()); };
   PrimitiveRecord sum =
       linear_record("psum_invariant", "The sum over mesh axes, in a type that does not vary along them.", sum_type,

@@ -287,6 +287,9 @@ PrimitiveRecord shard_map_record() {
   record.name = "shard_map";
   record.doc = "Runs a program on each device of a mesh, on its part of the operands.";
   record.traits.multiple_results = true;
+  record.traits.control = Control::device_map;
+  record.traits.mesh_axes = MeshAxes::named;
+  record.traits.own_partition = true;
   record.type = shard_map_type;
   record.jvp = jvp_shard_map;
   record.transpose = transpose_shard_map;

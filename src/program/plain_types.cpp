@@ -7,6 +7,7 @@
 #include "array/body.h"
 #include "program/handles.h"
 #include "program/nested.h"
+#include "program/views.h"
 #include "sharding/explicit.h"
 #include "sharding/placed_memory.h"
 
@@ -96,7 +97,7 @@ Program with_type_constraints(const Program& program, const NamedSharding* devic
   for (Equation& equation : body.equations) {
     const Primitive& primitive = equation.primitive;
     // These say themselves where their results are.
-    if (primitive == prim::shard_map() || primitive == prim::reshard() || primitive == prim::sharding_constraint()) {
+    if (maps_devices(primitive) || primitive == prim::reshard() || primitive == prim::sharding_constraint()) {
       equations.push_back(std::move(equation));
       continue;
     }

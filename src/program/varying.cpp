@@ -40,37 +40,6 @@ bool has_axis(const AxisList& axes, const std::string& axis) {
   return std::find(axes.begin(), axes.end(), axis) != axes.end();
 }
 
-// Their type rules say themselves what varies.
-bool works_on_axes(const Primitive& primitive) {
-  for (const Primitive& own : {prim::psum(),
-                               prim::pmax(),
-                               prim::pmin(),
-                               prim::psum_invariant(),
-                               prim::pvary(),
-                               prim::all_gather(),
-                               prim::all_gather_invariant(),
-                               prim::reduce_scatter(),
-                               prim::all_to_all(),
-                               prim::ppermute(),
-                               prim::pbroadcast(),
-                               prim::axis_index(),
-                               prim::shard_map(),
-                               prim::reshard(),
-                               prim::all_gather_reduced(),
-                               prim::unreduced_reduce_scatter(),
-                               prim::unreduced_psum(),
-                               prim::preduced(),
-                               prim::vary_unreduced_cast(),
-                               prim::reduced_vary_cast()}) {
-    if (primitive == own) return true;
-  }
-  return false;
-}
-
-bool only_moves_nothing(const Primitive& primitive) {
-  return primitive == prim::axis_index() || primitive == prim::shard_map() || is_cast(primitive);
-}
-
 bool names_axis(const Attrs& attrs, const std::string& axis) {
   for (const char* key : {"axes", "axis_name"}) {
     const Attr* attr = attrs.find(key);
@@ -246,12 +215,9 @@ AxisList missing_axes(const ArrayType& type, const AxisList& wanted) {
 
 bool varies_over(const ArrayType& type, const std::string& axis) { return has_axis(type.sharding.varying(), axis); }
 
-bool is_cast(const Primitive& primitive) {
-  return primitive == prim::pvary() || primitive == prim::preduced() || primitive == prim::vary_unreduced_cast() ||
-         primitive == prim::reduced_vary_cast();
-}
+bool is_cast(const Primitive& primitive) { return primitive->traits.mesh_axes == MeshAxes::cast; }
 
-bool is_collective(const Primitive& primitive) { return works_on_axes(primitive) && !only_moves_nothing(primitive); }
+bool is_collective(const Primitive& primitive) { return primitive->traits.mesh_axes == MeshAxes::exchanged; }
 
 bool communicates(const Program& program, const std::string& axis) {
   if (!has_axis(program.effects().axes, axis)) return false;
@@ -264,7 +230,7 @@ bool communicates(const Program& program, const std::string& axis) {
 
 TypeResult varying_types(ProgramBuilder& builder, const Primitive& primitive, std::vector<Atom>& inputs, Types& types,
                          const Attrs& attrs, Source source) {
-  if (works_on_axes(primitive)) return with_ranks(primitive->type(types, attrs));
+  if (primitive->traits.mesh_axes != MeshAxes::none) return with_ranks(primitive->type(types, attrs));
   if (primitive->traits.control != Control::none || (holds_programs(attrs) && !primitive->traits.region)) {
     const Sharding predicate = predicate_of(primitive, types, attrs);
     if (!predicate.varying().empty()) refuse_diverging(primitive, predicate, attrs);

@@ -12,6 +12,7 @@
 #include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
+#include "program/views.h"
 #include "sharding/placed_memory.h"
 #include "sharding/process_grid.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 bool has_shard_map(const Program& program) {
   return std::any_of(program.equations().begin(), program.equations().end(), [](const Equation& equation) {
-    return equation.primitive == prim::shard_map() || any_program(equation.attrs, has_shard_map);
+    return maps_devices(equation.primitive) || any_program(equation.attrs, has_shard_map);
   });
 }
 

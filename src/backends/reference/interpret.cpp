@@ -9,10 +9,10 @@
 
 #include "optimise/passes.h"
 #include "profile/recorder.h"
-#include "program/handles.h"
 #include "program/memo.h"
 #include "program/nested.h"
 #include "program/plain_types.h"
+#include "program/views.h"
 #include "runtime/interrupt.h"
 #include "trace/trace.h"
 
@@ -91,7 +91,7 @@ class ReferenceBackend final : public Backend {
     poll_interrupt();
     const Attrs attrs = holds_programs(given) ? expanded_attrs(given) : given;
     Kernel kernel = find_kernel(primitive);
-    if (primitive == prim::shard_map()) return run_shard_map(inputs, attrs);
+    if (maps_devices(primitive)) return run_shard_map(inputs, attrs);
     if (!kernel && primitive->evaluate) {
       TraceScope scope(evaluation_trace());
       return primitive->evaluate(inputs, attrs);
