@@ -169,18 +169,31 @@ Arrays placed_by_default(Arrays outputs) {
   return outputs;
 }
 
-Arrays placed_in_context(Arrays outputs) {
-  const std::shared_ptr<const NamedSharding>& around = context_mesh();
-  if (!around || around->platform != "cpu" || !is_addressable(*around)) return outputs;
-  const bool is_explicit = around->mesh.any_is(AxisType::Explicit);
+namespace {
+
+void place_on(const NamedSharding& around, std::span<Array> outputs, Places places) {
+  const bool is_explicit = around.mesh.any_is(AxisType::Explicit);
+  if (is_explicit && places == Places::steps) return;
+  if (around.platform != "cpu" || !is_addressable(around)) return;
   for (Array& output : outputs) {
     if (output.is_tracer() || output.type().ref || output.committed() || output.device() != Device{}) continue;
-    auto whole = std::make_shared<NamedSharding>(*around);
+    auto whole = std::make_shared<NamedSharding>(around);
     whole->spec = {};
     if (is_explicit) whole->spec.dims.resize(output.shape().size());
     output = placed_on_host(as_committed({output})[0], std::move(whole));
   }
+}
+
+}  // namespace
+
+Arrays placed_in_context(Arrays outputs, Places places) {
+  if (const auto& around = context_mesh()) place_on(*around, outputs, places);
   return outputs;
+}
+
+Array placed_in_context(Array output) {
+  if (const auto& around = context_mesh()) place_on(*around, {&output, 1}, Places::results);
+  return output;
 }
 
 namespace {
