@@ -24,12 +24,12 @@ capibara_take_out(CAPIBARA_PLUGIN_SOURCES
 capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
 capibara_take_out(CAPIBARA_PARTITION_SOURCES "/src/partition/")
-capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/(reports|monitor)/|/src/assembly/(profile|monitor)[.]cpp")
-# The families of src/backends/cpu/kernels/further.cpp.
+capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/(reports|monitor)/")
+# The families that src/assembly/whole.cpp lists, and native.cpp does not.
 capibara_take_out(CAPIBARA_FURTHER_PRODUCT_SOURCES "/cpu/kernels/products/(convolution|fft|small_)")
 capibara_take_out(CAPIBARA_PRODUCT_SOURCES "/src/backends/cpu/kernels/products/")
 capibara_take_out(CAPIBARA_FURTHER_KERNEL_SOURCES
-                  "/cpu/kernels/(functions/|further|order|planes/|pooling_gradient|select_and_scatter|vector_sort|window)")
+                  "/cpu/kernels/(functions/|order|planes/|pooling_gradient|select_and_scatter|vector_sort|window)")
 capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")
 
 # The functions of src/lax/math in vectors, and the loops over planes: a multiplication and an addition may become one

@@ -1,4 +1,6 @@
-// CAPIBARA_PROFILE=FILE: a profile of a program that knows nothing of it, from its first operation to its end.
+// Begins the profile that the environment asks for, and writes it when the process ends.
+#include "reports/profile_by_environment.h"
+
 #include <capibara/error.h>
 #include <capibara/profile.h>
 
@@ -8,7 +10,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "backends/profile_watch.h"
 #include "runtime/background.h"
 #include "runtime/warning.h"
 
