@@ -18,10 +18,6 @@ namespace capibara {
 
 namespace {
 
-bool lists_axis(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 AxisList named_axes(const PartitionSpec& spec) {
   AxisList axes;
   for (const AxisList& entry : spec.dims) axes.insert(axes.end(), entry.begin(), entry.end());

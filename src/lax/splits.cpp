@@ -16,10 +16,6 @@ const PartitionSpec& sums_of(const ArrayType& type) {
 
 const AxisList& reduced(const ArrayType& type) { return sums_of(type).reduced; }
 
-bool lists_axis(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 bool any_lists(const std::vector<AxisList>& dims, const std::string& axis) {
   return std::any_of(dims.begin(), dims.end(), [&](const AxisList& axes) { return lists_axis(axes, axis); });
 }

@@ -36,10 +36,6 @@ CAPIBARA_HANDLE(reduced_vary_cast, "reduced_vary_cast_p")
 
 namespace {
 
-bool has_axis(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 bool names_axis(const Attrs& attrs, const std::string& axis) {
   for (const char* key : {"axes", "axis_name"}) {
     const Attr* attr = attrs.find(key);
@@ -178,7 +174,7 @@ void refuse_sums_over(const char* operation, const ArrayType& type, const AxisLi
   const ManualAxes own = manual_axes_of(type);
   for (const bool taken : {true, false}) {
     for (const std::string& axis : taken ? own.unreduced : own.reduced) {
-      if (!has_axis(axes, axis)) continue;
+      if (!lists_axis(axes, axis)) continue;
       std::string named;
       for (const std::string& one : axes) named += concat(named.empty() ? "'" : ", '", one, "'");
       throw ValueError(concat(operation, " cannot accept args which are ", taken ? "unreduced" : "reduced", ". Got ",
@@ -192,7 +188,7 @@ Sharding joined_varying(const Sharding& a, const Sharding& b) {
   if (a.single_device()) return Sharding::varying_over(b.mesh(), b.varying());
   AxisList axes = a.varying();
   for (const std::string& axis : b.varying()) {
-    if (!has_axis(axes, axis)) axes.push_back(axis);
+    if (!lists_axis(axes, axis)) axes.push_back(axis);
   }
   return with_varying_axes(a, std::move(axes));
 }
@@ -200,7 +196,7 @@ Sharding joined_varying(const Sharding& a, const Sharding& b) {
 Sharding without_varying(const Sharding& sharding, const AxisList& axes) {
   AxisList left;
   for (const std::string& axis : sharding.varying()) {
-    if (!has_axis(axes, axis)) left.push_back(axis);
+    if (!lists_axis(axes, axis)) left.push_back(axis);
   }
   return sharding.single_device() ? Sharding() : with_varying_axes(sharding, std::move(left));
 }
@@ -213,14 +209,14 @@ AxisList missing_axes(const ArrayType& type, const AxisList& wanted) {
   return missing;
 }
 
-bool varies_over(const ArrayType& type, const std::string& axis) { return has_axis(type.sharding.varying(), axis); }
+bool varies_over(const ArrayType& type, const std::string& axis) { return lists_axis(type.sharding.varying(), axis); }
 
 bool is_cast(const Primitive& primitive) { return primitive->traits.mesh_axes == MeshAxes::cast; }
 
 bool is_collective(const Primitive& primitive) { return primitive->traits.mesh_axes == MeshAxes::exchanged; }
 
 bool communicates(const Program& program, const std::string& axis) {
-  if (!has_axis(program.effects().axes, axis)) return false;
+  if (!lists_axis(program.effects().axes, axis)) return false;
   for (const Equation& equation : program.equations()) {
     if (is_collective(equation.primitive) && names_axis(equation.attrs, axis)) return true;
     if (any_program(equation.attrs, [&](const Program& nested) { return communicates(nested, axis); })) return true;
