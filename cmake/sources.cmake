@@ -24,11 +24,11 @@ capibara_take_out(CAPIBARA_PLUGIN_SOURCES
 capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
 capibara_take_out(CAPIBARA_PARTITION_SOURCES "/src/compiler/partition/")
-capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/operate/|/src/assembly/(profile|monitor)[.]cpp")
-# The CPU backend's kernels by folder of src/backends/cpu/kernels. The demo does without the families of non_demo.cpp.
+capibara_take_out(CAPIBARA_REPORT_SOURCES "/src/operate/")
+# The CPU backend's kernels by folder of src/backends/cpu/kernels. Of these src/assembly/native.cpp lists the first and the last alone.
 capibara_take_out(CAPIBARA_GEMM_SOURCES "/cpu/kernels/gemm/")
 capibara_take_out(CAPIBARA_CONVOLUTION_SOURCES "/cpu/kernels/(convolution|fft|linalg)/")
-capibara_take_out(CAPIBARA_WINDOW_SOURCES "/cpu/kernels/(functions/|planes/|window/|sort/(order|vector_sort)[.]cpp|non_demo[.]cpp)")
+capibara_take_out(CAPIBARA_WINDOW_SOURCES "/cpu/kernels/(functions/|planes/|window/|sort/(order|vector_sort)[.]cpp)")
 capibara_take_out(CAPIBARA_KERNEL_SOURCES "/src/backends/cpu/kernels/")
 
 # The functions of src/lax/math in vectors, and the loops over planes: a multiplication and an addition may become one

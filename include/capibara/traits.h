@@ -33,7 +33,15 @@ enum class Monoid : uint8_t { add, mul, max, min, bit_and, bit_or, bit_xor };
 enum class Combines : uint8_t { nothing, operands, axes, prefixes, windows, updates /* scatter */, order /* sort */ };
 
 // Primitives that run programs as a whole.
-enum class Control : uint8_t { none, call, scan, while_loop, cond, solve };
+enum class Control : uint8_t { none, call, scan, while_loop, cond, solve, device_map /* of a mesh */ };
+
+// What a primitive does along named axes of a mesh. Where it does something, its type rule says what varies along them.
+enum class MeshAxes : uint8_t {
+  none,
+  named,      // no more than bind them, or tell the position of a device
+  cast,       // the identity, into a type that says something else of them
+  exchanged,  // devices along them exchange values
+};
 
 struct Traits {
   Elementwise elementwise = Elementwise::no;
@@ -43,6 +51,8 @@ struct Traits {
   std::optional<Monoid> monoid;
   Control control = Control::none;
   const char* called_program = nullptr;  // of a call: the attribute that holds its program
+  MeshAxes mesh_axes = MeshAxes::none;
+  bool own_partition = false;         // its attributes say what each device computes: the partitioner keeps its program
   bool region = false;                // holds a program on scalars, which its flops count
   bool free_to_recompute = false;     // costs no more to make than to read
   bool expands = false;               // makes much from little: worth no constant

@@ -6,7 +6,6 @@
 #include "backends/result_placement.h"
 #include "bindings.h"
 #include "library/table/function.h"
-#include "core/sharding/explicit.h"
 
 namespace capibara::python {
 
@@ -55,9 +54,7 @@ PyObject* direct(Direct function, PyObject* a, PyObject* b) noexcept {
     if (!x) return not_implemented();
     const std::optional<Array> y = operand(b);
     if (!y) return not_implemented();
-    Array result = function(*x, *y);
-    if (context_mesh()) result = placed_in_context({result})[0];
-    return wrap(std::move(result)).release().ptr();
+    return wrap(placed_in_context(function(*x, *y))).release().ptr();
   });
 }
 

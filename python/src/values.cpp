@@ -8,7 +8,6 @@
 #include "bindings.h"
 #include "lax/operators/promotion_scope.h"
 #include "library/table/host_number.h"
-#include "core/sharding/explicit.h"
 #include "program/trace/known_values.h"
 
 namespace capibara::python {
@@ -222,7 +221,7 @@ nb::object from_value(const library::Value& value) {
     nb::object operator()(std::complex<double> v) const { return nb::steal(PyComplex_FromDoubles(v.real(), v.imag())); }
     nb::object operator()(const std::string& v) const { return nb::str(v.c_str(), v.size()); }
     nb::object operator()(DType v) const { return numpy_dtype(v); }
-    nb::object operator()(const Array& v) const { return context_mesh() ? wrap(placed_in_context({v})[0]) : wrap(v); }
+    nb::object operator()(const Array& v) const { return wrap(placed_in_context(v)); }
     nb::object operator()(const std::shared_ptr<const library::Sequence>& v) const {
       nb::list list;
       for (const library::Value& item : v->items) list.append(from_value(item));

@@ -7,8 +7,8 @@
 
 #include "assembly/native_families.h"
 #include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/small_families.h"
 #include "backends/profile_watch.h"
-#include "kernels/family.h"
 #include "core/runtime/warning.h"
 #include "transforms/jit_watch.h"
 
@@ -16,7 +16,7 @@ namespace capibara {
 
 namespace {
 
-constexpr BackendFamily families[] = {cpu_family, reference_family};
+constexpr BackendFamily native_backends[] = {cpu_family, reference_family};
 
 [[noreturn]] void refuse_partition() {
   throw NotImplementedError("the demo's program runs on one device; build/capibara, of './run build', knows meshes");
@@ -29,15 +29,31 @@ void warn_of(const char* variable) {
        WarningKind::runtime);
 }
 
+void warn_of_profile() { [[maybe_unused]] static const bool said = (warn_of("CAPIBARA_PROFILE"), true); }
+void warn_of_monitor() { [[maybe_unused]] static const bool said = (warn_of("CAPIBARA_MONITOR"), true); }
+
 }  // namespace
 
-std::span<const BackendFamily> backend_families() { return families; }
-Family fused_family() { return kernel_family(); }
-cpu::KernelMakers cpu::non_demo_makers() { return {}; }
+std::span<const BackendFamily> backend_families() { return native_backends; }
 
-void profile_by_environment() { [[maybe_unused]] static const bool said = (warn_of("CAPIBARA_PROFILE"), true); }
-void watch_by_environment() { [[maybe_unused]] static const bool said = (warn_of("CAPIBARA_MONITOR"), true); }
+Begin* const at_first_operation = warn_of_profile;
+Begin* const at_first_compilation = warn_of_monitor;
 
+namespace cpu {
+
+namespace {
+
+constexpr KernelFamily native_kernels[] = {cumulative_makers, dot_makers,       extreme_makers,   index_makers,
+                                           movement_makers,   random_makers,    reduction_makers, scatter_makers,
+                                           top_k_makers,      transpose_makers, fused_makers};
+
+}  // namespace
+
+std::span<const KernelFamily> kernel_families() { return native_kernels; }
+
+}  // namespace cpu
+
+// Its own definitions instead of the partitioner, which the demo would have to compile for its one device.
 namespace sharding {
 
 std::optional<std::vector<NamedSharding>> output_shardings(const Program&, const MaybeShardings&,

@@ -1,9 +1,10 @@
-// What backends ask of the profiler's reports, which come after them: assembly answers.
+// What begins with the first operation: a profile, where the environment asks for one. src/assembly names it.
 #pragma once
 
 namespace capibara {
 
-// Begins the profile that the environment asks for, once: CAPIBARA_PROFILE=FILE, written when the process ends.
-void profile_by_environment();
+using Begin = void();
+
+extern Begin* const at_first_operation;  // called now and then; begins once
 
 }  // namespace capibara

@@ -74,7 +74,7 @@ Backend& default_backend() {
     Backend* chosen = nullptr;
   } own;
   if (const std::size_t key = config_key(); !own.chosen || key != own.settings) {
-    profile_by_environment();
+    at_first_operation();
     const std::optional<Device>& device = chosen_device();
     own.chosen = device ? &backend(*device) : &backend(first_platform(config().platform));
     own.settings = key;

@@ -11,7 +11,6 @@
 
 #include "core/array/body.h"
 #include "backends/backend.h"
-#include "lax/sharding/user_partition.h"
 #include "program/ir/build.h"
 #include "program/ir/handles.h"
 #include "program/ir/memo.h"
@@ -150,7 +149,7 @@ bool any_placed(std::span<const Array> inputs) {
 
 bool says_placement(const Program& program) {
   for (const Equation& equation : program.equations()) {
-    if (equation.primitive == prim::shard_map() || equation.primitive == custom_partition_primitive()) return true;
+    if (equation.primitive->traits.own_partition) return true;
     if (equation.primitive == prim::sharding_constraint() &&
         equation.attrs.opaque<PlacementAttr>("sharding")->placement->devices.size() > 1)
       return true;
@@ -170,18 +169,31 @@ Arrays placed_by_default(Arrays outputs) {
   return outputs;
 }
 
-Arrays placed_in_context(Arrays outputs) {
-  const std::shared_ptr<const NamedSharding>& around = context_mesh();
-  if (!around || around->platform != "cpu" || !is_addressable(*around)) return outputs;
-  const bool is_explicit = around->mesh.any_is(AxisType::Explicit);
+namespace {
+
+void place_on(const NamedSharding& around, std::span<Array> outputs, Places places) {
+  const bool is_explicit = around.mesh.any_is(AxisType::Explicit);
+  if (is_explicit && places == Places::steps) return;
+  if (around.platform != "cpu" || !is_addressable(around)) return;
   for (Array& output : outputs) {
     if (output.is_tracer() || output.type().ref || output.committed() || output.device() != Device{}) continue;
-    auto whole = std::make_shared<NamedSharding>(*around);
+    auto whole = std::make_shared<NamedSharding>(around);
     whole->spec = {};
     if (is_explicit) whole->spec.dims.resize(output.shape().size());
     output = placed_on_host(as_committed({output})[0], std::move(whole));
   }
+}
+
+}  // namespace
+
+Arrays placed_in_context(Arrays outputs, Places places) {
+  if (const auto& around = context_mesh()) place_on(*around, outputs, places);
   return outputs;
+}
+
+Array placed_in_context(Array output) {
+  if (const auto& around = context_mesh()) place_on(*around, {&output, 1}, Places::results);
+  return output;
 }
 
 namespace {

@@ -25,8 +25,12 @@ Array left_to_compiler(const Array& x);
 bool any_placed(std::span<const Array> inputs);
 // Results that nothing places, on the default device where it is one of the host's other than the first.
 Arrays placed_by_default(Arrays outputs);
-// Results that nothing places, whole on each device of the mesh in context; as they are where there is none.
-Arrays placed_in_context(Arrays outputs);
+// Results that nothing places, whole on each device of the mesh in context; as they are where there is none. Under
+// Explicit axes a placement is part of a type: what a function makes on the way to its result has none, so that it
+// joins operands of any.
+enum class Places : uint8_t { results, steps };
+Arrays placed_in_context(Arrays outputs, Places places = Places::results);
+Array placed_in_context(Array output);
 // Raises ValueError where a committed argument is split otherwise than the in_shardings of the program say.
 void check_arguments(const Program& program, std::span<const Array> inputs);
 

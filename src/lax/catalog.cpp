@@ -14,10 +14,7 @@ struct Catalog {
   std::unordered_map<std::string, Primitive> by_name;
 
   Catalog() {
-    for (Family (*family)() :
-         {elementwise_family, special_family, shape_family, index_family, reduce_family, window_family, sort_family,
-          contract_family, control_family, random_family, linalg_family, fft_family, collective_family, sharding_family,
-          effect_family, fused_family}) {
+    for (const FamilyMaker family : primitive_families()) {
       for (PrimitiveRecord& record : family()) {
         Primitive primitive = make_primitive(std::move(record));
         if (!by_name.emplace(primitive.name(), primitive).second) {

@@ -22,6 +22,8 @@ Family fft_family();
 Family collective_family();   // psum and its kin, axis_index
 Family sharding_family();     // sharding_constraint
 Family effect_family();       // callbacks, debug prints, refs, tokens, custom_call, barriers
-Family fused_family();      // of rooms above this one, as src/assembly says
+
+using FamilyMaker = Family (*)();
+std::span<const FamilyMaker> primitive_families();  // that the program was linked with, in their order: src/assembly
 
 }  // namespace capibara

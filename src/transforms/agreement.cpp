@@ -9,7 +9,7 @@
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/ir/source.h"
-#include "core/sharding/mesh_attr.h"
+#include "program/ir/views.h"
 #include "core/sharding/process_grid.h"
 
 namespace capibara {
@@ -36,12 +36,10 @@ void add_operation(const Equation& equation, Span& span) {
 void find_span(const Program& program, Span& span) {
   for (const Equation& equation : program.equations()) {
     add_operation(equation, span);
-    if (equation.primitive == prim::shard_map()) {
-      const NamedSharding& devices = equation.attrs.opaque<MeshAttr>("mesh")->devices;
-      if (devices.platform == "cpu" && !is_addressable(devices)) {
-        if (span.processes.empty()) span.source = equation.source;
-        for (const int device : devices.devices) span.processes.insert(process_of_device(device));
-      }
+    const NamedSharding* devices = mapped_devices(equation);
+    if (devices && devices->platform == "cpu" && !is_addressable(*devices)) {
+      if (span.processes.empty()) span.source = equation.source;
+      for (const int device : devices->devices) span.processes.insert(process_of_device(device));
     }
     for_each_program(equation.attrs, [&](const Program& nested) { find_span(nested, span); });
   }

@@ -80,7 +80,7 @@ void JitEntry::compile() const {
   Counters::add(process_counters.compile_nanoseconds,
                 static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count()));
   tell_duration("/jax/core/compile/backend_compile_duration", concat("jit(", options.name, ")"), start);
-  watch_by_environment();
+  at_first_compilation();
   if (log) print_line(concat("Finished compilation of jit(", options.name, ") in ", seconds_since(start), " sec"));
 }
 
@@ -224,8 +224,7 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   if (placed) outputs = placed_results(ready.program, inputs, std::move(outputs));
   if (!ready.result_types.empty()) outputs = placed_by_types(ready.result_types, inputs, std::move(outputs));
   if (entry.committed) return outputs;
-  outputs = placed_by_default(std::move(outputs));
-  return context_mesh() ? placed_in_context(std::move(outputs)) : outputs;
+  return placed_in_context(placed_by_default(std::move(outputs)));
 }
 
 LeafShardings leaf_placements(std::span<const Array> leaves) {

@@ -12,6 +12,7 @@
 #include "program/ir/handles.h"
 #include "program/ir/memo.h"
 #include "program/ir/nested.h"
+#include "program/ir/views.h"
 #include "core/sharding/placed_memory.h"
 #include "core/sharding/process_grid.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 bool has_shard_map(const Program& program) {
   return std::any_of(program.equations().begin(), program.equations().end(), [](const Equation& equation) {
-    return equation.primitive == prim::shard_map() || any_program(equation.attrs, has_shard_map);
+    return maps_devices(equation.primitive) || any_program(equation.attrs, has_shard_map);
   });
 }
 

@@ -1,9 +1,10 @@
-// What jit asks of the monitor, which comes after it: assembly answers.
+// What begins when a program is compiled first: the monitor, where the environment asks for it. src/assembly names it.
 #pragma once
 
 namespace capibara {
 
-// Begins the monitor that the environment asks for, once.
-void watch_by_environment();
+using Begin = void();
+
+extern Begin* const at_first_compilation;  // called by each compilation; begins once
 
 }  // namespace capibara

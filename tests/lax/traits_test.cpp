@@ -126,6 +126,25 @@ TEST(Traits, CallsNameTheAttributeOfTheirProgram) {
   }
 }
 
+TEST(Traits, OneMapOfDevicesBindsMeshAxesAndPartitionsItself) {
+  int count = 0;
+  for (const Primitive& primitive : catalog()) {
+    if (primitive->traits.control != Control::device_map) continue;
+    EXPECT_EQ(primitive->traits.mesh_axes, MeshAxes::named) << primitive.name();
+    EXPECT_TRUE(primitive->traits.own_partition) << primitive.name();
+    ++count;
+  }
+  EXPECT_EQ(count, 1);
+}
+
+TEST(Traits, CastsAlongMeshAxesAreTheIdentity) {
+  const Array x = array<float>({1, 2});
+  for (const Primitive& primitive : catalog()) {
+    if (primitive->traits.mesh_axes != MeshAxes::cast) continue;
+    EXPECT_TRUE(primitive->lower({&x, 1}, {})[0].same_as(x)) << primitive.name();
+  }
+}
+
 TEST(Traits, WhatMayBeRecomputedHasNoEffects) {
   for_each_sample(
       [](const Traits& traits) { return traits.free_to_recompute || traits.expands; },

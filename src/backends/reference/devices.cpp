@@ -15,7 +15,6 @@
 #include "backends/reference/kernels.h"
 #include "lax/collective/collective.h"
 #include "lax/shard_map/shard_map.h"
-#include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"
 #include "program/ir/source.h"
@@ -105,7 +104,7 @@ class Devices {
 
   Each step(const Equation& equation, const Each& operands) const {
     if (is_collective(equation.primitive)) return collective(equation, operands);
-    if (equation.primitive == prim::shard_map()) return shard_map(equation.attrs, operands);
+    if (maps_devices(equation.primitive)) return shard_map(equation.attrs, operands);
     if (uses_our_axes(equation.attrs)) return together(equation, operands);
     return for_each_device(
         operands, [&](const Arrays& values) { return backend().run(equation.primitive, values, equation.attrs); });

@@ -9,10 +9,10 @@
 
 #include "compiler/optimise/passes.h"
 #include "core/profile/recorder.h"
-#include "program/ir/handles.h"
 #include "program/ir/memo.h"
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"
+#include "program/ir/views.h"
 #include "core/runtime/interrupt.h"
 #include "program/trace/trace.h"
 
@@ -91,7 +91,7 @@ class ReferenceBackend final : public Backend {
     poll_interrupt();
     const Attrs attrs = holds_programs(given) ? expanded_attrs(given) : given;
     Kernel kernel = find_kernel(primitive);
-    if (primitive == prim::shard_map()) return run_shard_map(inputs, attrs);
+    if (maps_devices(primitive)) return run_shard_map(inputs, attrs);
     if (!kernel && primitive->evaluate) {
       TraceScope scope(evaluation_trace());
       return primitive->evaluate(inputs, attrs);

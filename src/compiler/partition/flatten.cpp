@@ -7,7 +7,6 @@
 
 #include <map>
 
-#include "lax/sharding/user_partition.h"
 #include "program/ir/copy.h"
 #include "program/ir/dce.h"
 #include "program/ir/handles.h"
@@ -34,8 +33,7 @@ void add_inlined(Copy& copy, const Equation& equation) {
     return;
   }
   Equation own = equation;
-  const bool is_kept = equation.primitive == prim::shard_map() || equation.primitive == custom_partition_primitive();
-  if (!is_kept) own.attrs = rewrite_programs(equation.attrs, with_calls_inlined);
+  if (!equation.primitive->traits.own_partition) own.attrs = rewrite_programs(equation.attrs, with_calls_inlined);
   copy.copy(own);
 }
 
@@ -97,8 +95,7 @@ class Constants {
     }
   }
   static Attrs nested(const Equation& equation) {
-    if (equation.primitive == prim::shard_map() || equation.primitive == custom_partition_primitive())
-      return equation.attrs;
+    if (equation.primitive->traits.own_partition) return equation.attrs;
     return rewrite_programs(equation.attrs, [](const Program& program) { return Constants(program).repeated(); });
   }
   static Program with_nested(const Program& program) {

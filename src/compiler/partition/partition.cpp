@@ -12,6 +12,7 @@
 #include "compiler/partition/partitioner.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
+#include "program/ir/views.h"
 #include "core/sharding/placed_memory.h"
 #include "program/trace/mesh_trace.h"
 #include "program/trace/stage.h"
@@ -30,10 +31,8 @@ std::optional<NamedSharding> constrained_devices(const Program& program) {
       const NamedSharding& placement = *equation.attrs.opaque<PlacementAttr>("sharding")->placement;
       if (placement.devices.size() > 1) return placement;
     }
-    if (equation.primitive == prim::shard_map()) {
-      const ShardMapView map(equation.attrs);
-      if (!map.devices().platform.empty()) return map.devices();  // those of a text are of no platform
-    }
+    const NamedSharding* devices = mapped_devices(equation);
+    if (devices && !devices->platform.empty()) return *devices;  // those of a text are of no platform
     for_each_program(equation.attrs, [&](const Program& nested) {
       if (!found) found = constrained_devices(nested);
     });

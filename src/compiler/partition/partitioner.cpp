@@ -124,11 +124,12 @@ Arrays Partitioner::step(const Step& step) {
       return while_loop(step);
     case Control::cond:
       return cond(step);
+    case Control::device_map:
+      return map(step);
     default:
       break;
   }
   const Primitive& primitive = step.equation.primitive;
-  if (primitive == prim::shard_map()) return map(step);
   if (primitive == custom_partition_primitive()) return custom(step);
   if (primitive == prim::sharding_constraint())
     return {resharded(step.operand_types[0], step.operands[0], step.wanted[0],
@@ -252,7 +253,7 @@ Arrays Partitioner::map(const Step& step) {
   if (map.mesh().axis_names != mesh_.axis_names || map.mesh().axis_sizes != mesh_.axis_sizes)
     throw NotImplementedError("partition: a shard_map inside of the program must have the mesh of the program");
   for (const Equation& inner : map.program().equations()) {
-    if (inner.primitive == prim::shard_map())
+    if (maps_devices(inner.primitive))
       throw NotImplementedError("partition: a shard_map inside of a shard_map over part of the axes is not divided");
   }
   Arrays operands;

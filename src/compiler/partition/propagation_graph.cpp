@@ -141,10 +141,11 @@ void PropagationGraph::add_equation(const Program& program, ProgramValues& own, 
       return add_while(equation, own, index, operands, results);
     case Control::cond:
       return add_cond(equation, own, index, operands, results);
+    case Control::device_map:
+      return add_map(equation, types, operands, results);
     default:
       break;
   }
-  if (equation.primitive == prim::shard_map()) return add_map(equation, types, operands, results);
   if (out.empty()) return;  // a callback says nothing of how its operands are split
   if (equation.primitive == prim::sharding_constraint()) add_constraint(equation, out[0], operands[0], results[0]);
   const bool adds_elements = types.empty() || types[0].size() != out[0].size();

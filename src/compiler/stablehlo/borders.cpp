@@ -2,7 +2,7 @@
 #include "compiler/stablehlo/borders.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
-#include "core/sharding/mesh_attr.h"
+#include "program/ir/views.h"
 
 #include <algorithm>
 #include <set>
@@ -20,7 +20,7 @@ class Search {
     for (const Equation& equation : program.equations()) {
       if (equation.primitive == prim::sharding_constraint())
         note(equation.attrs.opaque<PlacementAttr>("sharding")->placement);
-      if (equation.primitive == prim::shard_map()) note_map(equation.attrs.opaque<MeshAttr>("mesh")->devices);
+      if (const NamedSharding* devices = mapped_devices(equation)) note_map(*devices);
       for_each_program(equation.attrs, [this](const Program& nested) { (*this)(nested); });
     }
   }

@@ -8,6 +8,7 @@
 
 #include "lax/reduce/monoid.h"
 #include "core/sharding/device_groups.h"
+#include "core/sharding/explicit.h"
 #include "compiler/stablehlo/read_body.h"
 #include "compiler/stablehlo/read_groups.h"
 #include "compiler/stablehlo/sharding_text.h"
@@ -205,7 +206,7 @@ bool is_step(const Block& block, const Operation& operation, const ManualScope& 
 
 bool is_whole(const ManualScope& scope) {
   return std::all_of(scope.mesh.axis_names.begin(), scope.mesh.axis_names.end(), [&](const std::string& axis) {
-    return scope.mesh.axis_size(axis) == 1 || lists(scope.bound, axis);
+    return scope.mesh.axis_size(axis) == 1 || lists_axis(scope.bound, axis);
   });
 }
 
@@ -214,7 +215,7 @@ NdArray device_number(const Operation& operation, const ManualScope& scope) {
   NdArray number;
   for (const std::string& axis : scope.mesh.axis_names) {
     if (scope.mesh.axis_size(axis) == 1) continue;
-    if (!lists(scope.bound, axis)) {
+    if (!lists_axis(scope.bound, axis)) {
       throw UnsupportedError(
           concat(place_of(operation), ": the number of a device depends on axis \"", axis,
                  "\", which is not manual here: ", axes_text(scope.bound), " are",

@@ -5,6 +5,7 @@
 #include <capibara/error.h>
 
 #include "lax/collective/collective.h"
+#include "core/sharding/explicit.h"
 #include "core/sharding/mesh_attr.h"
 #include "compiler/stablehlo/read_body.h"
 #include "compiler/stablehlo/sharding_text.h"
@@ -28,7 +29,7 @@ void check_axes(const Operation& operation, const ShardingText& sharding, const 
   AxisList seen;
   const auto check = [&](const std::string& axis) {
     if (!mesh.has(axis)) fail(operation, concat("mesh @", sharding.mesh, " has no axis \"", axis, "\""));
-    if (lists(seen, axis)) fail(operation, concat("expected axis \"", axis, "\" once in a sharding"));
+    if (lists_axis(seen, axis)) fail(operation, concat("expected axis \"", axis, "\" once in a sharding"));
     seen.push_back(axis);
   };
   for (const AxisList& axes : sharding.dims) {
@@ -53,7 +54,7 @@ PartitionSpec manual_spec(const Operation& operation, const ShardingText& shardi
     AxisList& own = spec.dims.emplace_back();
     bool free = false;
     for (const std::string& axis : axes) {
-      if (!lists(manual, axis)) {
+      if (!lists_axis(manual, axis)) {
         free = true;
         continue;
       }
@@ -105,7 +106,7 @@ Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& o
   const AxisList given = read_axes_text(operation, body_text(operation, "manual_axes"));
   for (const std::string& axis : given) {
     if (!scope.mesh.has(axis)) fail(operation, concat("mesh @", name, " has no axis \"", axis, "\""));
-    if (around && lists(around->bound, axis)) fail(operation, concat("axis \"", axis, "\" is manual already"));
+    if (around && lists_axis(around->bound, axis)) fail(operation, concat("axis \"", axis, "\" is manual already"));
   }
   if (around && !(around->mesh == scope.mesh)) {
     throw UnsupportedError(concat(place_of(operation), ": a manual computation inside one over another mesh than @",
@@ -113,8 +114,8 @@ Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& o
   }
   AxisList manual;
   for (const std::string& axis : scope.mesh.axis_names) {
-    if (lists(given, axis)) manual.push_back(axis);
-    if (lists(given, axis) || (around && lists(around->bound, axis))) scope.bound.push_back(axis);
+    if (lists_axis(given, axis)) manual.push_back(axis);
+    if (lists_axis(given, axis) || (around && lists_axis(around->bound, axis))) scope.bound.push_back(axis);
   }
   const Mesh mesh = scope.mesh;
   const Attr in_specs = specs_of(operation, in, mesh, manual), out_specs = specs_of(operation, out, mesh, manual);

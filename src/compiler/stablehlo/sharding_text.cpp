@@ -177,10 +177,6 @@ AxisList read_axes_text(const Operation& operation, std::string_view text) {
   return axes;
 }
 
-bool lists(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 std::string axes_text(const AxisList& axes) {
   std::string text;
   for (const std::string& axis : axes) text += concat(text.empty() ? "\"" : ", \"", axis, "\"");

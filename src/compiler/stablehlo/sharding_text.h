@@ -21,7 +21,6 @@ ShardingText read_sharding_text(const Operation& operation, std::string_view tex
 std::vector<ShardingText> read_shardings_text(const Operation& operation, std::string_view text);  // [<..>, <..>]
 AxisList read_axes_text(const Operation& operation, std::string_view text);                        // {"x", "y"}
 
-bool lists(const AxisList& axes, const std::string& axis);
 std::string axes_text(const AxisList& axes);  // {"x", "y"}
 
 }  // namespace capibara::stablehlo

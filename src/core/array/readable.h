@@ -6,8 +6,9 @@
 
 namespace capibara {
 
-// Whether the devices of this process hold every element of an array placed so. Answered by `assembly`.
-bool holds_every_element(const NamedSharding& placement);
+// Whether the devices of this process hold every element of an array placed so, as src/assembly names it.
+using HoldsElements = bool(const NamedSharding& placement);
+extern HoldsElements* const holds_every_element;
 
 // Whether the values of a concrete array of the host may be read.
 bool is_readable(const Array& array);

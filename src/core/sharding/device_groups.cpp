@@ -5,13 +5,11 @@
 #include <map>
 #include <set>
 
+#include "core/sharding/explicit.h"
+
 namespace capibara {
 
 namespace {
-
-bool lists(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
 
 int64_t coordinate(const Mesh& mesh, int64_t device, const std::string& axis) {
   return device / axis_stride(mesh, axis) % mesh.axis_size(axis);
@@ -27,7 +25,7 @@ int64_t position(const Mesh& mesh, int64_t device, const AxisList& axes) {
 AxisList other_axes(const Mesh& mesh, const AxisList& axes) {
   AxisList rest;
   for (const std::string& axis : mesh.axis_names) {
-    if (!lists(axes, axis)) rest.push_back(axis);
+    if (!lists_axis(axes, axis)) rest.push_back(axis);
   }
   return rest;
 }
@@ -128,7 +126,7 @@ DeviceGroups device_groups(const Mesh& mesh, const AxisList& axes, const DeviceG
 std::optional<GroupsAlongAxes> find_axes(const Mesh& mesh, const AxisList& bound, const DeviceGroups& groups) {
   if (!are_devices(mesh, groups)) return std::nullopt;
   AxisList axes = differing(mesh, groups);
-  if (!std::all_of(axes.begin(), axes.end(), [&](const std::string& axis) { return lists(bound, axis); }))
+  if (!std::all_of(axes.begin(), axes.end(), [&](const std::string& axis) { return lists_axis(bound, axis); }))
     return std::nullopt;
   // All devices along some axes, in any order of these.
   std::sort(axes.begin(), axes.end());
@@ -140,7 +138,7 @@ std::optional<GroupsAlongAxes> find_axes(const Mesh& mesh, const AxisList& bound
   for (const AxisList& wider : {differing(mesh, groups), bound}) {
     AxisList ordered;
     for (const std::string& axis : mesh.axis_names) {
-      if (lists(wider, axis)) ordered.push_back(axis);
+      if (lists_axis(wider, axis)) ordered.push_back(axis);
     }
     if (ordered.empty()) continue;
     if (std::optional<DeviceGroups> own = along(mesh, ordered, groups))
@@ -157,11 +155,11 @@ std::optional<PairsAlongAxes> find_axes(const Mesh& mesh, const AxisList& bound,
   if (!are_devices(mesh, groups)) return std::nullopt;
   AxisList axes = differing(mesh, groups);
   if (axes.empty() && !bound.empty()) axes = {bound[0]};
-  if (!std::all_of(axes.begin(), axes.end(), [&](const std::string& axis) { return lists(bound, axis); }))
+  if (!std::all_of(axes.begin(), axes.end(), [&](const std::string& axis) { return lists_axis(bound, axis); }))
     return std::nullopt;
   AxisList ordered;
   for (const std::string& axis : mesh.axis_names) {
-    if (lists(bound, axis)) ordered.push_back(axis);
+    if (lists_axis(bound, axis)) ordered.push_back(axis);
   }
   for (const AxisList& candidate : {axes, ordered}) {
     const std::optional<DeviceGroups> own = along(mesh, candidate, groups);

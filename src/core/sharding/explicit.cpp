@@ -46,6 +46,10 @@ std::size_t mesh_key(const NamedSharding& devices) {
 
 }  // namespace
 
+bool lists_axis(const AxisList& axes, const std::string& axis) {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
 Sharding type_sharding(const Mesh& mesh, const PartitionSpec& spec, std::size_t rank, const AxisList& varying) {
   if (!mesh.any_is(AxisType::Explicit)) return Sharding::varying_over(mesh, varying);
   PartitionSpec own;

@@ -6,6 +6,8 @@
 
 namespace capibara {
 
+bool lists_axis(const AxisList& axes, const std::string& axis);
+
 // What a type says of a value that is placed so: the Explicit axes of each dimension. Nothing where no axis is
 // Explicit.
 Sharding type_sharding(const Mesh& mesh, const PartitionSpec& spec, std::size_t rank, const AxisList& varying = {});

@@ -165,6 +165,7 @@ namespace {
 PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction reduce, bool is_sum) {
   PrimitiveRecord record;
   record.name = std::move(name);
+  record.traits.mesh_axes = MeshAxes::exchanged;
   record.factors = pairwise_factors;
   record.stablehlo = "stablehlo.all_reduce";
   record.doc = std::move(doc);
@@ -197,6 +198,7 @@ PrimitiveRecord reduction_record(std::string name, std::string doc, Reduction re
 PrimitiveRecord axis_index_record() {
   PrimitiveRecord index;
   index.name = "axis_index";
+  index.traits.mesh_axes = MeshAxes::named;
   index.factors = whole_factors;
   index.stablehlo = "stablehlo.partition_id";
   index.doc = "The position of this lane along a named axis.";

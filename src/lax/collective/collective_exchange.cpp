@@ -117,8 +117,8 @@ BatchResult batch_pbroadcast(const BatchArgs& args) {
 
 PrimitiveRecord movement_record(std::string name, std::string operation, std::string doc, TypeRule type,
                                 FactorRule factors, BatchRule batch, TransposeRule transpose) {
-  PrimitiveRecord record;
-  record.name = std::move(name);
+  PrimitiveRecord record{.name = std::move(name)};
+  record.traits.mesh_axes = MeshAxes::exchanged;
   record.stablehlo = std::move(operation);
   record.factors = std::move(factors);
   record.doc = std::move(doc);

@@ -91,6 +91,7 @@ PrimitiveRecord linear_record(const char* name, const char* doc, TypeRule type, 
                               BatchRule batch) {
   PrimitiveRecord record;
   record.name = name;
+  record.traits.mesh_axes = MeshAxes::exchanged;
   record.factors = pairwise_factors;
   record.doc = doc;
   record.type = std::move(type);
@@ -109,14 +110,10 @@ const char* name_of(State state) {
   return names[static_cast<std::size_t>(state)];
 }
 
-bool lists(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 State state_of(const ManualAxes& own, const std::string& axis) {
-  if (lists(own.varying, axis)) return State::varying;
-  if (lists(own.unreduced, axis)) return State::unreduced;
-  return lists(own.reduced, axis) ? State::reduced : State::invarying;
+  if (lists_axis(own.varying, axis)) return State::varying;
+  if (lists_axis(own.unreduced, axis)) return State::unreduced;
+  return lists_axis(own.reduced, axis) ? State::reduced : State::invarying;
 }
 
 const AxisList& axes_in(const ManualAxes& own, State state) {
@@ -169,7 +166,7 @@ void check_step(const Step& step, const ArrayType& type, const AxisList& axes) {
       throw ValueError(
           concat(step.function, " only accepts inputs that are ", name_of(step.from), ". Got ", short_string(type)));
     }
-    if (std::none_of(axes.begin(), axes.end(), [&](const std::string& axis) { return lists(held, axis); }))
+    if (std::none_of(axes.begin(), axes.end(), [&](const std::string& axis) { return lists_axis(held, axis); }))
       refuse_step(step, axes, held);
   }
   for (const std::string& axis : axes) {
@@ -190,7 +187,7 @@ Sharding stepped(const Step& step, const ArrayType& type, std::size_t rank, cons
   const Mesh unknown{axes, std::vector<int64_t>(axes.size(), 1), {}};
   if (!mesh) mesh = type.sharding.single_device() ? &unknown : &type.sharding.mesh();
   if (step.from != State::invarying)
-    std::erase_if(axes_in(own, step.from), [&](const std::string& axis) { return lists(axes, axis); });
+    std::erase_if(axes_in(own, step.from), [&](const std::string& axis) { return lists_axis(axes, axis); });
   if (step.to != State::invarying) {
     AxisList& held = axes_in(own, step.to);
     held.insert(held.end(), axes.begin(), axes.end());
@@ -235,6 +232,7 @@ Attrs gather_attrs(const Attrs& attrs, const char* from, const char* to) {
 
 PrimitiveRecord cast_record(const char* name, const char* doc, const Step& step, const Primitive& (*transpose)()) {
   PrimitiveRecord record = linear_record(name, doc, cast_type(step), transposed_to(transpose), batch_pvary);
+  record.traits.mesh_axes = MeshAxes::cast;
   record.lower = [](std::span<const Array> inputs, const Attrs&) { return Arrays(inputs.begin(), inputs.end()); };
   return record;
 }
@@ -281,6 +279,7 @@ Family sum_records() {
 Family varying_records() {
   PrimitiveRecord pvary = linear_record("pvary", "The identity, into a type that varies along mesh axes.", pvary_type,
                                         transpose_pvary, batch_pvary);
+  pvary.traits.mesh_axes = MeshAxes::cast;
   pvary.lower = [](std::span<const Array> inputs, const Attrs&) { return Arrays(inputs.begin(), inputs.end()); };
   PrimitiveRecord sum =
       linear_record("psum_invariant", "The sum over mesh axes, in a type that does not vary along them.", sum_type,
@@ -330,7 +329,7 @@ AxisNames in_mesh_order(const AxisNames& axes) {
   if (!mesh) return axes;
   AxisNames ordered;
   for (const std::string& axis : mesh->axis_names) {
-    if (lists(axes, axis)) ordered.push_back(axis);
+    if (lists_axis(axes, axis)) ordered.push_back(axis);
   }
   return ordered.size() == axes.size() ? ordered : axes;
 }

@@ -18,10 +18,6 @@ namespace capibara {
 
 namespace {
 
-bool lists_axis(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 AxisList named_axes(const PartitionSpec& spec) {
   AxisList axes;
   for (const AxisList& entry : spec.dims) axes.insert(axes.end(), entry.begin(), entry.end());
@@ -287,6 +283,9 @@ PrimitiveRecord shard_map_record() {
   record.name = "shard_map";
   record.doc = "Runs a program on each device of a mesh, on its part of the operands.";
   record.traits.multiple_results = true;
+  record.traits.control = Control::device_map;
+  record.traits.mesh_axes = MeshAxes::named;
+  record.traits.own_partition = true;
   record.type = shard_map_type;
   record.jvp = jvp_shard_map;
   record.transpose = transpose_shard_map;

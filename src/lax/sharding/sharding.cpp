@@ -69,6 +69,7 @@ const ShardingAttr& destination(const Attrs& attrs) { return *attrs.opaque<Shard
 PrimitiveRecord reshard_record() {
   PrimitiveRecord record;
   record.name = "reshard";
+  record.traits.mesh_axes = MeshAxes::exchanged;
   record.factors = elementwise_factors;
   record.doc = "The identity, with another sharding in its type.";
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {

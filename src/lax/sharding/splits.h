@@ -1,4 +1,10 @@
 // How axes of a mesh that are Explicit split the results of primitives, with the words of jax where nothing follows.
+//
+// A record without such a rule goes by its factors. Those below do not, since what jax accepts is not what can be
+// computed part by part: reduced, sliced, padded and concatenated dimensions may be split, but not both of a
+// contraction, nor what indices of a gather count; operands of sort, concatenate, select and solvers must be split
+// alike, not only agree; sums that are still to be taken have rules of their own; and a dimension of size 1 or 0, which
+// has no free factor, keeps its axes.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -29,7 +35,7 @@ SplitRule linalg_splits(std::vector<std::size_t> matrix_ranks);  // trailing dim
 
 Splits broadcast_in_dim_splits(const SplitArgs& args);
 Splits stated_splits(const SplitArgs& args);  // what the types of results say by themselves
-Splits asked_splits(const SplitArgs& args);  // what the equation asks for, else nothing is split
+Splits asked_splits(const SplitArgs& args);   // what the equation asks for, else nothing is split
 Splits reshape_splits(const SplitArgs& args);
 Splits squeeze_splits(const SplitArgs& args);
 Splits transpose_splits(const SplitArgs& args);
@@ -52,11 +58,29 @@ Splits bit_generator_splits(const SplitArgs& args);
 
 // ---- what they are written with -----------------------------------------------------------------------------------
 
-PartitionSpec spec_of(const ArrayType& type);  // one entry for each dimension
+PartitionSpec spec_of(const ArrayType& type);                              // one entry for each dimension
+PartitionSpec spec_of(const ArrayType& type, std::vector<AxisList> dims);  // with the sums of the type
+const AxisList& axes_at(const ArrayType& type, int64_t dim);
+std::vector<AxisList> axes_of(const ArrayType& type, const Ints& dims);
+bool splits_any(const ArrayType& type, const Ints& dims);
 bool splits_nothing(const ArrayType& type);
+const AxisList& unreduced_axes(const ArrayType& type);  // over which a sum is still to be taken
 // Raises NotImplementedError where an operand has sums that are still to be taken or were announced.
 void refuse_partial_sums(const SplitArgs& args);
 std::string shaped_text(const ArrayType& type);  // ShapedArray(float32[8@x,2])
+// The texts of types, joined; without those that are empty.
+std::string joined_texts(std::span<const ArrayType> types, const char* between, std::string (*text)(const ArrayType&));
+std::string type_sharding_text(const ArrayType& type);
+// The first operand with an Explicit type and one with another sharding, which may be null.
+struct Differing {
+  const ArrayType *first = nullptr, *other = nullptr;
+};
+Differing differing_shardings(std::span<const ArrayType> types);
+
+template <class... Pieces>
+[[noreturn]] void refuse_sharding(const Pieces&... pieces) {
+  throw ShardingTypeError(concat(pieces...));
+}
 // The sharding that a batched equation asks for, with the mapped dimension of an operand as dimension `to` of the
 // result.
 Sharding batched_sharding(const BatchArgs& args, const Array& operand, int64_t dim, int64_t to = 0);

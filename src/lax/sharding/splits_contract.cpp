@@ -9,39 +9,28 @@ namespace capibara {
 
 namespace {
 
-PartitionSpec chosen(const ArrayType& type, const Ints& dims) {
-  PartitionSpec spec;
-  for (int64_t d : dims) spec.dims.push_back(split_axes(type, static_cast<std::size_t>(d)));
-  return spec;
-}
+PartitionSpec chosen(const ArrayType& type, const Ints& dims) { return {axes_of(type, dims), {}, {}}; }
 
 void check_match(const PartitionSpec& lhs, const PartitionSpec& rhs, const char* what) {
   for (std::size_t i = 0; i < lhs.dims.size(); ++i) {
     if (lhs.dims[i].empty() || rhs.dims[i].empty() || lhs.dims[i] == rhs.dims[i]) continue;
-    throw ShardingTypeError(concat("dot_general requires ", what, " sharding, got ", partitions_text(lhs), " and ",
-                                   partitions_text(rhs), "."));
+    refuse_sharding("dot_general requires ", what, " sharding, got ", partitions_text(lhs), " and ",
+                    partitions_text(rhs), ".");
   }
-}
-
-AxisList unreduced_of(const ArrayType& type) {
-  return type.sharding.is_explicit() ? type.sharding.spec().unreduced : AxisList{};
 }
 
 void check_unreduced(const PartitionSpec& lhs, const PartitionSpec& rhs, const AxisList& unreduced) {
   if (lhs.dims != rhs.dims) {
-    throw ShardingTypeError(concat("lhs and rhs contracting dims should be sharded identically when out_sharding "
-                                   "provided to dot_general mentions unreduced_axes. Got lhs_contracting_spec=",
-                                   partitions_text(lhs), ", rhs_contracting_spec=", partitions_text(rhs)));
+    refuse_sharding(
+        "lhs and rhs contracting dims should be sharded identically when out_sharding provided to dot_general "
+        "mentions unreduced_axes. Got lhs_contracting_spec=",
+        partitions_text(lhs), ", rhs_contracting_spec=", partitions_text(rhs));
   }
   AxisList contracted;
   for (const AxisList& axes : lhs.dims) contracted.insert(contracted.end(), axes.begin(), axes.end());
-  AxisList wanted = unreduced;
-  std::sort(contracted.begin(), contracted.end());
-  std::sort(wanted.begin(), wanted.end());
-  if (contracted == wanted) return;
-  throw ShardingTypeError(concat("out_sharding's unreduced axes should be equal to the contracting specs. Got "
-                                 "unreduced axes=",
-                                 axis_set_text(unreduced), " and contracting spec=", partitions_text(lhs)));
+  if (std::is_permutation(contracted.begin(), contracted.end(), unreduced.begin(), unreduced.end())) return;
+  refuse_sharding("out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced axes=",
+                  axis_set_text(unreduced), " and contracting spec=", partitions_text(lhs));
 }
 
 }  // namespace
@@ -57,27 +46,24 @@ Splits dot_general_splits(const SplitArgs& args) {
     spec = asked->sharding.spec();
     spec.reduced.clear();
   } else {
-    const PartitionSpec rhs_batch = chosen(rhs, numbers.rhs_batch);
-    check_match(spec, rhs_batch, "lhs batch dimensions and rhs batch dimensions to have the consistent");
+    check_match(spec, chosen(rhs, numbers.rhs_batch),
+                "lhs batch dimensions and rhs batch dimensions to have the consistent");
     check_match(lhs_contracting, rhs_contracting, "contracting dimensions to have consistent");
     for (std::size_t i = 0; i < lhs_contracting.dims.size(); ++i) {
       if (lhs_contracting.dims[i].empty() || rhs_contracting.dims[i].empty()) continue;
-      throw ShardingTypeError(concat("Contracting dimensions are sharded and it is ambiguous how the output should be "
-                                     "sharded. Please specify the output sharding via the `out_sharding` parameter. "
-                                     "Got lhs_contracting_spec=",
-                                     partitions_text(lhs_contracting), " and rhs_contracting_spec=",
-                                     partitions_text(rhs_contracting)));
+      refuse_sharding(
+          "Contracting dimensions are sharded and it is ambiguous how the output should be sharded. Please specify "
+          "the output sharding via the `out_sharding` parameter. Got lhs_contracting_spec=",
+          partitions_text(lhs_contracting), " and rhs_contracting_spec=", partitions_text(rhs_contracting));
     }
-    for (const auto& [type, dims] :
-         {std::pair{&lhs, remaining_dims(lhs.rank(), numbers.lhs_contracting, numbers.lhs_batch)},
-          std::pair{&rhs, remaining_dims(rhs.rank(), numbers.rhs_contracting, numbers.rhs_batch)}}) {
-      const PartitionSpec free = chosen(*type, dims);
-      spec.dims.insert(spec.dims.end(), free.dims.begin(), free.dims.end());
-    }
+    for (int64_t d : remaining_dims(lhs.rank(), numbers.lhs_contracting, numbers.lhs_batch))
+      spec.dims.push_back(axes_at(lhs, d));
+    for (int64_t d : remaining_dims(rhs.rank(), numbers.rhs_contracting, numbers.rhs_batch))
+      spec.dims.push_back(axes_at(rhs, d));
   }
-  if (!unreduced_of(lhs).empty() || !unreduced_of(rhs).empty()) {
-    throw ShardingTypeError(concat("lhs or rhs passed to dot_general cannot be unreduced. Got lhs=", shaped_text(lhs),
-                                   " and rhs=", shaped_text(rhs)));
+  if (!unreduced_axes(lhs).empty() || !unreduced_axes(rhs).empty()) {
+    refuse_sharding("lhs or rhs passed to dot_general cannot be unreduced. Got lhs=", shaped_text(lhs),
+                    " and rhs=", shaped_text(rhs));
   }
   if (!spec.unreduced.empty()) check_unreduced(lhs_contracting, rhs_contracting, spec.unreduced);
   return {spec};
@@ -96,19 +82,18 @@ Sharding operand_cotangent_sharding(const ArrayType& operand, const ArrayType& o
 Splits ragged_dot_splits(const SplitArgs& args) {
   refuse_partial_sums(args);
   if (const ShardingAttr* asked = asked_sharding(args.attrs)) return {asked->sharding.spec()};
-  throw NotImplementedError("Explicit sharding inference for ragged_dot_general is not currently implemented. Please "
-                            "specify out_sharding.");
+  throw NotImplementedError(
+      "Explicit sharding inference for ragged_dot_general is not currently implemented. Please "
+      "specify out_sharding.");
 }
 
 Splits convolution_splits(const SplitArgs& args) {
   refuse_partial_sums(args);
   if (const ShardingAttr* asked = asked_sharding(args.attrs)) return {asked->sharding.spec()};
   const auto& numbers = args.attrs.get<ConvDimensionNumbers>("dimension_numbers");
-  const auto feature = static_cast<std::size_t>(numbers.lhs_spec[1]);
-  if (splits_nothing(args.operands[1]) && split_axes(args.operands[0], feature).empty()) {
+  if (splits_nothing(args.operands[1]) && axes_at(args.operands[0], numbers.lhs_spec[1]).empty())
     return resized_splits("conv_general_dilated")(args);
-  }
-  throw ShardingTypeError("Please specify the output sharding via `out_sharding` parameter of `conv_general_dilated`");
+  refuse_sharding("Please specify the output sharding via `out_sharding` parameter of `conv_general_dilated`");
 }
 
 }  // namespace capibara

@@ -2,17 +2,20 @@
 #include <algorithm>
 
 #include "core/array/format.h"
+#include "program/derive/spmd.h"
 #include "lax/shape/shape.h"
 #include "lax/sharding/splits.h"
+#include "core/sharding/device_groups.h"
 
 namespace capibara {
 
 namespace {
 
 [[noreturn]] void refuse_reshape(const SplitArgs& args) {
-  throw ShardingTypeError(concat("This reshape is not supported. Please specify the sharding of the output via the "
-                                 "`out_sharding` argument of jax.lax.reshape. Got operand type: ",
-                                 to_string(args.operands[0]), ", new sizes: ", shape_tuple(args.results[0].shape)));
+  refuse_sharding(
+      "This reshape is not supported. Please specify the sharding of the output via the `out_sharding` argument of "
+      "jax.lax.reshape. Got operand type: ",
+      to_string(args.operands[0]), ", new sizes: ", shape_tuple(args.results[0].shape));
 }
 
 // The axes of consecutive dimensions, the outermost first, over these sizes; refused where they do not divide them.
@@ -89,15 +92,9 @@ void check_reshape_sums(const SplitArgs& args, const Sharding& asked) {
                               " over the same mesh axes as operand. Got out_sharding: P", partitions_text(asked.spec()),
                               " and operand type: ", short_string(args.operands[0])));
     }
-    throw ValueError(concat("out_sharding passed to `reshape` cannot contain ", word, " axes. Got ",
-                            sharding_text(asked)));
+    throw ValueError(
+        concat("out_sharding passed to `reshape` cannot contain ", word, " axes. Got ", sharding_text(asked)));
   }
-}
-
-int64_t parts_of(const Mesh& mesh, const AxisList& axes) {
-  int64_t parts = 1;
-  for (const std::string& axis : axes) parts *= mesh.axis_size(axis);
-  return parts;
 }
 
 std::string axes_text(const AxisList& axes) {
@@ -108,16 +105,10 @@ std::string axes_text(const AxisList& axes) {
 
 // All operands with a mesh have the same sharding.
 PartitionSpec common_spec(const SplitArgs& args) {
-  const ArrayType* first = nullptr;
-  for (const ArrayType& type : args.operands) {
-    if (!type.sharding.is_explicit()) continue;
-    if (!first) first = &type;
-    if (type.sharding == first->sharding) continue;
-    std::string all;
-    for (const ArrayType& one : args.operands) all += concat(all.empty() ? "" : ", ", sharding_text(one.sharding));
-    throw ShardingTypeError(concat("All operands should have the same sharding. Got shardings ", all));
-  }
-  return spec_of(*first);
+  const Differing found = differing_shardings(args.operands);
+  if (!found.other) return spec_of(*found.first);
+  refuse_sharding("All operands should have the same sharding. Got shardings ",
+                  joined_texts(args.operands, ", ", type_sharding_text));
 }
 
 }  // namespace
@@ -125,8 +116,7 @@ PartitionSpec common_spec(const SplitArgs& args) {
 Splits broadcast_in_dim_splits(const SplitArgs& args) {
   const ArrayType& x = args.operands[0];
   if (const ShardingAttr* asked = asked_sharding(args.attrs)) return {asked->sharding.spec()};
-  PartitionSpec spec = spec_of(x);
-  spec.dims = std::vector<AxisList>(args.results[0].shape.size());
+  PartitionSpec spec = spec_of(x, std::vector<AxisList>(args.results[0].shape.size()));
   const Ints& dims = args.attrs.ints("broadcast_dimensions");
   for (std::size_t d = 0; d < dims.size(); ++d) spec.dims[static_cast<std::size_t>(dims[d])] = split_axes(x, d);
   return {spec};
@@ -148,25 +138,18 @@ Splits reshape_splits(const SplitArgs& args) {
     check_reshape_sums(args, asked->sharding);
     return {asked->sharding.spec()};
   }
-  PartitionSpec spec = spec_of(args.operands[0]);
-  spec.dims = splits_nothing(args.operands[0]) ? std::vector<AxisList>() : reshaped(args);
-  return {spec};
+  const ArrayType& x = args.operands[0];
+  return {spec_of(x, splits_nothing(x) ? std::vector<AxisList>() : reshaped(args))};
 }
 
 Splits squeeze_splits(const SplitArgs& args) {
-  PartitionSpec spec = spec_of(args.operands[0]);
-  spec.dims.clear();
-  for (int64_t d : other_dims(args.operands[0].rank(), args.attrs.ints("dimensions")))
-    spec.dims.push_back(split_axes(args.operands[0], static_cast<std::size_t>(d)));
-  return {spec};
+  const ArrayType& x = args.operands[0];
+  return {spec_of(x, axes_of(x, other_dims(x.rank(), args.attrs.ints("dimensions"))))};
 }
 
 Splits transpose_splits(const SplitArgs& args) {
-  PartitionSpec spec = spec_of(args.operands[0]);
-  spec.dims.clear();
-  for (int64_t d : args.attrs.ints("permutation"))
-    spec.dims.push_back(split_axes(args.operands[0], static_cast<std::size_t>(d)));
-  return {spec};
+  const ArrayType& x = args.operands[0];
+  return {spec_of(x, axes_of(x, args.attrs.ints("permutation")))};
 }
 
 Splits tile_splits(const SplitArgs& args) {
@@ -174,9 +157,9 @@ Splits tile_splits(const SplitArgs& args) {
   const Ints& reps = args.attrs.ints("reps");
   for (std::size_t d = 0; d < reps.size(); ++d) {
     if (reps[d] == 1 || split_axes(x, d).empty()) continue;
-    throw ShardingTypeError(concat("Operand cannot be sharded on dimension ", d, " when the tiling is non-trivial. "
-                                   "Got input type: ",
-                                   to_string(x), " with reps: ", shape_tuple(reps)));
+    refuse_sharding("Operand cannot be sharded on dimension ", d,
+                    " when the tiling is non-trivial. Got input type: ", to_string(x),
+                    " with reps: ", shape_tuple(reps));
   }
   return {spec_of(x)};
 }
@@ -187,12 +170,12 @@ SplitRule resized_splits(const char* word) {
     for (const ArrayType& result : args.results) {
       for (std::size_t d = 0; d < x.shape.size(); ++d) {
         const AxisList& axes = split_axes(x, d);
-        const int64_t parts = parts_of(args.mesh, axes);
+        const int64_t parts = axes_size(args.mesh, axes);
         if (axes.empty() || x.shape[d] == result.shape[d] || result.shape[d] % parts == 0) continue;
-        throw ShardingTypeError(concat(word, " on sharded dims where out dim (", result.shape[d],
-                                       ") is not divisible by mesh axes (", parts, ") with spec (", axes_text(axes),
-                                       ") is not implemented. Got input type=", short_string(x),
-                                       " and output shape=", shape_tuple(result.shape)));
+        refuse_sharding(word, " on sharded dims where out dim (", result.shape[d], ") is not divisible by mesh axes (",
+                        parts, ") with spec (", axes_text(axes),
+                        ") is not implemented. Got input type=", short_string(x),
+                        " and output shape=", shape_tuple(result.shape));
       }
     }
     return Splits(args.results.size(), spec_of(x));
@@ -201,21 +184,13 @@ SplitRule resized_splits(const char* word) {
 
 Splits dynamic_update_slice_splits(const SplitArgs& args) {
   const ArrayType &x = args.operands[0], &update = args.operands[1];
-  if (spec_of(x) != spec_of(update)) {
-    auto shown = [&](const ArrayType& type) {
-      std::string names;
-      for (std::size_t i = 0; i < args.mesh.axis_names.size(); ++i)
-        names += concat(names.empty() ? "'" : ", '", args.mesh.axis_names[i], "'");
-      return type.sharding.is_explicit()
-                 ? concat(to_string(type), "({Explicit: (", names, args.mesh.axis_names.size() == 1 ? ",)})" : ")})")
-                 : concat(to_string(type), "({})");
-    };
-    throw ShardingTypeError(
-        concat("dynamic_update_slice operand sharding must be equal to update sharding, got operand "
-               "sharding ",
-               shown(x), " and update sharding ", shown(update), "."));
-  }
-  return {spec_of(x)};
+  if (spec_of(x) == spec_of(update)) return {spec_of(x)};
+  auto shown = [&](const ArrayType& type) {
+    if (!type.sharding.is_explicit()) return concat(to_string(type), "({})");
+    return concat(to_string(type), "({Explicit: ", axis_tuple(args.mesh.axis_names), "})");
+  };
+  refuse_sharding("dynamic_update_slice operand sharding must be equal to update sharding, got operand sharding ",
+                  shown(x), " and update sharding ", shown(update), ".");
 }
 
 Splits concatenate_splits(const SplitArgs& args) { return {common_spec(args)}; }
@@ -229,9 +204,9 @@ Splits stack_splits(const SplitArgs& args) {
 Splits unstack_splits(const SplitArgs& args) {
   const ArrayType& x = args.operands[0];
   const int64_t axis = args.attrs.integer("axis");
-  if (!split_axes(x, static_cast<std::size_t>(axis)).empty()) {
-    throw ShardingTypeError(concat("unstack operand cannot be sharded on the unstacking axis ", axis,
-                                   ". Got operand type=", short_string(x)));
+  if (!axes_at(x, axis).empty()) {
+    refuse_sharding("unstack operand cannot be sharded on the unstacking axis ", axis,
+                    ". Got operand type=", short_string(x));
   }
   PartitionSpec spec = spec_of(x);
   spec.dims.erase(spec.dims.begin() + axis);

@@ -62,6 +62,7 @@ PrimitiveRecord custom_partition_record() {
   record.name = "custom_partitioning";
   record.doc = "Runs a program that its author divides among devices.";
   record.traits.multiple_results = true;
+  record.traits.own_partition = true;
   record.type = [](std::span<const ArrayType>, const Attrs& attrs) {
     const Program& program = attrs.program("call");
     return TypeResult(program.output_types(), program.effects());

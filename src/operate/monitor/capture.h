@@ -11,7 +11,7 @@
 namespace capibara {
 
 bool can_capture();  // unless an empty hook was set
-// The hook until another is set: a profile for xprof. The profiler's files come after this room; assembly answers.
+// The hook until another is set: a profile for xprof.
 std::string take_profile(double seconds);
 // What POST /capture answers. It needs the server's token, which the page does not hold: who may read the page may not
 // take profiles.

@@ -19,10 +19,6 @@ namespace capibara {
 
 namespace {
 
-bool contains(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 std::string types_text(std::span<const ArrayType> types) {
   std::string text;
   for (const ArrayType& type : types) text += concat(text.empty() ? "" : ", ", short_string(type));
@@ -146,7 +142,7 @@ void check_axes_once(const SplitArgs& args, const ArrayType& result) {
   AxisList seen;
   auto see = [&](const AxisList& axes) {
     for (const std::string& axis : axes) {
-      if (contains(seen, axis)) {
+      if (lists_axis(seen, axis)) {
         throw ShardingTypeError(concat(args.primitive.name(), " operation with inputs: ", types_text(args.operands),
                                        " produces an illegally sharded result: ", short_string(result)));
       }

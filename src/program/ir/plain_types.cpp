@@ -7,6 +7,7 @@
 #include "core/array/body.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
+#include "program/ir/views.h"
 #include "core/sharding/explicit.h"
 #include "core/sharding/placed_memory.h"
 
@@ -96,7 +97,7 @@ Program with_type_constraints(const Program& program, const NamedSharding* devic
   for (Equation& equation : body.equations) {
     const Primitive& primitive = equation.primitive;
     // These say themselves where their results are.
-    if (primitive == prim::shard_map() || primitive == prim::reshard() || primitive == prim::sharding_constraint()) {
+    if (maps_devices(primitive) || primitive == prim::reshard() || primitive == prim::sharding_constraint()) {
       equations.push_back(std::move(equation));
       continue;
     }

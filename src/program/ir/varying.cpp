@@ -36,41 +36,6 @@ CAPIBARA_HANDLE(reduced_vary_cast, "reduced_vary_cast_p")
 
 namespace {
 
-bool has_axis(const AxisList& axes, const std::string& axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
-// Their type rules say themselves what varies.
-bool works_on_axes(const Primitive& primitive) {
-  for (const Primitive& own : {prim::psum(),
-                               prim::pmax(),
-                               prim::pmin(),
-                               prim::psum_invariant(),
-                               prim::pvary(),
-                               prim::all_gather(),
-                               prim::all_gather_invariant(),
-                               prim::reduce_scatter(),
-                               prim::all_to_all(),
-                               prim::ppermute(),
-                               prim::pbroadcast(),
-                               prim::axis_index(),
-                               prim::shard_map(),
-                               prim::reshard(),
-                               prim::all_gather_reduced(),
-                               prim::unreduced_reduce_scatter(),
-                               prim::unreduced_psum(),
-                               prim::preduced(),
-                               prim::vary_unreduced_cast(),
-                               prim::reduced_vary_cast()}) {
-    if (primitive == own) return true;
-  }
-  return false;
-}
-
-bool only_moves_nothing(const Primitive& primitive) {
-  return primitive == prim::axis_index() || primitive == prim::shard_map() || is_cast(primitive);
-}
-
 bool names_axis(const Attrs& attrs, const std::string& axis) {
   for (const char* key : {"axes", "axis_name"}) {
     const Attr* attr = attrs.find(key);
@@ -209,7 +174,7 @@ void refuse_sums_over(const char* operation, const ArrayType& type, const AxisLi
   const ManualAxes own = manual_axes_of(type);
   for (const bool taken : {true, false}) {
     for (const std::string& axis : taken ? own.unreduced : own.reduced) {
-      if (!has_axis(axes, axis)) continue;
+      if (!lists_axis(axes, axis)) continue;
       std::string named;
       for (const std::string& one : axes) named += concat(named.empty() ? "'" : ", '", one, "'");
       throw ValueError(concat(operation, " cannot accept args which are ", taken ? "unreduced" : "reduced", ". Got ",
@@ -223,7 +188,7 @@ Sharding joined_varying(const Sharding& a, const Sharding& b) {
   if (a.single_device()) return Sharding::varying_over(b.mesh(), b.varying());
   AxisList axes = a.varying();
   for (const std::string& axis : b.varying()) {
-    if (!has_axis(axes, axis)) axes.push_back(axis);
+    if (!lists_axis(axes, axis)) axes.push_back(axis);
   }
   return with_varying_axes(a, std::move(axes));
 }
@@ -231,7 +196,7 @@ Sharding joined_varying(const Sharding& a, const Sharding& b) {
 Sharding without_varying(const Sharding& sharding, const AxisList& axes) {
   AxisList left;
   for (const std::string& axis : sharding.varying()) {
-    if (!has_axis(axes, axis)) left.push_back(axis);
+    if (!lists_axis(axes, axis)) left.push_back(axis);
   }
   return sharding.single_device() ? Sharding() : with_varying_axes(sharding, std::move(left));
 }
@@ -244,17 +209,14 @@ AxisList missing_axes(const ArrayType& type, const AxisList& wanted) {
   return missing;
 }
 
-bool varies_over(const ArrayType& type, const std::string& axis) { return has_axis(type.sharding.varying(), axis); }
+bool varies_over(const ArrayType& type, const std::string& axis) { return lists_axis(type.sharding.varying(), axis); }
 
-bool is_cast(const Primitive& primitive) {
-  return primitive == prim::pvary() || primitive == prim::preduced() || primitive == prim::vary_unreduced_cast() ||
-         primitive == prim::reduced_vary_cast();
-}
+bool is_cast(const Primitive& primitive) { return primitive->traits.mesh_axes == MeshAxes::cast; }
 
-bool is_collective(const Primitive& primitive) { return works_on_axes(primitive) && !only_moves_nothing(primitive); }
+bool is_collective(const Primitive& primitive) { return primitive->traits.mesh_axes == MeshAxes::exchanged; }
 
 bool communicates(const Program& program, const std::string& axis) {
-  if (!has_axis(program.effects().axes, axis)) return false;
+  if (!lists_axis(program.effects().axes, axis)) return false;
   for (const Equation& equation : program.equations()) {
     if (is_collective(equation.primitive) && names_axis(equation.attrs, axis)) return true;
     if (any_program(equation.attrs, [&](const Program& nested) { return communicates(nested, axis); })) return true;
@@ -264,7 +226,7 @@ bool communicates(const Program& program, const std::string& axis) {
 
 TypeResult varying_types(ProgramBuilder& builder, const Primitive& primitive, std::vector<Atom>& inputs, Types& types,
                          const Attrs& attrs, Source source) {
-  if (works_on_axes(primitive)) return with_ranks(primitive->type(types, attrs));
+  if (primitive->traits.mesh_axes != MeshAxes::none) return with_ranks(primitive->type(types, attrs));
   if (primitive->traits.control != Control::none || (holds_programs(attrs) && !primitive->traits.region)) {
     const Sharding predicate = predicate_of(primitive, types, attrs);
     if (!predicate.varying().empty()) refuse_diverging(primitive, predicate, attrs);

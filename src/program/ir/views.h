@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "core/sharding/mesh_attr.h"
+
 namespace capibara {
 
 class ProgramView {
@@ -126,6 +128,14 @@ class CondView : ProgramView {
 inline const Program* called_program(const Equation& equation) {
   const char* name = equation.primitive->traits.called_program;
   return name && !equation.attrs.empty() ? &equation.attrs.program(name) : nullptr;
+}
+
+// Whether each device of a mesh runs the program of such an equation (lax/shard_map.h has its view).
+inline bool maps_devices(const Primitive& primitive) { return primitive->traits.control == Control::device_map; }
+
+// The devices that run the program of such an equation; null for other equations.
+inline const NamedSharding* mapped_devices(const Equation& equation) {
+  return maps_devices(equation.primitive) ? &equation.attrs.opaque<MeshAttr>("mesh")->devices : nullptr;
 }
 
 }  // namespace capibara

@@ -1,13 +1,15 @@
-// Running one operation now: what evaluation and constant folding ask of the backends (assembly/evaluator.cpp).
+// Running one operation now: what evaluation and constant folding ask of the backends, which src/assembly names.
 #pragma once
 
 #include <capibara/primitive.h>
 
 namespace capibara {
 
+using Evaluate = Arrays(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
+
 // On the backend that committed operands demand, else on the default one; results of committed operands are committed.
-Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
+extern Evaluate* const evaluate;
 // On the host by plain loops, whatever the default backend is.
-Arrays evaluate_plainly(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
+extern Evaluate* const evaluate_plainly;
 
 }  // namespace capibara

@@ -36,8 +36,9 @@ double nanoseconds_of(const Primitive& primitive, const Types& inputs, const Att
   if (traits.matrix_nanoseconds > 0 && !inputs.empty() && inputs[0].rank() > 0) {
     own = elements * traits.matrix_nanoseconds * static_cast<double>(inputs[0].shape.back());
   }
-  // Programs that do not run as a whole combine elements, and run once for each.
-  if (equations > 0 && traits.control == Control::none) own += elements * per_region_equation * equations;
+  // Programs that do not run as a whole combine elements, and run once for each; those of maps once for each device.
+  const bool repeats = traits.control == Control::none || traits.control == Control::device_map;
+  if (equations > 0 && repeats) own += elements * per_region_equation * equations;
   const double work = primitive->flops ? per_flop * primitive->flops(inputs, attrs) : 0;
   return nested + std::max(own, work);
 }

@@ -40,9 +40,11 @@ bool runs_program(const Primitive& primitive) {
   switch (primitive->traits.control) {
     case Control::scan:
     case Control::while_loop:
-    case Control::cond: return true;
+    case Control::cond:
+    case Control::device_map:
+      return true;
     default:
-      return primitive == prim::jit() || primitive == prim::shard_map();
+      return primitive == prim::jit();
   }
 }
 

@@ -26,7 +26,8 @@ std::vector<GuardedPart> guarded_parts(const Program& program, const Equation& e
 
 // Holds programs that become control flow of the driver.
 inline bool is_control(const Primitive& primitive) {
-  return primitive->traits.control != Control::none && primitive->traits.control != Control::solve;
+  const Control control = primitive->traits.control;
+  return control != Control::none && control != Control::solve && control != Control::device_map;
 }
 // What an equation needs; `loops` also for those that only generated code can place.
 Work work_of(const Program& program, const Equation& equation);

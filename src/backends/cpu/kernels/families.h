@@ -1,4 +1,4 @@
-// The families of kernels that the list of kernels.cpp is made of; one file each.
+// The families of kernels; one file each.
 #pragma once
 
 #include "backends/cpu/kernels/kernels.h"
@@ -10,7 +10,6 @@ KernelMakers cumulative_makers();
 KernelMakers dot_makers();
 KernelMakers extreme_makers();
 KernelMakers function_makers();
-KernelMakers non_demo_makers();  // those that the demo does without
 KernelMakers fused_makers();  // of src/kernels, as far as the program was linked with them
 KernelMakers index_makers();
 KernelMakers order_makers();
@@ -20,5 +19,8 @@ KernelMakers select_and_scatter_makers();
 KernelMakers top_k_makers();
 KernelMakers transpose_makers();
 KernelMakers window_makers();
+
+using KernelFamily = KernelMakers (*)();
+std::span<const KernelFamily> kernel_families();  // that the program was linked with: src/assembly
 
 }  // namespace capibara::cpu

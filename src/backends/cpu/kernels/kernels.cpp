@@ -1,7 +1,6 @@
 // Looks the CPU backend's own kernels up by primitive.
 #include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/families.h"
-#include "backends/cpu/kernels/small_families.h"
 
 #include <unordered_map>
 
@@ -14,13 +13,8 @@ using Table = std::unordered_map<const PrimitiveRecord*, KernelMakerEntry>;
 const Table& table() {
   static const Table makers = [] {
     Table all;
-    auto add = [&all](const KernelMakers& list) {
-      for (const KernelMakerEntry& entry : list) all.emplace(&primitive(entry.primitive).record(), entry);
-    };
-    for (const KernelMakers& list : {cumulative_makers(), dot_makers(), extreme_makers(), index_makers(),
-                                     movement_makers(), random_makers(), reduction_makers(), scatter_makers(),
-                                     top_k_makers(), transpose_makers(), fused_makers(), non_demo_makers()}) {
-      add(list);
+    for (const KernelFamily family : kernel_families()) {
+      for (const KernelMakerEntry& entry : family()) all.emplace(&primitive(entry.primitive).record(), entry);
     }
     all.emplace(&exchange_start().record(), KernelMakerEntry{"exchange_start", make_exchange_start});
     all.emplace(&exchange_wait().record(), KernelMakerEntry{"exchange_wait", make_exchange_wait});

@@ -1,5 +1,6 @@
-// CAPIBARA_MONITOR=PORT: a monitor for a program that knows nothing of it, begun when it first compiles; and the
-// profile that the button of its page takes.
+// Begins the monitor that the environment asks for; and the profile that the button of its page takes.
+#include "operate/monitor/watch_by_environment.h"
+
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -12,7 +13,6 @@
 
 #include "operate/monitor/capture.h"
 #include "core/runtime/warning.h"
-#include "transforms/jit_watch.h"
 
 namespace capibara {
 

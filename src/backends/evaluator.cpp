@@ -1,5 +1,6 @@
-// Running one operation now, for the rooms below the backends: the choice of a backend for operands.
-#include "program/trace/evaluator.h"
+// The policy of operations outside of jit: which backend runs them, where their results are placed, what a profile
+// says.
+#include "backends/evaluator.h"
 
 #include <capibara/default_device.h>
 
@@ -13,6 +14,7 @@
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"
 #include "program/ir/source.h"
+#include "program/ir/views.h"
 #include "core/sharding/explicit.h"
 
 #include <algorithm>
@@ -20,14 +22,6 @@
 namespace capibara {
 
 namespace {
-
-// Under Explicit axes a placement is part of a type: what a function of the library makes on the way to its result has
-// none, so that it joins operands of any.
-Arrays placed_within_functions(Arrays outputs) {
-  const auto& around = context_mesh();
-  if (!around || around->mesh.any_is(AxisType::Explicit)) return outputs;
-  return placed_in_context(std::move(outputs));
-}
 
 bool is_typed(std::span<const Array> inputs, const Attrs& attrs) {
   return asked_sharding(attrs) || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) {
@@ -50,32 +44,27 @@ Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs,
   }
   const Types results = explicit_types(primitive, types, attrs).types;
   // The types inside of a shard_map say what varies between devices: it drops them itself.
-  const bool keeps_types = primitive == prim::shard_map();
+  const bool keeps_types = maps_devices(primitive);
   Arrays outputs = primitive == prim::reshard() ? plain
                    : keeps_types
-                       ? evaluate(primitive, plain, attrs)
-                       : evaluate(primitive, plain, with_plain_attrs(rewrite_programs(attrs, with_plain_types)));
+                       ? run_now(primitive, plain, attrs)
+                       : run_now(primitive, plain, with_plain_attrs(rewrite_programs(attrs, with_plain_types)));
   const ShardingAttr* asked = asked_sharding(attrs);
   if (primitive == prim::reshard() && !results[0].sharding.is_explicit()) return {left_to_compiler(outputs[0])};
   return placed_by_types(results, inputs, std::move(outputs), asked ? asked->devices : nullptr);
 }
 
-}  // namespace
-
-namespace {
-
 Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (explicit_types_exist() && is_typed(inputs, attrs)) return evaluate_typed(primitive, inputs, attrs);
-  bool committed = false;
+  bool committed = maps_devices(primitive);  // to the devices of its mesh
   for (const Array& input : inputs) committed = committed || input.committed();
-  if (!committed && !(primitive == prim::shard_map()))
-    return placed_within_functions(placed_by_default(default_backend().run(primitive, inputs, attrs)));
+  if (!committed)
+    return placed_in_context(placed_by_default(default_backend().run(primitive, inputs, attrs)), Places::steps);
   const std::optional<Device> demanded = demanded_device(inputs);
   if (!demanded) {
     Arrays outputs = as_committed(default_backend().run(primitive, inputs, attrs));
-    return any_placed(inputs) || primitive == prim::shard_map()
-               ? placed_results(primitive, inputs, attrs, std::move(outputs))
-               : outputs;
+    return any_placed(inputs) || maps_devices(primitive) ? placed_results(primitive, inputs, attrs, std::move(outputs))
+                                                         : outputs;
   }
   const DefaultDeviceScope scope(demanded);
   return as_committed(default_backend().run(primitive, inputs, attrs));
@@ -118,11 +107,11 @@ Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inpu
 
 }  // namespace
 
-Arrays evaluate(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+Arrays run_now(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   return profile::active() ? evaluate_profiled(primitive, inputs, attrs) : evaluate_now(primitive, inputs, attrs);
 }
 
-Arrays evaluate_plainly(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+Arrays run_plainly(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   return reference::backend().run(primitive, inputs, attrs);
 }
 

@@ -1,4 +1,6 @@
-// CAPIBARA_PROFILE=FILE: a profile of a program that knows nothing of it, from its first operation to its end.
+// Begins the profile that the environment asks for, and writes it when the process ends.
+#include "operate/reports/profile_by_environment.h"
+
 #include <capibara/error.h>
 #include <capibara/profile.h>
 
@@ -8,7 +10,6 @@
 #include <cstdlib>
 #include <string>
 
-#include "backends/profile_watch.h"
 #include "core/runtime/background.h"
 #include "core/runtime/warning.h"
 
