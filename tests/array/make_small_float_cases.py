@@ -1,9 +1,17 @@
-"""Writes small_float_cases.tsv: every code of the small floats, and doubles with their nearest code, from ml_dtypes."""
-import pathlib
+"""Writes small_float_cases.tsv: every code of the small floats, and doubles with their nearest code, from ml_dtypes.
+
+    python make_small_float_cases.py [OUTPUT]          (default: tests/data/small_float_cases.tsv.tar.xz)
+"""
+import os
 import struct
+import sys
 
 import ml_dtypes
 import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+
+import recordings  # noqa: E402
 
 NAMES = ["float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
          "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu"]
@@ -37,4 +45,4 @@ for value in [0.0, -0.0, np.inf, -np.inf, np.nan, 65519.0, 65519.999, 65520.0, 1
     lines.append("\t".join(["encode", "float16", hexadecimal(value), str(int(code))]))
     code = np.float64(value).astype(ml_dtypes.bfloat16).view(np.uint16)
     lines.append("\t".join(["encode", "bfloat16", hexadecimal(value), str(int(code))]))
-pathlib.Path(__file__).with_name("small_float_cases.tsv").write_text("\n".join(lines) + "\n")
+recordings.write(recordings.output("small_float_cases.tsv"), "\n".join(lines) + "\n")

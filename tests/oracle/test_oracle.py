@@ -1,8 +1,9 @@
-"""Tests of the oracle itself: the expected files come out of their scripts again, the judge judges, jax's texts are readable."""
+"""Tests of the oracle itself: the recordings come out of their scripts again, the judge judges, jax's texts are readable."""
 
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ sys.path.insert(0, str(HERE))
 import expected  # noqa: E402
 import judge  # noqa: E402
 import texts  # noqa: E402
+from expected import recordings  # noqa: E402
 
 pytest.importorskip("jax")
 
@@ -33,7 +35,30 @@ def test_the_script_writes_the_same_file_again(name, tmp_path):
     output = tmp_path / "again"
     done = start(f"make_{name}.py", output)
     assert done.returncode == 0, done.stderr
-    assert output.read_text() == (HERE / f"{name}.expected").read_text()
+    assert output.read_text() == recordings.read(f"{name}.expected")
+
+
+@pytest.mark.remake
+@pytest.mark.parametrize("script, name", [
+    ("array/make_format_cases.py", "format_cases.tsv"),
+    ("array/make_small_float_cases.py", "small_float_cases.tsv"),
+    ("library/make_indexing_cases.py", "indexing_cases.txt"),
+    ("primitives/make_linalg_programs.py", "linalg_programs.txt"),
+    pytest.param("primitives/make_math_cases.py", "math_cases.txt", marks=pytest.mark.slow),
+])
+def test_the_script_of_a_room_writes_the_same_cases_again(script, name, tmp_path):
+    output = tmp_path / "again"
+    done = start(HERE.parent / script, output)
+    assert done.returncode == 0, done.stderr
+    assert output.read_text() == recordings.read(name)
+
+
+def test_every_recording_is_packed_as_its_script_packs_it(tmp_path):
+    for name in recordings.names():
+        again = tmp_path / recordings.path(name).name
+        recordings.write(again, recordings.read(name))
+        assert recordings.read(again) == recordings.read(name)
+        assert tarfile.open(again).getnames() == tarfile.open(recordings.path(name)).getnames() == [name]
 
 
 @pytest.mark.remake
@@ -41,7 +66,7 @@ def test_the_script_writes_the_same_tables_of_promotion_again(tmp_path):
     done = start("make_promotion.py", tmp_path)
     assert done.returncode == 0, done.stderr
     for name in ("promotion_x32.tsv", "promotion_x64.tsv"):
-        assert (tmp_path / name).read_text() == (HERE / name).read_text()
+        assert (tmp_path / name).read_text() == recordings.read(name)
 
 
 @pytest.mark.remake
@@ -62,7 +87,7 @@ def test_the_script_writes_the_same_records_again(name, tmp_path):
     output = tmp_path / "again"
     done = start(f"make_{name}.py", output)
     assert done.returncode == 0, done.stderr
-    again, kept = (list(expected.read(path)) for path in (output, HERE / f"{name}.expected"))
+    again, kept = (list(expected.read(path)) for path in (output, f"{name}.expected"))
     assert [r.name for r in again] == [r.name for r in kept]
     for new, old in zip(again, kept):
         assert new.fields == old.fields, new.name

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/recordings.h"
 #include "lax/math/denormals.h"
 #include "lax/math/math.h"
 
@@ -47,7 +48,7 @@ Case parse_case(const std::string& line) {
 const std::vector<Function>& functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> result;
-    std::ifstream file("tests/primitives/math_cases.txt");
+    std::ifstream file(oracle::recording("math_cases.txt"));
     for (std::string line; std::getline(file, line);) {
       if (line.empty() || line[0] == '#') continue;
       if (line.find('=') == std::string::npos) {
@@ -227,7 +228,7 @@ RealFunction<T> real_function(const std::string& name) {
 template <class T>
 void check_real(const std::string& dtype) {
   auto chosen = functions_of(dtype);
-  ASSERT_FALSE(chosen.empty()) << "tests/primitives/math_cases.txt was not found; run from the repository's root";
+  ASSERT_FALSE(chosen.empty()) << oracle::recording("math_cases.txt") << " was not found";
   for (const Function* function : chosen) {
     auto evaluate = real_function<T>(function->name);
     ASSERT_TRUE(evaluate) << function->name;
