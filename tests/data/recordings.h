@@ -6,7 +6,7 @@
 
 namespace capibara::oracle {
 
-// The path of a recording: test programs stand beside the folder that CMake unpacks into.
+// The path of a recording, a file or a folder: test programs stand beside the folder that CMake unpacks into.
 inline std::string recording(const std::string& name) {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "data" / name).string();
 }

@@ -1,7 +1,7 @@
 // Custom calls that only the compiler of a plugin knows: read, kept as they are, passed on, and refused by the others.
 #include <capibara/capibara.h>
 
-#include "array/source_folder.h"
+#include "data/recordings.h"
 #include "backends/backend.h"
 #include "backends/pjrt/prepare.h"
 #include "lax/lapack_calls.h"
@@ -119,7 +119,7 @@ TEST(CustomCalls, OfUnknownTargetsReachAPluginAsTheyWereRead) {
 }
 
 TEST(CustomCalls, OfJaxToCudnnAreWrittenAsTheyWereRead) {
-  const std::filesystem::path folder = folder_of(__FILE__) + "../backends/pjrt/cudnn";
+  const std::filesystem::path folder = oracle::recording("cudnn");
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".mlir") continue;

@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "array/source_folder.h"
+#include "data/recordings.h"
 #include "backends/pjrt/call_texts.h"
 #include "backends/pjrt/prepare.h"
 #include "trace/stage.h"
@@ -95,7 +95,7 @@ Types with(Types types, ArrayType more) {
 const FlashAttentionOptions causal{.causal = true};
 
 TEST(Cudnn, IsToldWhatJaxTellsIt) {
-  const std::filesystem::path folder = folder_of(__FILE__) + "cudnn";  // by make_cudnn_texts.py
+  const std::filesystem::path folder = oracle::recording("cudnn");  // by make_cudnn_texts.py
   const auto theirs = [&](const std::string& name) {
     std::ostringstream text;
     text << std::ifstream(folder / (name + ".mlir")).rdbuf();
