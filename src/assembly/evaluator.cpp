@@ -60,10 +60,6 @@ Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs,
   return placed_by_types(results, inputs, std::move(outputs), asked ? asked->devices : nullptr);
 }
 
-}  // namespace
-
-namespace {
-
 Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (explicit_types_exist() && is_typed(inputs, attrs)) return evaluate_typed(primitive, inputs, attrs);
   bool committed = false;
