@@ -48,7 +48,8 @@ def plot(title, records):
     lines = []
     for family in dict.fromkeys(record["family"] for record in records):
         for peer in PEERS:
-            found = [(record["name"], record["ratio"][peer]) for record in records if record["family"] == family and record["ratio"].get(peer)]
+            found = [(record["name"], record["ratio"][peer]) for record in records
+                     if record["family"] == family and record["ratio"].get(peer)]
             if found:
                 lines.append((TITLES[family], peer, found))
     if not lines:

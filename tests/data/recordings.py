@@ -103,7 +103,8 @@ def main(words):
             sys.stdout.write("".join(content.decode() for content in members(name).values()))
     for name in names() if not words else ():
         contents = members(name).values()
-        print(f"{path(name).stat().st_size:>7} bytes {sum(content.count(10) for content in contents):>6} lines {len(contents):>3} files  {name}")
+        lines = sum(content.count(b"\n") for content in contents)
+        print(f"{path(name).stat().st_size:>7} bytes {lines:>6} lines {len(contents):>3} files  {name}")
 
 
 if __name__ == "__main__":

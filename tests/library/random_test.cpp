@@ -11,7 +11,6 @@
 #include <map>
 #include <sstream>
 
-#include "data/recordings.h"
 #include "oracle/expected.h"
 #include "program/build.h"
 #include "transforms/expect.h"

@@ -1,5 +1,4 @@
 // The reader of expected files: what it reads, what it refuses, and how it compares.
-#include "data/recordings.h"
 #include "oracle/expected.h"
 
 #include <gtest/gtest.h>

@@ -52,8 +52,7 @@ const std::vector<Function>& functions() {
     for (std::string line; std::getline(file, line);) {
       if (line.empty() || line[0] == '#') continue;
       if (line.find('=') == std::string::npos) {
-        std::size_t blank = line.find(' ');
-        result.push_back({line.substr(0, blank), line.substr(blank + 1), {}});
+        result.push_back({line.substr(0, line.find(' ')), line.substr(line.find(' ') + 1), {}});
       } else {
         result.back().cases.push_back(parse_case(line));
       }

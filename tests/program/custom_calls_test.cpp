@@ -1,9 +1,9 @@
 // Custom calls that only the compiler of a plugin knows: read, kept as they are, passed on, and refused by the others.
 #include <capibara/capibara.h>
 
-#include "data/recordings.h"
 #include "backends/backend.h"
 #include "backends/pjrt/prepare.h"
+#include "data/recordings.h"
 #include "lax/lapack_calls.h"
 #include "program/build.h"
 #include "stablehlo/operations.h"

@@ -44,7 +44,8 @@ def start(name, folder, tries=4):
   environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
   for _ in range(tries):
     try:
-      done = subprocess.run([sys.executable, __file__, "--record", name, f"{folder}/{name}.mlir"], capture_output=True, text=True, env=environment, timeout=120)
+      done = subprocess.run([sys.executable, __file__, "--record", name, f"{folder}/{name}.mlir"], capture_output=True, text=True,
+                            env=environment, timeout=120)
     except subprocess.TimeoutExpired:
       continue
     if done.returncode == 0:

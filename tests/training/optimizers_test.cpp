@@ -5,7 +5,6 @@
 
 #include <cmath>
 
-#include "data/recordings.h"
 #include "oracle/expected.h"
 
 namespace capibara {

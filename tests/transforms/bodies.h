@@ -5,7 +5,6 @@
 #include <capibara/linalg.h>
 #include <capibara/solve.h>
 
-#include "data/recordings.h"
 #include "oracle/expected.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,6 @@
 // What each checkpoint policy keeps for the backward pass equals what jax keeps.
 #include <capibara/capibara.h>
 
-#include "data/recordings.h"
 #include "oracle/expected.h"
 
 #include <gtest/gtest.h>

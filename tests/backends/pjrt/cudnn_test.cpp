@@ -14,9 +14,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "data/recordings.h"
 #include "backends/pjrt/call_texts.h"
 #include "backends/pjrt/prepare.h"
+#include "data/recordings.h"
 #include "trace/stage.h"
 
 namespace capibara::pjrt {
