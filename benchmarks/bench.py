@@ -27,6 +27,7 @@ import claims  # noqa: E402
 import libraries  # noqa: E402
 import report  # noqa: E402
 import suite  # noqa: E402
+from figures import text_of  # noqa: E402
 from judging import judge, show  # noqa: E402
 from machine import busy_seconds, machine, measure_limits  # noqa: E402
 from suite.row import LIBRARIES, ProcessRow  # noqa: E402
@@ -363,14 +364,14 @@ def main():
             results["versions"].update(bench.versions)
             results["missing"].update(bench.missing)
             results["rows"].append(record)
-            path.write_text(json.dumps(results, indent=1) + "\n")
+            path.write_text(text_of(results))
     finally:
         bench.close()
     # Another program may have disturbed the first measurement: the limits are the higher ones of start and end.
     results["limits"] = measure_limits((ROOT / options.build).resolve(), limits)
     for record in results["rows"]:
         judge(record, limits, results["rows"])
-    path.write_text(json.dumps(results, indent=1) + "\n")
+    path.write_text(text_of(results))
     for name, why in bench.missing.items():
         print(f"missing peer: {name} ({why})")
     below = [record["name"] for record in results["rows"] if record["missed"]]

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import changes
+from figures import text_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ("jax", "torch", "torch.compile", "mlx", "mlx.compile", "numpy", "scipy", "numba", "faiss")
@@ -42,46 +43,46 @@ def escape(text):
 
 
 def plot(title, records):
-    """Bars of each peer's time over ours on a logarithmic axis, as SVG; right of the line at 1 we are ahead."""
-    lines = [(record["name"], [(peer, record["ratio"][peer]) for peer in PEERS if record["ratio"].get(peer)]) for record in records]
-    lines = [(name, ratios) for name, ratios in lines if ratios]
+    """A line for each family and peer with a dot for each row, the peer's time over ours, on a logarithmic axis, as SVG; right of the line
+    at 1 we are ahead."""
+    lines = []
+    for family in dict.fromkeys(record["family"] for record in records):
+        for peer in PEERS:
+            found = [(record["name"], record["ratio"][peer]) for record in records
+                     if record["family"] == family and record["ratio"].get(peer)]
+            if found:
+                lines.append((TITLES[family], peer, found))
     if not lines:
         return None
-    every = [ratio for _, ratios in lines for _, ratio in ratios]
-    low, high = min(0.5, min(every)), max(4.0, min(max(every), 200.0))
-    left, width, bar, gap = 250, 520, 9, 9
+    every = [ratio for _, _, found in lines for _, ratio in found]
+    low, high = max(0.05, min(0.5, min(every))), max(4.0, min(max(every), 200.0))
+    left, width, height = 330, 520, 10
 
     def place(ratio):
-        share = (math.log(min(max(ratio, low), high)) - math.log(low)) / (math.log(high) - math.log(low))
-        return left + width * share
+        return left + width * (math.log(min(max(ratio, low), high)) - math.log(low)) / (math.log(high) - math.log(low))
 
-    parts, y = [], 44
-    for name, ratios in lines:
-        middle = y + bar * len(ratios) / 2 + 4
-        parts.append(f'<text x="{left - 8}" y="{middle:.1f}" text-anchor="end">{escape(name)}</text>')
-        for peer, ratio in ratios:
-            start, end = sorted((place(1), place(ratio)))
-            faint = "" if ratio >= 1 else ' fill-opacity="0.45"'
-            parts.append(f'<rect x="{start:.1f}" y="{y}" width="{max(end - start, 1):.1f}" height="{bar - 1}" '
-                         f'fill="{COLOURS[peer]}"{faint}/>')
-            label = f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2g}"
-            parts.append(f'<text x="{max(end, place(1)) + 3:.1f}" y="{y + 8}" font-size="8">{label}</text>')
-            y += bar
-        y += gap
-    bottom = y
+    parts, y, last = [], 44, None
+    for family, peer, found in lines:
+        if family != last:
+            y += 5
+            parts.append(f'<text x="{left - 8}" y="{y + 8}" text-anchor="end">{escape(family)}</text>')
+            last = family
+        parts.append("".join(f'<circle cx="{place(ratio):.1f}" cy="{y + 4}" r="3.2" fill="{COLOURS[peer]}" fill-opacity="0.6"><title>'
+                             f"{escape(name)}: {ratio:.2g}x {peer}</title></circle>" for name, ratio in found))
+        y += height
     axis = []
     for tick in (0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200):
         if low <= tick <= high:
             colour = "#222" if tick == 1 else "#ddd"
-            axis.append(f'<line x1="{place(tick):.1f}" y1="36" x2="{place(tick):.1f}" y2="{bottom}" stroke="{colour}"/>'
-                        f'<text x="{place(tick):.1f}" y="{bottom + 14}" text-anchor="middle">{tick:g}x</text>')
-    present = [peer for peer in PEERS if any(peer == name for _, ratios in lines for name, _ in ratios)]
-    legend = "".join(f'<rect x="{left + 95 * i}" y="20" width="10" height="10" fill="{COLOURS[peer]}"/>'
-                     f'<text x="{left + 95 * i + 14}" y="29">{peer}</text>' for i, peer in enumerate(present))
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 50}" height="{bottom + 24}" '
+            axis.append(f'<line x1="{place(tick):.1f}" y1="40" x2="{place(tick):.1f}" y2="{y + 4}" stroke="{colour}"/>'
+                        f'<text x="{place(tick):.1f}" y="{y + 18}" text-anchor="middle">{tick:g}x</text>')
+    present = [peer for peer in PEERS if any(peer == one for _, one, _ in lines)]
+    legend = "".join(f'<rect x="{10 + 95 * i}" y="20" width="10" height="10" fill="{COLOURS[peer]}"/>'
+                     f'<text x="{24 + 95 * i}" y="29">{peer}</text>' for i, peer in enumerate(present))
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 30}" height="{y + 28}" '
             f'font-family="sans-serif" font-size="11">\n<rect width="100%" height="100%" fill="white"/>\n'
-            f'<text x="{left}" y="13" font-weight="bold">{escape(title)}: time of a peer / time of capibara</text>\n'
-            + "\n".join([legend] + axis + parts) + "\n</svg>\n")
+            f'<text x="10" y="13" font-weight="bold">{escape(title)}: time of a peer / time of capibara, a dot for each row</text>\n'
+            + "\n".join([legend, *axis, *parts]) + "\n</svg>\n")
 
 
 def cell(record, peer):
@@ -187,7 +188,7 @@ def describe(results):
 
 
 def page(results, architecture, folder):
-    """The page of one architecture and its plots."""
+    """The page of one architecture and its plot."""
     records = [dict(record, failed=failures(results, record)) for record in results["rows"]]
     lines = [f"# Performance on {architecture}", "",
              f"Made by `./run bench --report` from [{architecture}.json]({architecture}.json), which holds every figure; do not edit. "
@@ -198,22 +199,21 @@ def page(results, architecture, folder):
         lines.append(f"| {name} | " + " | ".join(f"{found[threads] / 1e9:.0f} {unit}" for threads in sorted(found)) + " |")
     lines += ["", "Copying counts bytes read and written. A program whose arrays stay in the caches can be above the limit of "
               "memory.", "", f"Ahead of: {ahead(records)}.", ""]
-    (folder / architecture).mkdir(exist_ok=True)
     families = list(dict.fromkeys(record["family"] for record in records))
     changed = changes.changed_families(results["machine"].get("commit"), families)
+    drawing = plot(f"Performance on {architecture}", records)
+    if drawing:
+        (folder / f"{architecture}.svg").write_text(drawing)
+        lines += [f"![Every row beside its peers]({architecture}.svg)", ""]
     if changed:
         lines += ["The code behind rows with a † has changed since they were measured.", ""]
     for family in families:
         chosen = [record for record in records if record["family"] == family]
         lines += [f"## {TITLES[family]}", ""]
-        drawing = plot(TITLES[family], chosen)
-        if drawing:
-            (folder / architecture / f"{family}.svg").write_text(drawing)
-            lines += [f"![{TITLES[family]}]({architecture}/{family}.svg)", ""]
         lines += table(chosen, " †" if family in changed else "") + [""]
     below = [record for record in records if record["missed"] or record["failed"]]
     if below:
-        lines += ["## Below what was asked", "", "| row | what |", "|---|---|"]
+        lines += ["## Below target", "", "| row | what |", "|---|---|"]
         for record in below:
             why = record["missed"] + [f"{name}: {text}" for name, text in record["failed"].items()]
             lines.append(f"| {record['name']} | {'; '.join(why)} |".replace("\n", " "))
@@ -232,7 +232,7 @@ def write(path):
     folder = ROOT / "docs" / "performance"
     folder.mkdir(exist_ok=True)
     kept = results["machine"]["processor"].split(",")[0]
-    (folder / f"{kept}.json").write_text(json.dumps(results, indent=1) + "\n")
+    (folder / f"{kept}.json").write_text(text_of(results))
     lines = [
         "# Performance", "",
         "Made by `./run bench` and `./run bench --report`, one run for each architecture; do not edit. Each library is a process of its "
@@ -247,8 +247,8 @@ def write(path):
         of_machine = json.loads(raw.read_text())
         records = page(of_machine, raw.stem, folder)
         lines += [f"## [{raw.stem}](performance/{raw.stem}.md)", "", *describe(of_machine), "", f"Ahead of: {ahead(records)}. "
-                  f"{sum(bool(record['missed']) for record in records)} of {len(records)} rows are below what was asked of them.", "",
-                  f"![{TITLES['transformer']}](performance/{raw.stem}/transformer.svg)", ""]
+                  f"{sum(bool(record['missed']) for record in records)} of {len(records)} rows are below target.", "",
+                  f"![Every row beside its peers](performance/{raw.stem}.svg)", ""]
     if (folder / "accelerator.json").exists():
         lines += accelerator(folder / "accelerator.json")
     (ROOT / "docs" / "performance.md").write_text("\n".join(lines))

@@ -29,6 +29,7 @@ if(TARGET capibara_python AND SKBUILD)
   # The package carries its modules: they are found beside the extension.
   set_target_properties(capibara_python PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS capibara_python LIBRARY DESTINATION capibara COMPONENT python)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/stubs/ DESTINATION capibara COMPONENT python OPTIONAL)
   foreach(module capibara_lapack capibara_cpu capibara_mpi capibara_http)
     if(TARGET ${module})
       install(TARGETS ${module} LIBRARY DESTINATION capibara COMPONENT python)

@@ -27,7 +27,14 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
         add_dependencies(capibara_python ${module})
       endif()
     endforeach()
-    # The modules stand beside the extension as links: PYTHONPATH=<build>/python imports the tree as it is.
+    # The modules stand beside the extension as links: PYTHONPATH=<build>/python imports the tree as it is. Links to modules that are no
+    # more go.
+    file(GLOB_RECURSE links LIST_DIRECTORIES FALSE ${CMAKE_BINARY_DIR}/python/capibara/*)
+    foreach(link ${links})
+      if(IS_SYMLINK ${link} AND NOT EXISTS ${link})
+        file(REMOVE ${link})
+      endif()
+    endforeach()
     foreach(module ${CAPIBARA_PYTHON_MODULES})
       get_filename_component(folder ${CMAKE_BINARY_DIR}/python/${module} DIRECTORY)
       file(MAKE_DIRECTORY ${folder})
@@ -42,6 +49,21 @@ if(CAPIBARA_PYTHON AND CAPIBARA_PYTHON_SOURCES)
       DEPENDS ${module_files})
     add_custom_target(capibara_bytecode DEPENDS ${CMAKE_BINARY_DIR}/python/bytecode)
     add_dependencies(capibara_python capibara_bytecode)
+    # The stubs, made of the library's table by the extension: beside it, and in a folder of their own for the wheel.
+    execute_process(COMMAND ${Python_EXECUTABLE} -c "import numpy, ml_dtypes" RESULT_VARIABLE lacks_numpy OUTPUT_QUIET ERROR_QUIET)
+    if(lacks_numpy OR CMAKE_CROSSCOMPILING OR CAPIBARA_SANITIZE)
+      message(STATUS "capibara: no type stubs (the build cannot import the extension, or Python has no numpy and ml_dtypes)")
+      add_custom_target(capibara_stubs)
+    else()
+      file(GLOB stub_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tools/python/*.py ${PROJECT_SOURCE_DIR}/tools/python/stubs/*.pyi)
+      add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/python/stubs
+        COMMAND ${CMAKE_COMMAND} -E rm -rf ${CMAKE_BINARY_DIR}/stubs
+        COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_BINARY_DIR}/python JAX_PLATFORMS=cpu ${Python_EXECUTABLE}
+                ${PROJECT_SOURCE_DIR}/tools/python/make_stubs.py ${CMAKE_BINARY_DIR}/stubs ${CMAKE_BINARY_DIR}/python/capibara
+        COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/python/stubs
+        DEPENDS capibara_python capibara ${stub_sources} ${module_files} COMMENT "Writing the type stubs" VERBATIM)
+      add_custom_target(capibara_stubs ALL DEPENDS ${CMAKE_BINARY_DIR}/python/stubs)
+    endif()
     message(STATUS "capibara: Python extension for ${Python_EXECUTABLE} (${Python_VERSION})")
   else()
     message(STATUS "capibara: no Python extension (needs Python headers and nanobind)")

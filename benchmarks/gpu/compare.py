@@ -17,6 +17,10 @@ from pathlib import Path
 from processes import lines
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from figures import text_of  # noqa: E402
+
 NAMES = ["first", "matmul", "dispatch", "long", "layer_norm", "attention", "selective_scan", "linear_algebra", "transfer", "gpt2"]
 # Whether less is better, by the unit.
 LESS = {"s", "ms", "us", "MB"}
@@ -106,7 +110,7 @@ def main():
         kept["golden"] = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-500:]
         print(f"golden files: {kept['golden']}  (see {folder / 'golden.log'})")
     if options.json:
-        Path(options.json).write_text(json.dumps(kept, indent=1) + "\n")
+        Path(options.json).write_text(text_of(kept))
 
 
 if __name__ == "__main__":

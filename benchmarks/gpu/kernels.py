@@ -12,7 +12,6 @@ first results, as a share of the greatest of them in each.
 """
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -25,6 +24,10 @@ from kernel_table import COLUMNS, HEAD, limits_text, line
 from processes import Answering
 
 HERE = Path(__file__).resolve().parent
+sys.path.append(str(HERE.parent))
+
+from figures import text_of  # noqa: E402
+
 LIBRARY = {"capibara": "capibara", "jax": "jax", "cudnn": "jax", "torch": "torch"}  # which process has a column
 MEMORY = {"capibara": "0.15", "jax": "0.8", "torch": "0"}  # shares of the device's memory
 VISITS = 4
@@ -184,7 +187,7 @@ def table(options):
 
 def keep(options, kept):
     if options.json:
-        Path(options.json).write_text(json.dumps(kept, indent=1) + "\n")
+        Path(options.json).write_text(text_of(kept))
 
 
 def main():

@@ -2,10 +2,11 @@
 import importlib
 import os
 
-from capibara import _core
+from capibara import _core, _made_modules
 from capibara._core import run_stablehlo, version
 
 _core.set_package_folder(os.path.dirname(os.path.abspath(__file__)))
+_made_modules.install()
 
 __all__ = ["run_stablehlo", "version"]
 __version__ = version()

@@ -105,10 +105,6 @@ Array literal_value(nb::handle value, const ArrayType& type) {
   return array.type() == type ? array : jax::lax::convert_element_type(array, type.dtype, type.weak_type);
 }
 
-}  // namespace
-
-namespace {
-
 // The sharding of a type, as jax's NamedSharding on a mesh without devices.
 nb::object sharding_object(const ArrayType& type) {
   nb::object make = nb::module_::import_("capibara.jax._abstract_mesh").attr("type_sharding");

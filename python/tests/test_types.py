@@ -10,8 +10,9 @@ import types
 
 import pytest
 
+core = pytest.importorskip("capibara._core", reason="the Python extension is not built, which writes the stubs")
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "python" / "capibara"
+PACKAGE = pathlib.Path(core.__file__).parent  # of the build: the stubs beside the extension, the modules as links
 TYPES = pathlib.Path(__file__).parent / "types"
 CASES = ROOT / "tests" / "differential"
 
@@ -22,7 +23,7 @@ MOST_ANY = 0.085
 def mypy(*arguments, tool="mypy"):
     pytest.importorskip("mypy", reason="mypy is not installed")
     command = [sys.executable, "-W", "ignore", "-m", tool, *arguments]
-    variables = {**os.environ, "MYPYPATH": str(ROOT / "python")}
+    variables = {**os.environ, "MYPYPATH": str(PACKAGE.parent)}
     return subprocess.run(list(map(str, command)), capture_output=True, text=True, cwd=ROOT, env=variables)
 
 

@@ -11,7 +11,7 @@ Family elementwise_family();  // unary, binary, comparison, bits, conversion, se
 Family special_family();      // error, gamma, beta, bessel, zeta functions
 Family shape_family();        // broadcast, reshape, transpose, pad, concatenate, rev, iota, split, copy...
 Family index_family();        // slice, dynamic slices, gather, scatter
-Family reduce_family();       // reductions, arg reductions, reduce_precision's kin excluded
+Family reduce_family();       // reductions and arg reductions; reduce_precision is elementwise
 Family window_family();       // reduce_window, select_and_scatter, select_and_gather_add, cumulative operations
 Family sort_family();         // sort, top_k, approx_top_k
 Family contract_family();     // dot_general, ragged_dot, convolution
@@ -19,7 +19,7 @@ Family control_family();      // jit, scan, while, cond, checkpoint, custom_jvp_
 Family random_family();       // threefry2x32, random_bits, key wrapping, rng_bit_generator, random_gamma
 Family linalg_family();       // decompositions and triangular solves
 Family fft_family();
-Family collective_family();   // psum and its kin, axis_index
+Family collective_family();   // psum and the other collectives, axis_index
 Family sharding_family();     // sharding_constraint
 Family effect_family();       // callbacks, debug prints, refs, tokens, custom_call, barriers
 

@@ -87,10 +87,6 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
   throw ValueError(text);
 }
 
-}  // namespace
-
-namespace {
-
 MappedAxis mapped_axis(const jax::VmapOptions& options, int64_t size) {
   MappedAxis axis{options.axis_name, size};
   if (!options.spmd_axis_name.empty()) axis.split = Sharding(Mesh{}, PartitionSpec{{options.spmd_axis_name}, {}, {}});

@@ -1,9 +1,18 @@
-# Writes linalg_programs.txt in this folder: the jaxpr text of linear algebra functions and of their derivatives, by jax.
+"""Writes linalg_programs.txt: the jaxpr text of linear algebra functions and of their derivatives, by jax.
+
+    python make_linalg_programs.py [OUTPUT]          (default: tests/data/linalg_programs.txt.tar.xz)
+"""
 import os
 import re
+import sys
+
 import jax
 import jax.numpy as jnp
 from jax import lax
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+
+import recordings  # noqa: E402
 
 la = lax.linalg
 f32 = lambda *shape: jnp.zeros(shape, jnp.float32)
@@ -50,13 +59,14 @@ CASES = [
 
 
 def main():
-  with open(os.path.join(os.path.dirname(__file__), "linalg_programs.txt"), "w") as out:
-    for name, f, args in CASES:
-      def run(*xs, f=f, n=len(args)):
-        return f(*xs) if len(xs) == n else jax.jvp(f, xs[:n], xs[n:])[1]
-      operands = args * 2 if name.endswith("_jvp") else args
-      text = str(jax.make_jaxpr(run)(*operands))
-      out.write(f"== {name}\n" + re.sub(r"np\.int64\((\d+)\)", r"\1", text) + "\n")
+  out = ""
+  for name, f, args in CASES:
+    def run(*xs, f=f, n=len(args)):
+      return f(*xs) if len(xs) == n else jax.jvp(f, xs[:n], xs[n:])[1]
+    operands = args * 2 if name.endswith("_jvp") else args
+    text = str(jax.make_jaxpr(run)(*operands))
+    out += f"== {name}\n" + re.sub(r"np\.int64\((\d+)\)", r"\1", text) + "\n"
+  recordings.write(recordings.output("linalg_programs.txt"), out)
 
 
 main()

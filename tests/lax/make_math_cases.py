@@ -1,5 +1,7 @@
 """Writes math_cases.txt: arguments and results of every elementwise function, from the installed jax and from mpmath.
 
+    python make_math_cases.py [OUTPUT]          (default: tests/data/math_cases.txt.tar.xz)
+
 Run with the Python that has jax 0.10.2, scipy and mpmath; running it again gives the same file. Lines:
 
     NAME DTYPE          begins a function; following lines are its cases
@@ -17,6 +19,10 @@ import ml_dtypes
 import mpmath
 import numpy as np
 from jax import lax
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+
+import recordings  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 mpmath.mp.dps = 40
@@ -252,10 +258,8 @@ def main():
         integer_cases(dtype)
     bit_cases()
     generator_cases()
-    path = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "math_cases.txt")
-    with open(path, "w") as file:
-        file.write(f"# Made by make_math_cases.py with jax {jax.__version__}; see there for the format.\n")
-        file.write("\n".join(lines) + "\n")
+    comment = f"# Made by make_math_cases.py with jax {jax.__version__}; see there for the format.\n"
+    recordings.write(recordings.output("math_cases.txt"), comment + "\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/recordings.h"
 #include "lax/math/denormals.h"
 #include "lax/math/math.h"
 
@@ -47,12 +48,11 @@ Case parse_case(const std::string& line) {
 const std::vector<Function>& functions() {
   static const std::vector<Function> all = [] {
     std::vector<Function> result;
-    std::ifstream file("tests/lax/math_cases.txt");
+    std::ifstream file(oracle::recording("math_cases.txt"));
     for (std::string line; std::getline(file, line);) {
       if (line.empty() || line[0] == '#') continue;
       if (line.find('=') == std::string::npos) {
-        std::size_t blank = line.find(' ');
-        result.push_back({line.substr(0, blank), line.substr(blank + 1), {}});
+        result.push_back({line.substr(0, line.find(' ')), line.substr(line.find(' ') + 1), {}});
       } else {
         result.back().cases.push_back(parse_case(line));
       }
@@ -227,7 +227,7 @@ RealFunction<T> real_function(const std::string& name) {
 template <class T>
 void check_real(const std::string& dtype) {
   auto chosen = functions_of(dtype);
-  ASSERT_FALSE(chosen.empty()) << "tests/lax/math_cases.txt was not found; run from the repository's root";
+  ASSERT_FALSE(chosen.empty()) << oracle::recording("math_cases.txt") << " was not found";
   for (const Function* function : chosen) {
     auto evaluate = real_function<T>(function->name);
     ASSERT_TRUE(evaluate) << function->name;

@@ -2,6 +2,7 @@
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
 
+#include "data/recordings.h"
 #include "program/trace/trace.h"
 #include "transforms/flat.h"
 
@@ -85,7 +86,7 @@ Array run_case(const std::string& operation, const std::string& mode, const Arra
 }
 
 TEST(Indexing, AnswersAsJaxOnRandomExpressions) {
-  std::ifstream file("tests/library/indexing_cases.txt");
+  std::ifstream file(oracle::recording("indexing_cases.txt"));
   ASSERT_TRUE(file.good());
   std::string line;
   int cases = 0;

@@ -1,10 +1,13 @@
-"""Writes indexing_cases.txt: random index expressions and what jax answers. Usage: python make_indexing_cases.py > indexing_cases.txt
+"""Writes indexing_cases.txt: random index expressions and what jax answers.
+
+    python make_indexing_cases.py [OUTPUT]          (default: tests/data/indexing_cases.txt.tar.xz)
 
 One case per line: operation mode | shape | entries | values | result. Arrays are written shape:elements, as in 2x3:1,2,3,4,5,6
 (a scalar is :5). Entries: i-1 an integer, s1:5:2 a slice, e an ellipsis, n a new axis, a3:0,1,2 an index array,
 m4:1,0,0,1 a mask. The indexed array holds 1, 2, 3... as int32. A result 'error' means that jax raises.
 """
 
+import os
 import random
 import sys
 import warnings
@@ -12,6 +15,10 @@ import warnings
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+
+import recordings  # noqa: E402
 
 warnings.filterwarnings("ignore")
 random.seed(20)
@@ -69,6 +76,7 @@ def random_entries(shape, arrays):
 
 
 def main():
+  lines = []
   for n in range(900):
     shape = tuple(random.choice([1, 2, 3, 4, 5, 0 if random.random() < 0.1 else 3]) for _ in range(random.randint(0, 4)))
     x = jnp.arange(1, 1 + int(np.prod(shape, dtype=int)), dtype=jnp.int32).reshape(shape)
@@ -94,9 +102,10 @@ def main():
       text = write(result)
     except (IndexError, ValueError, TypeError):
       text = "error"
-    print(f"{operation} {mode} | {'x'.join(map(str, shape))} | {' '.join(t for t, _ in entries)} | "
-          f"{'' if values is None else write(values)} | {text}")
+    lines.append(f"{operation} {mode} | {'x'.join(map(str, shape))} | {' '.join(t for t, _ in entries)} | "
+                 f"{'' if values is None else write(values)} | {text}\n")
+  recordings.write(recordings.output("indexing_cases.txt"), "".join(lines))
 
 
 if __name__ == "__main__":
-  sys.exit(main())
+  main()

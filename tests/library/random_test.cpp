@@ -1,4 +1,4 @@
-// jax.random against jax itself: every draw of tests/oracle/random.expected, and how draws behave under transforms.
+// jax.random against jax itself: every draw of the recording random.expected, and how draws behave under transforms.
 #include <capibara/jit.h>
 #include <capibara/random.h>
 #include <capibara/transforms.h>
@@ -245,7 +245,7 @@ Array drawn(const oracle::Record& record) {
 TEST(Random, DrawsWhatJaxDraws) {
   std::map<std::string, std::pair<int, int>> tally;  // passed, all
   int without_lapack = 0;
-  oracle::read_records("tests/oracle/random.expected", [&](const oracle::Record& record) {
+  oracle::read_records(oracle::recording("random.expected"), [&](const oracle::Record& record) {
     const std::string function = *record.field("function");
     auto& [passed, all] = tally[function];
     ++all;
@@ -283,7 +283,7 @@ TEST(Random, DrawsWhatJaxDraws) {
 
 TEST(Random, DrawsTheSameUnderJit) {
   std::map<std::string, int> seen;
-  oracle::read_records("tests/oracle/random.expected", [&](const oracle::Record& record) {
+  oracle::read_records(oracle::recording("random.expected"), [&](const oracle::Record& record) {
     const std::string function = *record.field("function");
     if (function == "key_data" || seen[function]++ >= 3) return;
     oracle::ExpectedArray want = record.all("output")[0];

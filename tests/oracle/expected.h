@@ -4,6 +4,7 @@
 #include <capibara/array.h>
 #include <capibara/dtype.h>
 #include <capibara/error.h>
+#include "data/recordings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -101,8 +102,7 @@ void read_records(const std::string& path, Visit visit) {
     if (line.empty() || line[0] == '#') continue;
     std::string word = detail::first_word(line);
     if (word == "record") {
-      record = Record{};
-      record.name = line;
+      (record = Record{}).name = line;
     } else if (word == "field") {
       std::string key = detail::first_word(line);
       record.fields.emplace_back(key, line);

@@ -14,8 +14,16 @@ HEX is the elements in row-major order, little-endian, two hex digits a byte, '-
 or key<urbg>, the key shape in brackets and the uint32 words of all keys as HEX. float0 has '-'.
 KEYs may repeat: arrays 'input' in order are the arguments (flattened), 'output' the results (flattened).
 """
+import io
+import os
+import sys
+
 import ml_dtypes
 import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+
+import recordings  # noqa: E402
 
 _ML_NAMES = [n for n in dir(ml_dtypes) if n.startswith(("float", "int", "uint", "bfloat"))
              and isinstance(getattr(ml_dtypes, n), type)]
@@ -90,9 +98,9 @@ def parse_array(spec, data):
 
 
 def read(path):
-  """Yields the records of a file."""
+  """Yields the records of a file, or of a recording by its name."""
   record = None
-  with open(path, encoding="utf-8") as file:
+  with io.StringIO(recordings.read(path)) as file:
     for line in file:
       line = line.rstrip("\n")
       if not line or line[0] == "#":
@@ -120,11 +128,7 @@ def read(path):
 
 def write(path, comment, records):
   """records: iterables of lines between 'record NAME' and 'end', as (name, lines)."""
-  with open(path, "w", encoding="utf-8") as file:
-    for line in comment.strip().split("\n"):
-      file.write(f"# {line}".rstrip() + "\n")
-    for name, lines in records:
-      file.write(f"\nrecord {name}\n")
-      for line in lines:
-        file.write(line + "\n")
-      file.write("end\n")
+  parts = [f"# {line}".rstrip() + "\n" for line in comment.strip().split("\n")]
+  for name, lines in records:
+    parts += [f"\nrecord {name}\n", *(line + "\n" for line in lines), "end\n"]
+  recordings.write(path, "".join(parts))

@@ -12,7 +12,7 @@ namespace {
 TEST(Expected, ReadsEveryTransformRecord) {
   std::size_t records = 0, jaxprs = 0;
   std::set<std::string> bodies, stacks;
-  read_records("tests/oracle/transforms.expected", [&](const Record& record) {
+  read_records(recording("transforms.expected"), [&](const Record& record) {
     ++records;
     jaxprs += record.texts.count("jaxpr");
     bodies.insert(record.name.substr(0, record.name.find('/')));

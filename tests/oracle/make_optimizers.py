@@ -1,6 +1,6 @@
 """Writes optimizers.expected: parameters after ten steps of optax's optimizers, and values of its schedules.
 
-    python make_optimizers.py [OUTPUT]          (default: optimizers.expected beside this file)
+    python make_optimizers.py [OUTPUT]          (default: tests/data/optimizers.expected.tar.xz)
 
 A record of an optimizer has the arrays 'parameter' (before), 'gradient' (one set for each step, in the order of the parameters) and
 'after'. A record of a schedule has 'value', at the steps 0, 1, 2 ... 29.
@@ -16,6 +16,7 @@ import numpy as np  # noqa: E402
 import optax  # noqa: E402
 
 import expected  # noqa: E402
+from expected import recordings  # noqa: E402
 
 STEPS = 10
 SHAPES = [(6, 4), (5,)]
@@ -58,9 +59,8 @@ def records():
 
 
 def main():
-  output = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "optimizers.expected")
   comment = f"Optimizers and schedules, made by tests/oracle/make_optimizers.py with optax {optax.__version__}; see there."
-  expected.write(output, comment, records())
+  expected.write(recordings.output("optimizers.expected"), comment, records())
 
 
 if __name__ == "__main__":

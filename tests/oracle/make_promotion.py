@@ -1,6 +1,6 @@
 """Writes promotion_x32.tsv and promotion_x64.tsv: the type of the sum of two operands, for every pair of jax's types.
 
-    python make_promotion.py [FOLDER]          (default: beside this file)
+    python make_promotion.py [FOLDER]          (default: packed, in tests/data)
 
 Rows and columns are jax's short names; i*, f* and c* are Python's numbers, whose results are weak. ERR: jax raises
 TypePromotionError.
@@ -9,10 +9,13 @@ import os
 import sys
 
 os.environ["JAX_PLATFORMS"] = "cpu"
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
+
+import recordings  # noqa: E402
 
 NARROW = ["bool", "uint8", "uint16", "uint32", "int8", "int16", "int32", "bfloat16", "float16", "float32", "complex64"]
 WIDE = ["uint64", "int64", "float64", "complex128"]
@@ -51,12 +54,11 @@ def table(names):
 
 
 def main():
-  folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
-  os.makedirs(folder, exist_ok=True)
   for mode, names in (("x32", NARROW + SMALL), ("x64", NARROW + WIDE + SMALL)):
     jax.config.update("jax_enable_x64", mode == "x64")
-    with open(os.path.join(folder, f"promotion_{mode}.tsv"), "w", encoding="utf-8") as file:
-      file.writelines("\t".join(row) + "\n" for row in table(names))
+    name = f"promotion_{mode}.tsv"
+    output = os.path.join(sys.argv[1], name) if len(sys.argv) > 1 else recordings.path(name)
+    recordings.write(output, "".join("\t".join(row) + "\n" for row in table(names)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Writes random.expected: keys, bits and every distribution of jax.random, as the installed jax draws them.
 
-    python make_random.py [OUTPUT]          (default: random.expected beside this file)
+    python make_random.py [OUTPUT]          (default: tests/data/random.expected.tar.xz)
 
 Each record holds
     field function NAME          the function of jax.random
@@ -27,6 +27,7 @@ import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 
 import expected  # noqa: E402
+from expected import recordings  # noqa: E402
 
 THREEFRY, RBG, UNSAFE_RBG = "threefry2x32", "rbg", "unsafe_rbg"
 f32, f64, f16, bf16 = np.float32, np.float64, np.float16, ml_dtypes.bfloat16
@@ -186,14 +187,13 @@ def gamma_family(w):
 
 
 def main():
-  output = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "random.expected")
   w = Writer()
   keys_and_bits(w)
   exact_distributions(w)
   near_distributions(w)
   gamma_family(w)
   comment = f"Draws of jax.random, made by tests/oracle/make_random.py with jax {jax.__version__}; fields: see there."
-  expected.write(output, comment, w.records)
+  expected.write(recordings.output("random.expected"), comment, w.records)
   undrawn = [n for n in jax.random.__dict__ if not n.startswith("_") and callable(getattr(jax.random, n))
              and n not in w.counts]
   print(f"{len(w.records)} records; not drawn: {' '.join(undrawn)}")

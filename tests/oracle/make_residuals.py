@@ -1,6 +1,6 @@
 """Writes residuals.expected: what each checkpoint policy of the installed jax saves for the backward pass of four bodies.
 
-    python make_residuals.py [OUTPUT]          (default: residuals.expected beside this file)
+    python make_residuals.py [OUTPUT]          (default: tests/data/residuals.expected.tar.xz)
 
 A record BODY/POLICY has the fields
     saved DTYPE[SHAPE] ORIGIN    one a residual, in jax's order (jax.ad_checkpoint.saved_residuals): ORIGIN is
@@ -28,6 +28,7 @@ from jax._src.ad_checkpoint import saved_residuals  # noqa: E402
 from jax.ad_checkpoint import checkpoint_name  # noqa: E402
 
 import expected  # noqa: E402
+from expected import recordings  # noqa: E402
 
 f32 = np.float32
 ARGUMENTS = {
@@ -114,9 +115,8 @@ def records():
 
 
 def main():
-  output = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "residuals.expected")
   comment = f"Residuals by checkpoint policy, made by tests/oracle/make_residuals.py with jax {jax.__version__}; see there."
-  expected.write(output, comment, records())
+  expected.write(recordings.output("residuals.expected"), comment, records())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Writes rules.expected: which transform rules jax has for each primitive, so that what we lack can be compared with it.
 
-    python make_rules.py [OUTPUT]          (default: rules.expected beside this file)
+    python make_rules.py [OUTPUT]          (default: tests/data/rules.expected.tar.xz)
 
 One line a primitive: NAME in_lax RULE RULE ... with the rules that exist among
     jvp linearize transpose batch partial_eval partial_eval_custom dce lowering
@@ -12,6 +12,7 @@ import os
 import sys
 
 os.environ["JAX_PLATFORMS"] = "cpu"
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
 
 import jax  # noqa: E402
 import jax.lax  # noqa: E402
@@ -21,6 +22,8 @@ from jax import experimental  # noqa: E402,F401
 from jax._src import core  # noqa: E402
 from jax._src.interpreters import ad, batching, mlir  # noqa: E402
 from jax._src.interpreters import partial_eval as pe  # noqa: E402
+
+import recordings  # noqa: E402
 
 
 def tables():
@@ -37,7 +40,6 @@ def tables():
 
 
 def main():
-  output = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "rules.expected")
   exposed = {v for k, v in vars(jax.lax).items() if k.endswith("_p") and isinstance(v, core.Primitive)}
   exposed |= {v for k, v in vars(jax.lax.linalg).items() if k.endswith("_p") and isinstance(v, core.Primitive)}
   rules, in_lax = {}, {p.name for p in exposed}
@@ -49,11 +51,11 @@ def main():
   for primitive in exposed:
     rules.setdefault(primitive.name, set())
   order = list(tables())
-  with open(output, "w", encoding="utf-8") as file:
-    file.write(f"# Rules of jax {jax.__version__} by primitive, made by tests/oracle/make_rules.py.\n")
-    for name in sorted(rules):
-      found = " ".join(r for r in order if r in rules[name])
-      file.write(f"{name} {'lax' if name in in_lax else 'other'} {found}".rstrip() + "\n")
+  text = f"# Rules of jax {jax.__version__} by primitive, made by tests/oracle/make_rules.py.\n"
+  for name in sorted(rules):
+    found = " ".join(r for r in order if r in rules[name])
+    text += f"{name} {'lax' if name in in_lax else 'other'} {found}".rstrip() + "\n"
+  recordings.write(recordings.output("rules.expected"), text)
   print(f"{len(rules)} primitives")
 
 

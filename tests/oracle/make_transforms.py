@@ -1,6 +1,6 @@
 """Writes transforms.expected: every body of transform_bodies.py under every stack of transforms, as the installed jax does it.
 
-    python make_transforms.py [OUTPUT]          (default: transforms.expected beside this file)
+    python make_transforms.py [OUTPUT]          (default: tests/data/transforms.expected.tar.xz)
 
 Each record BODY/STACK holds the inputs in call order (arrays 'input'), the results flattened (arrays 'output', with weak
 flags) and the jaxpr of the whole (text 'jaxpr', as printed by jax.make_jaxpr at width 80; the host callback's Python object
@@ -23,6 +23,7 @@ from jax import grad, jit, jvp, linearize, vjp, vmap  # noqa: E402
 from jax import checkpoint as remat  # noqa: E402
 
 import expected  # noqa: E402
+from expected import recordings  # noqa: E402
 from transform_bodies import BODIES, numbers, total  # noqa: E402
 
 
@@ -144,10 +145,9 @@ def records(chosen):
 
 
 def main():
-  output = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "transforms.expected")
   comment = (f"Transform programs, made by tests/oracle/make_transforms.py with jax {jax.__version__}; "
              "format: tests/oracle/expected.py.")
-  expected.write(output, comment, records(sys.argv[2:]))
+  expected.write(recordings.output("transforms.expected"), comment, records(sys.argv[2:]))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-// Missing rules: whatever rule a primitive of ours lacks, jax 0.10.2 lacks as well (tests/oracle/rules.expected).
+// Missing rules: whatever rule a primitive of ours lacks, jax 0.10.2 lacks as well (the recording rules.expected).
 #include <capibara/primitive.h>
 
 #include "backends/reference/kernels.h"
+#include "data/recordings.h"
 #include "properties/hard_points.h"
 
 #include <gtest/gtest.h>
@@ -24,8 +25,7 @@ struct JaxPrimitive {
 };
 
 std::map<std::string, JaxPrimitive> read_rules() {
-  std::ifstream file("tests/oracle/rules.expected");
-  if (!file) file.open("../tests/oracle/rules.expected");
+  std::ifstream file(oracle::recording("rules.expected"));
   std::map<std::string, JaxPrimitive> result;
   for (std::string line; std::getline(file, line);) {
     if (line.empty() || line[0] == '#') continue;
@@ -97,7 +97,7 @@ bool has_rule(const PrimitiveRecord& record, const std::string& rule) {
 
 TEST(MissingRules, AreThoseOfJax) {
   std::map<std::string, JaxPrimitive> jax = read_rules();
-  ASSERT_FALSE(jax.empty()) << "tests/oracle/rules.expected must be read from the root of the repository";
+  ASSERT_FALSE(jax.empty()) << oracle::recording("rules.expected") << " was not found";
   int ours = 0, theirs = 0;
   for (const Primitive& primitive : catalog()) {
     auto other = renamed.find(primitive.name());

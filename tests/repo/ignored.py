@@ -96,6 +96,8 @@ HINTS = {
         ("jax._src.array._ArrayImplMeta.__call__", "committed"): "an array of parts on devices is committed",
         ("jax._install._Finder.find_spec", "*"): "importlib's protocol",
         ("jax._install._Finder.exec_module", "*"): "importlib's protocol",
+        ("_made_modules._Finder.find_spec", "*"): "importlib's protocol",
+        ("_made_modules._Finder.create_module", "*"): "importlib's protocol",
         ("__main__._JaxWhenImported.find_spec", "*"): "importlib's protocol",
         ("__main__._JaxWhenImported.create_module", "spec"): "importlib's protocol",
         ("jax._src.traceback_util.api_boundary", "*"): "names for jax's own reports",

@@ -17,6 +17,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 COMMAND = os.environ.get("CAPIBARA_COMMAND", str(BUILD / "capibara"))
+sys.path.append(str(ROOT / "tests" / "data"))
+
+import recordings  # noqa: E402
+
 STATEMENTS = []  # (page, sentence, function)
 
 
@@ -97,7 +101,7 @@ def random_programs():
 @states("CONTRIBUTING.md", "33 bodies under 31 stacks of transforms")
 @states("docs/how-it-works.md", "values, types and jaxpr text of 33 bodies under 31 stacks of transforms")
 def bodies_and_stacks():
-    records = re.findall(r"^record (\S+)", (ROOT / "tests/oracle/transforms.expected").read_text(), re.MULTILINE)
+    records = re.findall(r"^record (\S+)", recordings.read("transforms.expected"), re.MULTILINE)
     bodies, stacks = ({record.rpartition("/")[index] for record in records} for index in (0, 2))
     assert (len(bodies), len(stacks)) in ((33, 31), (31, 33)), (len(bodies), len(stacks))
 

@@ -86,8 +86,11 @@ def test_the_page_is_written_from_the_figures(tmp_path, monkeypatch):
     page = (tmp_path / "docs" / "performance" / "p.md").read_text()
     assert "**product**: small | 2 | 1 ms | 2 ms (2.00x) | 4 ms (4.00x) | 50% of f32" in page
     assert "| product | 4.00x numpy, not 5x |" in page
-    assert (tmp_path / "docs" / "performance" / "p" / "contractions.svg").read_text().startswith("<svg")
-    assert json.loads((tmp_path / "docs" / "performance" / "p.json").read_text()) == results
+    drawing = (tmp_path / "docs" / "performance" / "p.svg").read_text()
+    assert drawing.startswith("<svg") and "<title>product: 2x jax</title>" in drawing
+    kept = (tmp_path / "docs" / "performance" / "p.json").read_text()
+    assert json.loads(kept) == results
+    assert sum(line.startswith('{"family"') for line in kept.splitlines()) == 1  # a row is a line
 
 
 @pytest.mark.parametrize("load, others, why", [(1.4, 0.0, "load at the start was 1.40"), (0.1, 0.3, "30% during 'product'"), (0.1, None, "does not say")])

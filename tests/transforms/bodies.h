@@ -352,7 +352,7 @@ inline const std::map<std::string, Body>& bodies() {
 inline const std::map<std::string, std::vector<oracle::Record>>& records() {
   static const auto all = [] {
     std::map<std::string, std::vector<oracle::Record>> by_body;
-    oracle::read_records("tests/oracle/transforms.expected", [&](const oracle::Record& record) {
+    oracle::read_records(oracle::recording("transforms.expected"), [&](const oracle::Record& record) {
       by_body[record.name.substr(0, record.name.find('/'))].push_back(record);
     });
     return by_body;

@@ -77,7 +77,7 @@ TEST_P(Residuals, AreThoseThatJaxKeeps) {
       {"mlp", {{4, 3}, {3, 3}, {4, 3}}}, {"attention", {{4, 3}, {3, 3}, {4, 3}}}, {"loop", {{3}, {5, 3}, {3}}},
       {"nested", {{3}, {5, 3}, {3}}}};
   std::size_t checked = 0;
-  for (const oracle::Record& record : oracle::read_records("tests/oracle/residuals.expected")) {
+  for (const oracle::Record& record : oracle::read_records(oracle::recording("residuals.expected"))) {
     std::string body = record.name.substr(0, record.name.find('/')), policy = record.name.substr(record.name.find('/') + 1);
     if (body != GetParam() || record.field("error")) continue;
     SCOPED_TRACE(record.name);

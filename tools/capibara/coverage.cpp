@@ -36,6 +36,13 @@ std::vector<std::string> cells(const Primitive& primitive, const char* has_rule)
   return row;
 }
 
+// A cell of a table in Markdown.
+std::string cell_text(const std::string& text) {
+  std::string escaped;
+  for (char c : text) escaped += c == '|' ? "\\|" : std::string(1, c);
+  return escaped;
+}
+
 // The page docs/primitives.md.
 void print_markdown() {
   std::printf("# Primitives\n\nMade by `capibara coverage --markdown` from the catalog. A dot is a rule that does not exist.\n\n"
@@ -50,7 +57,7 @@ void print_markdown() {
   for (const Primitive& primitive : catalog()) {
     std::printf("| `%s` |", primitive.name().c_str());
     for (const std::string& cell : cells(primitive, "x")) std::printf(" %s |", cell.empty() ? "·" : cell.c_str());
-    std::printf(" %s | %s |\n", primitive->stablehlo.c_str(), primitive->doc.c_str());
+    std::printf(" %s | %s |\n", primitive->stablehlo.c_str(), cell_text(primitive->doc).c_str());
   }
 }
 

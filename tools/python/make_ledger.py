@@ -14,14 +14,6 @@ MODULES = ("jax", "numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn
            "tree_util", "tree", "scipy.special", "scipy.linalg", "scipy.stats", "image", "ops", "flatten_util", "dtypes",
            "errors", "debug", "stages", "custom_derivatives", "custom_batching", "checkpoint_policies", "dlpack",
            "extend.core", "profiler")
-# They come with sharding, several processes, export and foreign functions, and do not exist before.
-LATER = {"jax": """NamedSharding P Shard distributed export ffi get_abstract_mesh get_mesh make_array_from_callback
-         make_array_from_process_local_data make_array_from_single_device_arrays make_mesh pmap reshard set_mesh shard_map
-         sharding smap use_abstract_mesh memory monitoring lib transfer_guard transfer_guard_device_to_device
-         transfer_guard_device_to_host transfer_guard_host_to_device copy_to_host_async host_count host_id host_ids""".split(),
-         "lax": "with_sharding_constraint pcast".split(),
-         "profiler": """device_memory_profile save_device_memory_profile start_server start_trace stop_server stop_trace trace
-         ProfileData ProfileEvent ProfileOptions ProfilePlane TraceAnnotation_ ProfileLine""".split()}
 
 
 def main(folder):
@@ -32,7 +24,7 @@ def main(folder):
         tiers = dict(line.split("\t")[:2] for line in tiers_file.read_text().splitlines()) if tiers_file.exists() else {}
         real = find(module)
         ledger[module] = {
-            name: "later" if name in LATER.get(module, ()) else tiers.get(name, "B")
+            name: tiers.get(name, "B")
             for name in names
             if has(real, name)
         }

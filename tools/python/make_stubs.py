@@ -1,6 +1,8 @@
 """Writes the type stubs of the package: what type checkers and editors read.
 
-usage: PYTHONPATH=build/release/python python3 tools/python/make_stubs.py [FOLDER]     (default: python/capibara)
+usage: PYTHONPATH=build/release/python python3 tools/python/make_stubs.py FOLDER...
+
+The build runs it and writes them beside the extension; the wheel has them. They are not kept in git.
 
 A function of the library's table gets its types from its row and from stub_types.py. A name that another module defines is
 imported from there. What a module defines in Python itself is written by hand in tools/python/stubs/MODULE.pyi, which begins its
@@ -279,14 +281,17 @@ def stubs():
             **{path_of(name): text_of(name) for name in MODULES}}
 
 
-def main(folder):
-    made = stubs()
-    for path, text in made.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text)
-    (folder / "py.typed").write_text("")
-    print(f"{len(made)} stubs under {folder}")
+def main(folders):
+    made = {**stubs(), pathlib.Path("py.typed"): ""}
+    for file, text in ((folder / path, text) for folder in folders for path, text in made.items()):
+        if file.is_symlink():
+            file.unlink()  # of a module's own stub, which would be written
+        if not file.exists() or file.read_text() != text:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else pathlib.Path(__file__).parents[2] / "python" / "capibara")
+    if len(sys.argv) < 2:
+        raise SystemExit(__doc__)
+    main([pathlib.Path(folder) for folder in sys.argv[1:]])

@@ -7,7 +7,7 @@ import pathlib
 
 @functools.cache
 def ledger():
-    """{module: {name: tier}}; tier 'later' marks names that come with devices, processes and export."""
+    """{module: {name: tier}}: A for names that many libraries use, B for those that some use, C for the rest."""
     return json.loads(pathlib.Path(__file__).with_name("_ledger.json").read_text())
 
 

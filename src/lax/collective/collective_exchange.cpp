@@ -179,10 +179,6 @@ TypeResult exchange_type(std::span<const ArrayType> types, const Attrs& attrs) {
   return TypeResult(Types{type}, uses(axis_names(attrs, "axis_name")));
 }
 
-}  // namespace
-
-namespace {
-
 Array varying_cotangent(const TransposeArgs& args) {
   return lax::varied_over(args.cotangents[0], axis_names(args.attrs, "axis_name"));
 }

@@ -64,10 +64,6 @@ std::optional<Attrs> constraint_of(const Attrs& attrs) {
   return Attrs{{"sharding", sharding}, {"unconstrained_dims", Ints{}}, {"context_mesh", Attr()}, {"layout", Attr()}};
 }
 
-}  // namespace
-
-namespace {
-
 // What a constraint asks for that says no more than a type; nothing where the type leaves it open.
 std::optional<Attrs> constraint_of(const ArrayType& type, const NamedSharding* devices) {
   if (!type.sharding.is_explicit() || type.sharding.mesh().size() < 2 || !type.sharding.spec().unreduced.empty())

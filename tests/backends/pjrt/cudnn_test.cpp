@@ -14,9 +14,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/array/source_folder.h"
 #include "backends/pjrt/call_texts.h"
 #include "backends/pjrt/prepare.h"
+#include "data/recordings.h"
 #include "program/trace/stage.h"
 
 namespace capibara::pjrt {
@@ -95,7 +95,7 @@ Types with(Types types, ArrayType more) {
 const FlashAttentionOptions causal{.causal = true};
 
 TEST(Cudnn, IsToldWhatJaxTellsIt) {
-  const std::filesystem::path folder = folder_of(__FILE__) + "cudnn";  // by make_cudnn_texts.py
+  const std::filesystem::path folder = oracle::recording("cudnn");  // by make_cudnn_texts.py
   const auto theirs = [&](const std::string& name) {
     std::ostringstream text;
     text << std::ifstream(folder / (name + ".mlir")).rdbuf();

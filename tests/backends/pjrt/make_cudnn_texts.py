@@ -1,16 +1,19 @@
-"""Records jax's own texts of attention by cuDNN, which the tests compare with ours, in the folder `cudnn` beside this file.
+"""Records jax's own texts of attention by cuDNN, which the tests compare with ours, one file for each.
 
-    JAX_PLATFORMS=cpu build/venv/bin/python tests/backends/pjrt/make_cudnn_texts.py
+    JAX_PLATFORMS=cpu build/venv/bin/python tests/backends/pjrt/make_cudnn_texts.py [FOLDER]     (default: tests/data/cudnn.tar.xz)
 
 Lowering for CUDA needs no GPU: what jax asks of one, the versions of cuDNN and of the device, is answered here as on an H200.
 """
 import pathlib
+import sys
 
 import jax
 import jax._src.cudnn.fused_attention_stablehlo as cudnn
 import jax.numpy as jnp
 
-FOLDER = pathlib.Path(__file__).resolve().with_name("cudnn")
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / "data"))
+
+import recordings  # noqa: E402
 
 
 def attention(**options):
@@ -41,9 +44,9 @@ def main():
         "grad": (forward_and_gradient, q, q, q, q),
         "seqlen": (with_lengths, q, q, q, lengths),
     }
-    FOLDER.mkdir(exist_ok=True)
-    for name, (function, *types) in programs.items():
-        (FOLDER / f"{name}.mlir").write_text(jax.jit(function).trace(*types).lower(lowering_platforms=("cuda",)).as_text())
+    recordings.write(recordings.output("cudnn"), {
+        f"{name}.mlir": jax.jit(function).trace(*types).lower(lowering_platforms=("cuda",)).as_text()
+        for name, (function, *types) in programs.items()})
 
 
 if __name__ == "__main__":

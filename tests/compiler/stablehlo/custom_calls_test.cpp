@@ -1,9 +1,9 @@
 // Custom calls that only the compiler of a plugin knows: read, kept as they are, passed on, and refused by the others.
 #include <capibara/capibara.h>
 
-#include "core/array/source_folder.h"
 #include "backends/backend.h"
 #include "backends/pjrt/prepare.h"
+#include "data/recordings.h"
 #include "lax/linalg/lapack_calls.h"
 #include "program/ir/build.h"
 #include "compiler/stablehlo/operations.h"
@@ -119,7 +119,7 @@ TEST(CustomCalls, OfUnknownTargetsReachAPluginAsTheyWereRead) {
 }
 
 TEST(CustomCalls, OfJaxToCudnnAreWrittenAsTheyWereRead) {
-  const std::filesystem::path folder = folder_of(__FILE__) + "../../backends/pjrt/cudnn";
+  const std::filesystem::path folder = oracle::recording("cudnn");
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".mlir") continue;

@@ -1,6 +1,6 @@
 """Records jax's own texts of sharded_functions.py over eight devices, closed over their arguments, with jax's values.
 
-    python make_sharded_texts.py [NAME...]          writes sharded/*/NAME.mlir beside this file
+    python make_sharded_texts.py [NAME...]          writes NAME.mlir of tests/data/sharded.tar.xz, without NAMEs all
 
 Each module checks itself: @main calls @program, which is jax's text, and compares by custom calls @check.expect_*. Each function
 runs in a process of its own, several times where it dies: jax's threads can end a process with eight devices on few cores.
@@ -10,16 +10,15 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-COLLECTIVES = re.compile("all_|axis_index|cube_psum|groups_|pmax|pmean|pperm|pshuffle|psum|pswap")
+sys.path.append(str(HERE.parents[1] / "data"))
+
+import recordings  # noqa: E402
 
 
-def file_of(name):
-  return HERE / "sharded" / ("collectives" if COLLECTIVES.match(name) else "programs") / f"{name}.mlir"
-
-
-def record(name):
+def record(name, output):
   sys.path.insert(0, str(HERE.parents[1] / "oracle"))
   import jax
   import numpy as np
@@ -39,15 +38,15 @@ def record(name):
   lowered = jitted.lower(*arguments)
   outputs = [np.asarray(leaf) for leaf in jax.tree.leaves(jitted(*arguments))]
   text = make_stablehlo.self_checking(Context(), lowered.as_text(), [np.asarray(a) for a in arguments], outputs)
-  file_of(name).parent.mkdir(parents=True, exist_ok=True)
-  file_of(name).write_text(text)
+  pathlib.Path(output).write_text(text)
 
 
-def start(name, tries=4):
+def start(name, folder, tries=4):
   environment = dict(os.environ, XLA_FLAGS="--xla_force_host_platform_device_count=8", JAX_PLATFORMS="cpu")
   for _ in range(tries):
     try:
-      done = subprocess.run([sys.executable, __file__, "--record", name], capture_output=True, text=True, env=environment, timeout=120)
+      done = subprocess.run([sys.executable, __file__, "--record", name, f"{folder}/{name}.mlir"], capture_output=True, text=True,
+                            env=environment, timeout=120)
     except subprocess.TimeoutExpired:
       continue
     if done.returncode == 0:
@@ -59,8 +58,13 @@ def start(name, tries=4):
 
 if __name__ == "__main__":
   if sys.argv[1:2] == ["--record"]:
-    record(sys.argv[2])
+    record(*sys.argv[2:])
   else:
     source = (HERE / "sharded_functions.py").read_text()
     names = sys.argv[1:] or re.findall(r'^add_map\("(\w+)"', source, re.M) + re.findall(r"^@add\(.*\)\ndef (\w+)\(", source, re.M)
-    sys.exit(0 if all([start(name) for name in names]) else 1)
+    kept = recordings.texts("sharded") if sys.argv[1:] else {}
+    with tempfile.TemporaryDirectory() as folder:
+      broken = [name for name in names if not start(name, folder)]
+      made = {path.name: path.read_text() for path in pathlib.Path(folder).iterdir()}
+    recordings.write(recordings.path("sharded"), kept | made)
+    sys.exit(1 if broken else 0)

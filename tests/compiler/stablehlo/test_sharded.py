@@ -10,7 +10,11 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 COMMAND = Path(os.environ.get("CAPIBARA_COMMAND", BUILD / "capibara"))
-TEXTS = sorted((HERE / "sharded").rglob("*.mlir"))
+sys.path.append(str(ROOT / "tests" / "data"))
+
+import recordings  # noqa: E402
+
+TEXTS = recordings.texts("sharded")
 
 pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not built")
 
@@ -27,24 +31,30 @@ def check(folder, **environment):
 
 
 @pytest.fixture(scope="module")
-def rewritten(tmp_path_factory):
+def recorded(tmp_path_factory):
+    """The folder of jax's texts."""
+    return recordings.unpack("sharded", tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.fixture(scope="module")
+def rewritten(recorded, tmp_path_factory):
     """Our text of each, which must be a fixed point of reading and writing."""
     folder = tmp_path_factory.mktemp("rewritten")
-    for text in TEXTS:
-        once = start(COMMAND, "show", "--stablehlo", text)
-        assert once.returncode == 0, f"{text.name}: {once.stderr}"
-        written = folder / text.name
+    for name in TEXTS:
+        once = start(COMMAND, "show", "--stablehlo", recorded / name)
+        assert once.returncode == 0, f"{name}: {once.stderr}"
+        written = folder / name
         written.write_text(once.stdout)
-        assert start(COMMAND, "show", "--stablehlo", written).stdout == once.stdout, text.name
+        assert start(COMMAND, "show", "--stablehlo", written).stdout == once.stdout, name
     return folder
 
 
-def test_texts_of_jax_run_to_its_values():
-    assert check(HERE / "sharded") == len(TEXTS) >= 50
+def test_texts_of_jax_run_to_its_values(recorded):
+    assert check(recorded) == len(TEXTS) >= 50
 
 
-def test_devices_one_by_one_agree():
-    assert check(HERE / "sharded", JAX_PLATFORMS="reference") == len(TEXTS)
+def test_devices_one_by_one_agree(recorded):
+    assert check(recorded, JAX_PLATFORMS="reference") == len(TEXTS)
 
 
 def test_what_we_write_of_them_runs_to_the_same_values(rewritten):
@@ -54,11 +64,11 @@ def test_what_we_write_of_them_runs_to_the_same_values(rewritten):
 def test_manual_computations_and_collectives_stay(rewritten):
     """As many of each as in jax's text: nothing is unrolled into devices."""
     names = ("sdy.manual_computation", "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "collective_permute")
-    for text in TEXTS:
-        theirs, ours = text.read_text(), (rewritten / text.name).read_text()
+    for file, theirs in TEXTS.items():
+        ours = (rewritten / file).read_text()
         for name in names:
             # A function that several maps call is written once by jax, and once for each mesh by us.
-            assert (theirs.count(name) > 0) == (ours.count(name) > 0), f"{text.name}: {name}"
+            assert (theirs.count(name) > 0) == (ours.count(name) > 0), f"{file}: {name}"
 
 
 def test_jaxlib_verifies_what_we_write(rewritten):

@@ -1,7 +1,7 @@
-// Reads the tab-separated files of expected values beside these tests.
+// Reads the tab-separated recordings.
 #pragma once
 
-#include "core/array/source_folder.h"
+#include "data/recordings.h"
 
 #include <fstream>
 #include <sstream>
@@ -10,10 +10,10 @@
 
 namespace capibara::testing {
 
-// Rows of cells; lines that begin with '#' are left out. Empty where there is no such file.
-inline std::vector<std::vector<std::string>> read_rows(const std::string& path) {
+// Rows of cells of a recording; lines that begin with '#' are left out. Empty where there is no such recording.
+inline std::vector<std::vector<std::string>> read_rows(const std::string& name) {
   std::vector<std::vector<std::string>> rows;
-  std::ifstream input(path);
+  std::ifstream input(oracle::recording(name));
   for (std::string line; std::getline(input, line);) {
     if (line.empty() || line[0] == '#') continue;
     std::vector<std::string> cells(1);

@@ -44,7 +44,7 @@ Case parse(const std::vector<std::string>& row) {
 }
 
 TEST(Format, EqualsJaxAndNumpy) {
-  const auto rows = testing::read_rows(folder_of(__FILE__) + "format_cases.tsv");
+  const auto rows = testing::read_rows("format_cases.tsv");
   EXPECT_GT(rows.size(), 300u);
   for (const auto& row : rows) {
     const Case c = parse(row);

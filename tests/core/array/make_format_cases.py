@@ -1,10 +1,18 @@
-"""Writes format_cases.tsv: arrays with the text that the installed jax and numpy give them."""
-import pathlib
+"""Writes format_cases.tsv: arrays with the text that the installed jax and numpy give them.
+
+    python make_format_cases.py [OUTPUT]          (default: tests/data/format_cases.tsv.tar.xz)
+"""
+import os
+import sys
 import warnings
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+
+import recordings  # noqa: E402
 
 warnings.simplefilter("ignore")
 jax.config.update("jax_enable_x64", True)
@@ -74,4 +82,4 @@ array = jnp.broadcast_to(1.0, (30,))
 add(array, True, np.asarray(array))
 for array in [jax.random.key(0), jax.random.split(jax.random.key(1), 3), jax.random.key(2, impl="rbg"), jax.random.key(2, impl="unsafe_rbg")]:
     add(array, False, np.asarray(jax.random.key_data(array)))
-pathlib.Path(__file__).with_name("format_cases.tsv").write_text("\n".join(lines) + "\n")
+recordings.write(recordings.output("format_cases.tsv"), "\n".join(lines) + "\n")

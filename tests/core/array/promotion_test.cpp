@@ -22,7 +22,7 @@ class PromotionTable : public ::testing::TestWithParam<bool> {};
 
 TEST_P(PromotionTable, EqualsJax) {
   const bool x64 = GetParam();
-  const auto rows = testing::read_rows(folder_of(__FILE__) + "../../oracle/promotion_" + (x64 ? "x64" : "x32") + ".tsv");
+  const auto rows = testing::read_rows(x64 ? "promotion_x64.tsv" : "promotion_x32.tsv");
   ASSERT_FALSE(rows.empty());
   for (std::size_t i = 1; i < rows.size(); ++i) {
     for (std::size_t j = 1; j < rows[i].size(); ++j) {

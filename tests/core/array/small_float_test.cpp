@@ -11,9 +11,7 @@
 namespace capibara {
 namespace {
 
-std::vector<std::vector<std::string>> ml_dtypes_rows() {
-  return testing::read_rows(folder_of(__FILE__) + "small_float_cases.tsv");
-}
+std::vector<std::vector<std::string>> ml_dtypes_rows() { return testing::read_rows("small_float_cases.tsv"); }
 
 double from_hex(const std::string& text) { return std::bit_cast<double>(std::stoull(text, nullptr, 16)); }
 

@@ -50,7 +50,7 @@ void expect_near(const Array& got, const Array& want, double tolerance, const st
 TEST(Optimizers, TenStepsAreThoseOfOptax) {
   const std::map<std::string, Optimizer> known = recorded_optimizers();
   std::size_t seen = 0;
-  for (const oracle::Record& record : oracle::read_records("tests/oracle/optimizers.expected")) {
+  for (const oracle::Record& record : oracle::read_records(oracle::recording("optimizers.expected"))) {
     if (record.name.starts_with("schedule/")) continue;
     ASSERT_TRUE(known.contains(record.name)) << record.name;
     ++seen;
@@ -73,7 +73,7 @@ TEST(Optimizers, TenStepsAreThoseOfOptax) {
 TEST(Schedules, AreThoseOfOptaxAtEveryStep) {
   const std::map<std::string, Schedule> known = recorded_schedules();
   std::size_t seen = 0;
-  for (const oracle::Record& record : oracle::read_records("tests/oracle/optimizers.expected")) {
+  for (const oracle::Record& record : oracle::read_records(oracle::recording("optimizers.expected"))) {
     if (!record.name.starts_with("schedule/")) continue;
     const Schedule& schedule = known.at(record.name.substr(9));
     const std::vector<float> want = arrays_of(record, "value")[0].to_vector<float>();

@@ -1,0 +1,114 @@
+"""Modules that define nothing themselves: jax's name of each, and where the names in it are. They are made when they are imported."""
+import importlib
+import importlib.machinery
+import os
+import sys
+
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+# Filled from the library's table: {module: (its documentation, names of other modules)}.
+_FILLED = {
+    "jax.custom_activations": ("Activations beyond those of jax.nn.", {}),
+    "jax.image": ("jax.image: resizing of images.", {"capibara._types": "ResizeMethod"}),
+    "jax.numpy.fft": ("jax.numpy.fft.", {}),
+    "jax.numpy.linalg": ("jax.numpy.linalg.", {}),
+    "jax.ops": ("jax.ops: reductions over segments.", {}),
+    "jax.scipy.fft": ("jax.scipy.fft.", {}),
+    "jax.scipy.linalg": ("jax.scipy.linalg.", {}),
+    "jax.scipy.ndimage": ("jax.scipy.ndimage.", {}),
+    "jax.scipy.signal": ("jax.scipy.signal.", {}),
+    "jax.scipy.special": ("jax.scipy.special.", {}),
+}
+
+# Names of other modules: {module: (its documentation, {module that has them: names, `here=there` where they differ, `*` for all})}.
+_ALIASES = {
+    "jax._src.ad_util": ("jax._src.ad_util: what derivative rules are written with.", {
+        "capibara._types": "SymbolicZero Zero",
+        "capibara.jax.extend.core.primitives": "stop_gradient_p",
+        "capibara.jax.interpreters.ad": "add_jaxvals add_jaxvals_p add_any_p=add_jaxvals_p instantiate=instantiate_zeros zeros_like_aval"}),
+    "jax._src.compiler": ("jax._src.compiler: where libraries look for functions of XLA, of which there are none here.", {}),
+    "jax._src.core": ("jax._src.core: names of jax.core, and the errors of traced values.", {
+        "capibara.jax.core": "* ShapedArray Tracer eval_jaxpr get_aval trace_state_clean",
+        "capibara._errors": "ConcretizationTypeError ShardingTypeError TracerArrayConversionError TracerBoolConversionError "
+                            "TracerIntegerConversionError UnexpectedTracerError",
+        "capibara.jax._axes": "ManualAxisType",
+        "capibara.jax._explicit": "modify_spec_for_auto_manual=explicit_part",
+        "capibara.jax._placing": "MemorySpace=Space"}),
+    "jax._src.flatten_util": ("jax._src.flatten_util: names of jax.flatten_util.", {"capibara.jax.flatten_util": "ravel_pytree"}),
+    "jax._src.interpreters": ("jax._src.interpreters: names of jax.interpreters.", {}),
+    "jax._src.interpreters.ad": ("jax._src.interpreters.ad: names of jax.interpreters.ad.", {
+        "capibara.jax.interpreters.ad": "*",
+        "capibara._errors": "CustomVJPException=UnexpectedTracerError"}),  # of values that a function with a rule closes over
+    "jax._src.interpreters.batching": ("jax._src.interpreters.batching: names of jax.interpreters.batching.", {
+        "capibara.jax.interpreters.batching": "*"}),
+    "jax._src.interpreters.partial_eval": ("jax._src.interpreters.partial_eval: names of jax.interpreters.partial_eval.", {
+        "capibara.jax.interpreters.partial_eval": "*"}),
+    "jax._src.lax": ("jax._src.lax: the modules of jax.lax under jax's private names.", {}),
+    "jax._src.layout": ("jax._src.layout: the order of an array's dimensions in memory.", {"capibara.jax._sharding": "Format Layout"}),
+    "jax._src.lib": ("jax._src.lib: the few names of jaxlib that mean something here.", {}),
+    "jax._src.lib.xla_client": ("jax._src.lib.xla_client: shardings in XLA's form, and the classes of arrays and devices.", {
+        "capibara._core": "ArrayImpl",
+        "capibara.jax._devices": "Device",
+        "capibara.jax._hlo_sharding": "HloSharding OpSharding"}),
+    "jax._src.named_sharding": ("jax._src.named_sharding: shardings by the names of a mesh's axes.", {
+        "capibara.jax._sdy_sharding": "SdyArray SdyDim",
+        "capibara.jax._sharding": "DuplicateSpecError NamedSharding"}),
+    "jax._src.partition_spec": ("jax._src.partition_spec: which axes of a mesh split which dimension.", {
+        "capibara.jax._mesh": "P PartitionSpec"}),
+    "jax._src.pjit": ("jax._src.pjit: jit under its older name, and constraints.", {
+        "capibara.jax._explicit": "auto_axes explicit_axes reshard",
+        "capibara.jax._partition": "pjit",
+        "capibara.jax._placing": "with_sharding_constraint"}),
+    "jax._src.random": ("jax._src.random: generators of random bits by their names.", {}),
+    "jax._src.sharding": ("jax._src.sharding: what all shardings have.", {
+        "capibara.jax._sharding": "IndivisibleError Sharding common_devices_indices_map"}),
+    "jax._src.state": ("jax._src.state: the types of mutable arrays.", {}),
+}
+
+# Those that have modules of their own, imported when they are first asked for.
+_PACKAGES = {
+    "jax._src.interpreters": "ad batching partial_eval",
+    "jax._src.lax": "parallel",
+    "jax._src.lib": "xla_client",
+    "jax._src.random": "prng rbg threefry2x32",
+    "jax._src.state": "types",
+}
+
+
+class _Finder:
+    """Finds the modules of the tables above, and makes them."""
+
+    def find_spec(self, name, path=None, target=None):
+        short = name.removeprefix("capibara.")
+        if short == name or short not in _FILLED and short not in _ALIASES:
+            return None
+        spec = importlib.machinery.ModuleSpec(name, self, origin=__file__, is_package=short in _PACKAGES)
+        if short in _PACKAGES:
+            spec.submodule_search_locations = [os.path.join(_FOLDER, *short.split("."))]
+        return spec
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        modules = importlib.import_module("capibara._modules")
+        name, short = module.__name__, module.__name__.removeprefix("capibara.")
+        module.__doc__, sources = (_FILLED if short in _FILLED else _ALIASES)[short]
+        for source, words in sources.items():
+            other = importlib.import_module(source)
+            for word in words.split():
+                here, _, there = word.partition("=")
+                if word == "*":
+                    public = getattr(other, "__all__", None) or [key for key in vars(other) if not key.startswith("_")]
+                    vars(module).update((key, getattr(other, key)) for key in public)
+                else:
+                    setattr(module, here, getattr(other, there or here))
+        if short in _FILLED:
+            modules.fill(name, short.removeprefix("jax."))
+        else:
+            modules.explain_missing(name, later=dict.fromkeys(_PACKAGES.get(short, "").split()))
+
+
+def install():
+    """From here on, imports find them: before folders, which may be there without what made them packages."""
+    sys.meta_path.insert(0, _Finder())

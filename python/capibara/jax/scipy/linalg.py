@@ -1,4 +1,0 @@
-"""jax.scipy.linalg."""
-from capibara._modules import fill as _fill
-
-_fill(__name__, "scipy.linalg")

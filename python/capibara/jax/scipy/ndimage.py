@@ -1,4 +1,0 @@
-"""jax.scipy.ndimage."""
-from capibara._modules import fill as _fill
-
-_fill(__name__, "scipy.ndimage")
