@@ -9,7 +9,7 @@ import sys
 import ml_dtypes
 import numpy as np
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data"))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "data"))
 
 import recordings  # noqa: E402
 
