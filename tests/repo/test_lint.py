@@ -41,17 +41,19 @@ def planted(tmp_path):
 
 
 def test_wide_lines_and_long_files_are_found_beyond_their_exceptions(planted):
-    files = {"src/array/a.cpp": "// " + "x" * 120 + "\n", "src/array/b.h": "\n" * 151, "src/array/c.cpp": "\n" * 400}
+    most = lint.LENGTHS[".h"]
+    files = {"src/array/a.cpp": "// " + "x" * 120 + "\n", "src/array/b.h": "\n" * (most + 1), "src/array/c.cpp": "\n" * (most + 1)}
     assert len(lint.limits(planted(files))) == 2
-    assert not lint.limits(planted({lint.EXCEPTIONS: "wide src/array/a.cpp 1\nlong src/array/b.h 151\n"}))
-    assert len(lint.limits(planted({"src/array/b.h": "\n" * 152}))) == 1
+    assert not lint.limits(planted({lint.EXCEPTIONS: f"wide src/array/a.cpp 1\nlong src/array/b.h {most + 1}\n"}))
+    assert len(lint.limits(planted({"src/array/b.h": "\n" * (most + 2)}))) == 1
 
 
 def test_exceptions_only_shrink(planted):
-    tree = planted({"src/array/a.cpp": "// " + "x" * 120 + "\n", "src/array/b.h": "\n" * 160, "src/array/c.h": "\n" * 10,
-                    lint.EXCEPTIONS: "wide src/array/a.cpp 3\nlong src/array/b.h 155\nlong src/array/c.h 170\n"})
+    most = lint.LENGTHS[".h"]
+    tree = planted({"src/array/a.cpp": "// " + "x" * 120 + "\n", "src/array/b.h": "\n" * (most + 10), "src/array/c.h": "\n" * 10,
+                    lint.EXCEPTIONS: "wide src/array/a.cpp 3\n" f"long src/array/b.h {most + 5}\nlong src/array/c.h {most + 20}\n"})
     lint.shrink(tree)
-    assert lint.Tree(tree.root).exceptions() == {("wide", "src/array/a.cpp"): 1, ("long", "src/array/b.h"): 155}
+    assert lint.Tree(tree.root).exceptions() == {("wide", "src/array/a.cpp"): 1, ("long", "src/array/b.h"): most + 5}
 
 
 @pytest.mark.parametrize("name, included, wrong", [

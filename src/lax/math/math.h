@@ -18,7 +18,6 @@
 #include "lax/math/threefry.h"
 #include "lax/math/trigonometric.h"
 #include "lax/math/value.h"
-#include "lax/math/zeta.h"
 
 namespace capibara::math {
 

@@ -4,7 +4,7 @@
 // Largest difference from jax 0.10.2 in ULP (float32, float64), for results that are not denormal:
 //   asin 0, 0   acos 0, 0   atan 5, 2   sinh 0, 0   cosh 0, 0   asinh 0, 0   acosh 0, 0   atanh 2, 1
 // (jax's float32 atan is the identity below 0.001). From the truth in float64: 2, but sinh and cosh 458 at 700 (the
-// argument's last digits are lost before exp), atanh 55 near 0.4 (log1p, see elementary.h).
+// argument's last digits are lost before exp), atanh 55 near 0.4 (log1p, see value.h).
 #pragma once
 
 #include "lax/math/exponential.h"

@@ -147,7 +147,7 @@ struct Operations<cpu::Number> {
     return from_bits(b, like.type, b.compute(Op::bit_xor, bits_of(x), sign));
   }
 
-  // exp of single precision ends in zero by itself (see elementary.h); that of double precision flushes.
+  // exp of single precision ends in zero by itself (see elementary::exp); that of double precision flushes.
   static V exp(V x) {
     V power = elementary::exp(x);
     if (!is_double(x)) return power;

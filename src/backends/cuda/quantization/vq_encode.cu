@@ -5,14 +5,32 @@
 // tile of codes from shared memory, while the next one is copied there. Of each product only the greatest score of
 // every row and its code are kept: per score three instructions, which is what bounds short vectors. A first kernel
 // finds each code's offset and factor, and the first code that is NaN. Hopper has a kernel of its own for vectors of
-// 64, 128, 256 and 512 elements (vq_nearest_hopper.h).
+// 64, 128, 256 and 512 elements.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
 
-#include "backends/cuda/quantization/vq_tiles.h"
+#ifdef __CUDACC__
+#define CAPIBARA_ON_BOTH __host__ __device__
+#else
+#define CAPIBARA_ON_BOTH
+#endif
 
 namespace capibara::cuda {
+
+// ---- how a codebook is cut into tiles for Hopper's tensor cores: what the kernels and their claim have to agree on
+
+// Vectors whose products run there: parts of 64 elements.
+CAPIBARA_ON_BOTH constexpr bool has_tiles(int64_t dim) { return dim == 64 || dim == 128 || dim == 256 || dim == 512; }
+// Codes of a tile: three tiles have room in shared memory.
+CAPIBARA_ON_BOTH constexpr int codes_of_tile(int64_t dim) { return dim > 256 ? 64 : 128; }
+CAPIBARA_ON_BOTH constexpr int64_t tile_count(int64_t codes, int64_t dim) {
+  return (codes + codes_of_tile(dim) - 1) / codes_of_tile(dim);
+}
+// Codes, then an offset and a factor for each, in whole parts of 1024 bytes.
+inline constexpr int tile_terms = 1024;
+CAPIBARA_ON_BOTH constexpr int64_t tile_bytes(int64_t dim) { return codes_of_tile(dim) * dim * 2 + tile_terms; }
+
 namespace {
 
 enum Metric : int32_t { euclidean, cosine, dot_product };
@@ -69,10 +87,248 @@ Claims vq_encode_claims() { return {{"vq_encode", claim_encode}}; }
 
 #include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
-#include "backends/cuda/quantization/vq_code_tiles.h"
-#include "backends/cuda/quantization/vq_nearest_hopper.h"
+#include "backends/cuda/bulk_copies.h"
+
+// Tensor cores of Hopper as warpgroups use them: codes in shared memory, vectors and scores in registers.
+//
+// Codes come in tiles of 128, or 64, that a first kernel has laid out as the tensor cores read them, rows of 128 bytes
+// whose 16-byte pieces are permuted; each tile is followed by what its scores are scaled and shifted by. One bulk copy
+// brings it, and barriers in shared memory say when it is there and when everybody has left it.
 
 namespace capibara::cuda {
+namespace {
+
+// The byte of an element of a code in its tile of `codes`: parts of 64 elements, 128 bytes of each code.
+__host__ __device__ inline int tile_byte(int code, int element, int codes) {
+  const int part = element / 64, piece = element % 64 / 8;
+  return part * (codes * 128) + code * 128 + (piece ^ (code & 7)) * 16 + element % 8 * 2;
+}
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+// Codes by 16 elements at an address in shared memory: rows of 128 bytes, groups of eight 1024 bytes apart, pieces
+// permuted.
+__device__ inline uint64_t matrix_at(uint32_t address) {
+  return static_cast<uint64_t>(address >> 4 & 0x3fff) | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
+         uint64_t{1} << 62;
+}
+
+__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+// Afterwards the scores may be read, and not before: the compiler is told that they change here.
+template <int count>
+__device__ void end_products(float (&c)[count]) {
+  asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+  for (float& score : c) asm volatile("" : "+f"(score)::"memory");
+}
+
+// Of the warpgroup's 64 vectors and 128 codes, 16 elements of each; `more` adds to what the scores are.
+__device__ inline void multiply(float (&c)[64], const unsigned (&a)[4], uint64_t codes, int more) {
+  asm volatile(
+      "{\n.reg .pred more;\nsetp.ne.b32 more, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, "
+      "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, "
+      "%42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
+      "%62, %63}, "
+      "{%64, %65, %66, %67}, %68, more, 1, 1, 0;\n}"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+        "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+        "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+        "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]),
+        "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]),
+        "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+        "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]),
+        "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(codes), "r"(more));
+}
+
+// As above, 64 codes.
+__device__ inline void multiply(float (&c)[32], const unsigned (&a)[4], uint64_t codes, int more) {
+  asm volatile(
+      "{\n.reg .pred more;\nsetp.ne.b32 more, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+      "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, "
+      "%22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+      "{%32, %33, %34, %35}, %36, more, 1, 1, 0;\n}"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+        "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+        "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+        "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(codes), "r"(more));
+}
+
+#endif
+
+}  // namespace
+
+// A codebook laid out in tiles as Hopper's tensor cores read them.
+
+namespace {
+
+// One warp for each code of the padded codebook: its tile, and score = product * factor + offset.
+template <class Terms>
+__global__ void __launch_bounds__(256) lay_out_codes(const __nv_bfloat16* codes, unsigned char* tiles,
+                                                     int32_t* first_nan, int count, int dim, Terms terms) {
+  const int code = blockIdx.x * 8 + threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int64_t batch = blockIdx.y, all_tiles = tile_count(count, dim), bytes = tile_bytes(dim);
+  const int in_tile = codes_of_tile(dim), own_code = code % in_tile;
+  const bool exists = code < count;
+  if (code >= all_tiles * in_tile) return;
+  unsigned char* tile = tiles + (batch * all_tiles + code / in_tile) * bytes;
+  const __nv_bfloat16* from = codes + (batch * count + (exists ? code : 0)) * dim;
+  float square = 0;
+  for (int i = lane; i < dim; i += 32) {
+    const __nv_bfloat16 value = exists ? from[i] : __nv_bfloat16(0.0f);
+    *reinterpret_cast<__nv_bfloat16*>(tile + tile_byte(own_code, i, in_tile)) = value;
+    square += __bfloat162float(value) * __bfloat162float(value);
+  }
+  for (int step = 16; step > 0; step /= 2) square += __shfl_xor_sync(0xffffffffu, square, step);
+  if (lane != 0) return;
+  auto* own = reinterpret_cast<float*>(tile + bytes - tile_terms) + own_code;
+  own[0] = exists ? terms.offset(square) : -INFINITY;
+  own[in_tile] = exists ? terms.factor(square) : 0.0f;
+  if (exists && isnan(square)) atomicMin(first_nan + batch, code);
+}
+
+}  // namespace
+
+// The codes nearest to vectors by Hopper's tensor cores.
+//
+// A warpgroup holds 64 vectors in registers for a run over the codebook, whose tiles all warpgroups of a block read
+// from a ring of shared memory; blocks stay and take further vectors. While one warpgroup looks for its greatest
+// scores, four or five instructions for each, the tensor cores work for the others: these two bound it.
+
+namespace {
+
+// Whether one of two bfloat16 is NaN.
+__device__ inline bool is_nan_pair(unsigned pair) {
+  return (pair & 0x7fffu) > 0x7f80u || (pair >> 16 & 0x7fffu) > 0x7f80u;
+}
+
+// What a thread knows of a vector: its greatest score, whose code that is, and whether an element was NaN.
+struct Nearest {
+  float score;
+  int code;
+  bool bad;
+};
+
+// The code nearest to a vector of which four neighbouring threads have seen a part each. A vector with NaN gets code 0,
+// as argmin has it; a code with NaN (`nan_code` of `count`) is the nearest to every other vector.
+__device__ inline int nearest_of_four(Nearest own, int nan_code, int count) {
+  int any_bad = own.bad;
+#pragma unroll
+  for (int step = 1; step < 4; step *= 2) {
+    const float score = __shfl_xor_sync(0xffffffffu, own.score, step);
+    const int code = __shfl_xor_sync(0xffffffffu, own.code, step);
+    any_bad |= __shfl_xor_sync(0xffffffffu, any_bad, step);
+    if (score > own.score || (score == own.score && code < own.code)) own = {score, code, own.bad};
+  }
+  return any_bad ? 0 : nan_code < count ? nan_code : own.code;
+}
+
+// `groups` of 16 elements for each vector; `scaled`: scores have factors.
+template <int groups, int warpgroups, int stages, bool scaled>
+__global__ void __launch_bounds__(warpgroups * 128, 1)
+    nearest_on_hopper(const __nv_bfloat16* vectors, const unsigned char* tiles, const int32_t* first_nan, int32_t* out,
+                      int64_t rows, int count) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  constexpr int dim = groups * 16, bytes = static_cast<int>(tile_bytes(dim)), tile_codes = codes_of_tile(dim);
+  constexpr int block_rows = warpgroups * 64;
+  extern __shared__ unsigned char memory[];
+  __shared__ uint64_t full[stages], empty[stages];
+  // Tiles begin at multiples of 1024 bytes, and so does each stage.
+  unsigned char* const ring = memory + (1024 - shared_address(memory) % 1024) % 1024;
+  const int all_tiles = static_cast<int>(tile_count(count, dim));
+  const int64_t batch = blockIdx.y;
+  vectors += batch * rows * dim;
+  tiles += batch * all_tiles * static_cast<int64_t>(bytes);
+  const int thread = threadIdx.x % 128, lane = thread % 32, group = lane / 4, member = lane % 4;
+  const int own_row = threadIdx.x / 128 * 64 + thread / 32 * 16 + group;
+  if (threadIdx.x == 0) {
+    for (int s = 0; s < stages; ++s) {
+      set_barrier(full + s, 1);
+      set_barrier(empty + s, warpgroups * 4);
+    }
+    publish_barriers();
+  }
+  __syncthreads();
+  const int64_t row_blocks = (rows + block_rows - 1) / block_rows;
+  const auto iterations =
+      static_cast<unsigned>(blockIdx.x < row_blocks ? (row_blocks - blockIdx.x - 1) / gridDim.x + 1 : 0);
+  const unsigned total = iterations * all_tiles;
+  auto bring = [&](unsigned number) {
+    const unsigned slot = number % stages;
+    if (number >= stages) await(empty + slot, (number / stages - 1) & 1);
+    copy_bulk(ring + slot * bytes, tiles + static_cast<int64_t>(number % all_tiles) * bytes, bytes, full + slot);
+  };
+  constexpr unsigned ahead = stages - 2;  // others may be a tile or two behind the warpgroup that brings them
+  if (threadIdx.x == 0) {
+    for (unsigned number = 0; number < ahead && number < total; ++number) bring(number);
+  }
+  unsigned number = 0;
+  for (unsigned iteration = 0; iteration < iterations; ++iteration) {
+    const int64_t first = (blockIdx.x + static_cast<int64_t>(iteration) * gridDim.x) * block_rows + own_row;
+    unsigned a[groups][4];
+    bool bad[2] = {false, false};
+#pragma unroll
+    for (int g = 0; g < groups; ++g) {
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
+        const int64_t row = first + p % 2 * 8;
+        const auto* from = reinterpret_cast<const unsigned*>(vectors + row * dim + g * 16 + p / 2 * 8 + member * 2);
+        a[g][p] = row < rows ? *from : 0u;
+        bad[p % 2] = bad[p % 2] || is_nan_pair(a[g][p]);
+      }
+    }
+    float best[2] = {-INFINITY, -INFINITY};
+    int at[2] = {0, 0};
+    for (int tile = 0; tile < all_tiles; ++tile, ++number) {
+      if (threadIdx.x == 0 && number + ahead < total) bring(number + ahead);
+      __syncwarp();
+      const unsigned slot = number % stages;
+      await(full + slot, number / stages & 1);
+      const unsigned char* const codes = ring + slot * bytes;
+      const uint32_t address = shared_address(codes);
+      float c[tile_codes / 2];
+      begin_products();
+#pragma unroll
+      for (int g = 0; g < groups; ++g)
+        multiply(c, a[g], matrix_at(address + g / 4 * (tile_codes * 128) + g % 4 * 32), g > 0);
+      end_products(c);
+      const auto* offsets = reinterpret_cast<const float*>(codes + bytes - tile_terms) + member * 2;
+#pragma unroll
+      for (int n = 0; n < tile_codes / 8; ++n) {
+        const float2 offset = *reinterpret_cast<const float2*>(offsets + n * 8);
+        float2 factor{1, 1};
+        if (scaled) factor = *reinterpret_cast<const float2*>(offsets + tile_codes + n * 8);
+        const int code = tile * tile_codes + n * 8 + member * 2;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const float product = c[n * 4 + i], shift = i % 2 ? offset.y : offset.x;
+          const float score = scaled ? product * (i % 2 ? factor.y : factor.x) + shift : product + shift;
+          if (score > best[i / 2]) {
+            best[i / 2] = score;
+            at[i / 2] = code + i % 2;
+          }
+        }
+      }
+      __syncwarp();
+      if (lane == 0) arrive(empty + slot);
+    }
+    const int nan_code = first_nan[batch];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int code = nearest_of_four({best[half], at[half], bad[half]}, nan_code, count);
+      const int64_t row = first + half * 8;
+      if (member == 0 && row < rows) out[batch * rows + row] = code;
+    }
+  }
+#endif
+}
+
+}  // namespace
+
 namespace {
 
 constexpr int warps = 8, padding = 8;  // padding: elements, so that rows of a tile meet in no bank

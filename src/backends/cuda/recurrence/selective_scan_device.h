@@ -1,11 +1,128 @@
 // What the kernels of the selective scan share on the device: places of threads, steps in shared memory.
 #pragma once
 
-#include "backends/cuda/recurrence/channel_quads.h"
-#include "backends/cuda/recurrence/selective_scan_problem.h"
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include "backends/cuda/row_pieces.h"
+#include "backends/cuda/recurrence/selective_scan_split.h"
 #include "backends/cuda/recurrence/state_space_numbers.h"
 
+// Four neighbouring channels of a row, as one load or store where rows are aligned for it.
+
 namespace capibara::cuda {
+namespace {
+
+// As words, which the compiler leaves alone until they are needed: taken apart at once they would be waited for.
+template <class T>
+struct alignas(4 * sizeof(T)) Quad {
+  uint32_t words[sizeof(T)];
+
+  __device__ float operator[](int i) const {
+    if constexpr (sizeof(T) == 4) {
+      return __uint_as_float(words[i]);
+    } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+      return __uint_as_float(i % 2 ? words[i / 2] & 0xffff0000u : words[i / 2] << 16);
+    } else {
+      return __half2float(__ushort_as_half(static_cast<unsigned short>(words[i / 2] >> i % 2 * 16)));
+    }
+  }
+};
+
+// From `channel` of a row of `dim`; zeros where there is no row or no channel.
+template <class T>
+__device__ Quad<T> load_quad(const T* row, int channel, int dim, bool exists) {
+  Quad<T> quad{};
+  if (dim % 4 == 0) {
+    if (exists && channel < dim) quad = *reinterpret_cast<const Quad<T>*>(row + channel);
+  } else {
+    T values[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) values[i] = exists && channel + i < dim ? row[channel + i] : from_float<T>(0.0f);
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) quad.words[i] = __float_as_uint(values[i]);
+    } else {
+      quad.words[0] = packed<T>(as_float(values[0]), as_float(values[1]));
+      quad.words[1] = packed<T>(as_float(values[2]), as_float(values[3]));
+    }
+  }
+  return quad;
+}
+
+template <class T>
+__device__ void store_quad(T* row, int channel, int dim, const float (&values)[4]) {
+  if (dim % 4 == 0) {
+    Quad<T> quad;
+    if constexpr (sizeof(T) == 4) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) quad.words[i] = __float_as_uint(values[i]);
+    } else {
+      quad.words[0] = packed<T>(values[0], values[1]);
+      quad.words[1] = packed<T>(values[2], values[3]);
+    }
+    if (channel < dim) *reinterpret_cast<Quad<T>*>(row + channel) = quad;
+  } else {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if (channel + i < dim) row[channel + i] = from_float<T>(values[i]);
+    }
+  }
+}
+
+inline __device__ void store_floats(float* to, float a, float b, float c, float d) {
+  *reinterpret_cast<float4*>(to) = {a, b, c, d};
+}
+
+}  // namespace
+
+// What the kernels of the selective scan read and write.
+
+struct ScanSizes {
+  int64_t batch;
+  int length, dim, states, chunk, chunks, segments, segment_chunks;
+  bool has_softplus;
+};
+
+template <class T>
+struct ScanInputs {
+  const T *u, *delta, *B, *C, *z;
+  const float *A, *D, *bias, *initial;
+  const uint8_t* reset;
+};
+
+// What the backward kernels read besides, and what they write.
+template <class T>
+struct ScanGradients {
+  const T* dy;
+  const float *dlast, *starts;
+  T *du, *ddelta, *dB, *dC, *dz;
+  float *dA, *dD, *dbias, *dinitial;
+  float* ends;     // what segments add to slopes
+  float* partial;  // [batch][segments][dA, dD, dbias]; where there is one segment, its sums are the results
+  float* sums;     // [batch][blocks][length][2][width]
+};
+
+cudaError_t start_scan_backward(const ScanInputs<float>& in, const ScanSizes& s, const ScanGradients<float>& out,
+                                cudaStream_t stream);
+cudaError_t start_scan_backward(const ScanInputs<__nv_bfloat16>& in, const ScanSizes& s,
+                                const ScanGradients<__nv_bfloat16>& out, cudaStream_t stream);
+
+inline dim3 scan_grid(const ScanSplit& split, const ScanSizes& s, int segments) {
+  return {static_cast<unsigned>(split.blocks_of(s.dim)), static_cast<unsigned>(s.batch),
+          static_cast<unsigned>(segments)};
+}
+
+// Starts a kernel whose shared memory is a `Memory`.
+template <class Memory, class Kernel, class... Args>
+cudaError_t start_scan_kernel(Kernel* kernel, dim3 blocks, int threads, cudaStream_t stream, Args... args) {
+  constexpr int bytes = static_cast<int>(sizeof(Memory));
+  const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  if (status != cudaSuccess) return status;
+  kernel<<<blocks, threads, bytes, stream>>>(args...);
+  return cudaGetLastError();
+}
+
 namespace {
 
 // Which channels and states a thread has; which part of the sequence its block.

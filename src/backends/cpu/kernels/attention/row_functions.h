@@ -1,9 +1,245 @@
 // The loops over rows of attention for the widest vectors of this processor, and those for single queries.
 #pragma once
 
-#include "backends/cpu/kernels/attention/dropout.h"
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+// The softmax of attention on a panel of logits: one row for each key, one column for each query.
+//
+// Columns fill vectors: maxima and sums over keys need no sums across lanes. Compiled for each width of vectors.
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 namespace capibara::cpu::attention {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
+
+template <class C, int Bytes>
+struct Lane {
+  typedef C V __attribute__((vector_size(Bytes)));
+  typedef std::int32_t I __attribute__((vector_size(Bytes)));
+  static constexpr int count = Bytes / static_cast<int>(sizeof(C));
+
+  static CAPIBARA_INLINE V load(const C* from) {
+    V value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  static CAPIBARA_INLINE void store(C* to, V value) { std::memcpy(to, &value, sizeof value); }
+  static CAPIBARA_INLINE V all(C value) { return V{} + value; }
+
+  // The greater of two, by one instruction; b where it is NaN.
+  static CAPIBARA_INLINE V greater(V a, V b) {
+#if defined(__aarch64__)
+    if constexpr (std::is_same_v<C, float> && Bytes == 16) return vmaxq_f32(a, b);
+#endif
+    return a > b ? a : b;
+  }
+
+  // 2^x for x up to 127; 0 below -126.5; the polynomial is within 2e-9 of it on [-0.5, 0.5].
+  static CAPIBARA_INLINE V exp2(V x) {
+    if constexpr (std::is_same_v<C, double>) {
+      for (int i = 0; i < count; ++i) x[i] = std::exp2(x[i]);
+      return x;
+    } else {
+      // 1.5 * 2^23, and the bias of exponents: its low bits are those of 2^x, all 0 for -127.
+      constexpr float shift = 12582912.0f + 127.0f;
+      const V inside = greater(all(-127.0f), x);
+      const V shifted = inside + shift;
+      const V rest = inside - (shifted - shift);
+      // In pairs, whose sums are added into: the addend of a fused multiplication need not be copied first.
+      const V square = rest * rest, high = rest * 0.00015345812f + 0.0013399932f;
+      V middle = rest * 0.009618489f + 0.055503288f, low = rest * 0.24022647f + 0.6931472f;
+      middle += high * square;
+      low += middle * square;
+      const V power = reinterpret_cast<V>(reinterpret_cast<I>(shifted) << 23);
+      return power + power * (low * rest);
+    }
+  }
+};
+
+template <class C>
+constexpr C minus_infinity = -std::numeric_limits<C>::infinity();
+
+// Logits become exp2(factor (logit - maximum)); `maximum` and `sum` of the columns go on, earlier sums need `decay`.
+template <class C, int Bytes, int Vectors>
+CAPIBARA_INLINE void softmax_rows(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay) {
+  using L = Lane<C, Bytes>;
+  using V = typename L::V;
+  constexpr int width = Vectors * L::count;
+  V most[Vectors], base[Vectors], total[Vectors] = {};
+  for (int v = 0; v < Vectors; ++v) most[v] = L::load(maximum + v * L::count);
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) {
+      const V x = L::load(logits + r * width + v * L::count);
+      most[v] = L::greater(x, most[v]);
+    }
+  }
+  for (int v = 0; v < Vectors; ++v) {
+    base[v] = most[v] == minus_infinity<C> ? V{} : most[v];
+    L::store(decay + v * L::count, L::exp2((L::load(maximum + v * L::count) - base[v]) * factor));
+    L::store(maximum + v * L::count, most[v]);
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) {
+      C* at = logits + r * width + v * L::count;
+      const V share = L::exp2((L::load(at) - base[v]) * factor);
+      L::store(at, share);
+      total[v] += share;
+    }
+  }
+  for (int v = 0; v < Vectors; ++v) {
+    C* at = sum + v * L::count;
+    L::store(at, L::load(at) * L::load(decay + v * L::count) + total[v]);
+  }
+}
+
+// Logits become exp2(factor logit - base).
+template <class C, int Bytes, int Vectors>
+CAPIBARA_INLINE void share_rows(C* logits, int64_t rows, C factor, const C* base) {
+  using L = Lane<C, Bytes>;
+  constexpr int width = Vectors * L::count;
+  typename L::V bases[Vectors];
+  for (int v = 0; v < Vectors; ++v) bases[v] = L::load(base + v * L::count);
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) {
+      C* at = logits + r * width + v * L::count;
+      L::store(at, L::exp2(L::load(at) * factor - bases[v]));
+    }
+  }
+}
+
+// The slopes of shares become those of logits: share (slope - delta).
+template <class C, int Bytes, int Vectors>
+CAPIBARA_INLINE void slope_rows(const C* shares, C* slopes, int64_t rows, const C* delta) {
+  using L = Lane<C, Bytes>;
+  constexpr int width = Vectors * L::count;
+  typename L::V deltas[Vectors];
+  for (int v = 0; v < Vectors; ++v) deltas[v] = L::load(delta + v * L::count);
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) {
+      const int64_t at = r * width + v * L::count;
+      L::store(slopes + at, L::load(shares + at) * (L::load(slopes + at) - deltas[v]));
+    }
+  }
+}
+
+// Rows of sums by one factor for each column.
+template <class C, int Bytes, int Vectors>
+CAPIBARA_INLINE void scale_rows(C* sums, int64_t rows, const C* factor) {
+  using L = Lane<C, Bytes>;
+  constexpr int width = Vectors * L::count;
+  typename L::V factors[Vectors];
+  for (int v = 0; v < Vectors; ++v) factors[v] = L::load(factor + v * L::count);
+  for (int64_t r = 0; r < rows; ++r) {
+#pragma GCC unroll 3
+    for (int v = 0; v < Vectors; ++v) {
+      C* at = sums + r * width + v * L::count;
+      L::store(at, L::load(at) * factors[v]);
+    }
+  }
+}
+
+// Dropout of attention: sixteen bits for each element, by its head, query and key, the same on every backend.
+
+// Elements whose bits are at least `threshold` are kept. The words of Philox for counters (key / 16, 0,
+// 8 (query / 16) + query % 8, 0) are digits of 32 numbers, of two queries by 16 keys:
+// src/kernels/attention/blockwise.cpp.
+struct Dropout {
+  std::uint32_t key[2] = {};  // of the head
+  std::uint32_t threshold = 0;
+};
+
+// Of `Width` neighbouring queries at once.
+template <int Width>
+CAPIBARA_INLINE void philox_rows(const std::uint32_t* key, std::uint32_t first_query, std::uint32_t column,
+                                 std::uint32_t (*words)[Width]) {
+  std::uint32_t keys[2] = {key[0], key[1]};
+  for (int i = 0; i < Width; ++i) {
+    const std::uint32_t query = first_query + static_cast<std::uint32_t>(i);
+    words[0][i] = column, words[1][i] = words[3][i] = 0;
+    words[2][i] = query / 16 * 8 + query % 8;
+  }
+  for (int round = 0; round < 7; ++round) {
+    for (int i = 0; i < Width; ++i) {
+      const std::uint64_t first = std::uint64_t{0xd2511f53u} * words[0][i];
+      const std::uint64_t second = std::uint64_t{0xcd9e8d57u} * words[2][i];
+      words[0][i] = static_cast<std::uint32_t>(second >> 32) ^ words[1][i] ^ keys[0];
+      words[1][i] = static_cast<std::uint32_t>(second);
+      words[2][i] = static_cast<std::uint32_t>(first >> 32) ^ words[3][i] ^ keys[1];
+      words[3][i] = static_cast<std::uint32_t>(first);
+    }
+    keys[0] += 0x9e3779b9u;
+    keys[1] += 0xbb67ae85u;
+  }
+}
+
+// Which numbers, whose next four digits are the bits of `words`, are at least those of `threshold`; where they are
+// equal, as `kept` says.
+template <int Width>
+CAPIBARA_INLINE void compare_digits(const std::uint32_t (*words)[Width], std::uint32_t threshold, std::uint32_t* kept) {
+  for (int digit = 0; digit < 4; ++digit) {
+    const std::uint32_t any = threshold >> digit & 1 ? 0 : ~std::uint32_t{0};
+    for (int i = 0; i < Width; ++i) kept[i] = (words[digit][i] & kept[i]) | (any & (words[digit][i] | kept[i]));
+  }
+}
+
+// The bits of the 16 keys from 16 `group` on, where kept_bit says.
+template <int Width>
+CAPIBARA_INLINE void kept_words(const Dropout& dropout, std::uint32_t first_query, std::uint32_t group,
+                                std::uint32_t* kept) {
+  std::uint32_t words[4][Width], mixed[4][Width];
+  philox_rows<Width>(dropout.key, first_query, group, words);
+  auto further = [](std::uint32_t word, int bits) { return word >> bits | word << (32 - bits); };
+  for (int j = 0; j < 4; ++j) {
+    for (int i = 0; i < Width; ++i) mixed[j][i] = words[j][i] ^ further(words[(j + 1) % 4][i], 24);
+  }
+  for (int i = 0; i < Width; ++i) kept[i] = ~std::uint32_t{0};
+  for (int place = 0; place < 16; place += 8) {
+    if (place > 0) {
+      for (int i = 0; i < Width; ++i) kept[i] = further(kept[i], 11);
+    }
+    compare_digits<Width>(mixed, dropout.threshold >> place, kept);
+    for (int i = 0; i < Width; ++i) kept[i] = further(kept[i], 13);
+    compare_digits<Width>(words, dropout.threshold >> (place + 4), kept);
+  }
+  for (int i = 0; i < Width; ++i) kept[i] >>= (first_query + static_cast<std::uint32_t>(i)) >> 3 & 1;
+}
+constexpr int kept_bit(int key) {
+  return (key >> 2 & 1) * 16 + (key & 1) * 8 + (key >> 1 & 1) * 4 + (key >> 3 & 1) * 2;
+}
+
+// What is not kept becomes 0, what is kept is multiplied by `scale`: values of rows [first, last), which are the keys
+// from first_key on. `second`, if any, is treated the same.
+template <class C, int Bytes, int Vectors>
+CAPIBARA_INLINE void drop_rows(const Dropout& dropout, C* values, C* second, int64_t first, int64_t last,
+                               int64_t first_key, int64_t first_query, C scale) {
+  constexpr int width = Vectors * Bytes / static_cast<int>(sizeof(C));
+  std::uint32_t kept[width];
+  for (int64_t group = (first_key + first) / 16; group * 16 < first_key + last; ++group) {
+    kept_words<width>(dropout, static_cast<std::uint32_t>(first_query), static_cast<std::uint32_t>(group), kept);
+    for (int key = 0; key < 16; ++key) {
+      const int64_t row = group * 16 + key - first_key;
+      if (row < first || row >= last) continue;
+      const std::uint32_t bit = std::uint32_t{1} << kept_bit(key);
+      C* at = values + row * width;
+      for (int i = 0; i < width; ++i) at[i] = kept[i] & bit ? at[i] * scale : C(0);
+      if (!second) continue;
+      C* other = second + row * width;
+      for (int i = 0; i < width; ++i) other[i] = kept[i] & bit ? other[i] * scale : C(0);
+    }
+  }
+}
 
 // The products of `count` rows by one more, each `size` long.
 template <class C, int Bytes>

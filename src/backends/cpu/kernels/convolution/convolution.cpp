@@ -11,18 +11,324 @@
 // reads places from planes, and convolution_pairs.cpp computes the gradients of kernels.
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/convolution/convolution_direct.h"
-#include "backends/cpu/kernels/convolution/convolution_pack.h"
 #include "backends/cpu/kernels/convolution/convolution_pairs.h"
-#include "backends/cpu/kernels/convolution/convolution_spread.h"
+#include "backends/cpu/kernels/planes/code.h"
+#include "backends/cpu/kernels/convolution/convolution_plan.h"
+#include "backends/cpu/kernels/gemm/gemm_pack.h"
+#include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/convolution/depthwise.h"
-#include "backends/cpu/kernels/convolution/depthwise_planes.h"
 #include "backends/reference/kernels.h"
 #include "program/ir/window_shape.h"
 
+// Packs panels of a convolution from its input in padded planes: no element of the window is outside.
+
 namespace capibara::cpu {
+
+template <class K>
+struct ConvolutionPlanePack {
+  using S = typename K::Packed;
+  const ConvolutionPlan& plan;
+  const S* planes;  // of one group
+
+  // One panel of `width` rows, of which places [first, first + used) are there.
+  void operator()(int64_t first, int64_t used, int64_t k0, int64_t k, int64_t width, S* out) const {
+    if (plan.by_images)
+      by_elements(first, used, k0, k, width, out);
+    else
+      by_places(first, used, k0, k, width, out);
+  }
+
+ private:
+  int64_t image_step() const { return plan.lhs_features * plan.layout->elements(); }
+
+  // Places along a row are neighbours: one copy for each row that the panel touches.
+  void by_places(int64_t first, int64_t used, int64_t k0, int64_t k, int64_t width, S* out) const {
+    const int64_t columns = plan.window.places.back(), rows = plan.dims.size() == 2 ? plan.window.places[0] : 1;
+    PlaneRun<S> runs[max_panel_width];
+    int64_t run_count = 0;
+    for (int64_t lane = 0; lane < used;) {
+      const int64_t place = first + lane, row = place / columns, column = place % columns;
+      const int64_t count = std::min(used - lane, columns - column);
+      const S* from = planes + row / rows * image_step() + row % rows * plan.layout->pitch() + column;
+      runs[run_count++] = {from, lane, count};
+      lane += count;
+    }
+    plane_code<S>().panel({runs, run_count, plan.offsets.data() + k0, k, width, used}, out);
+  }
+
+  // Elements of the window along a row are neighbours.
+  void by_elements(int64_t first, int64_t used, int64_t k0, int64_t k, int64_t width, S* out) const {
+    const int64_t all = plan.window_size(), length = plan.window.size.back();
+    const auto places = static_cast<int64_t>(plan.taps.size());
+    const S *starts[max_panel_width], *from[max_panel_width];
+    for (int64_t i = 0; i < used; ++i) {
+      starts[i] =
+          planes + (first + i) / places * image_step() + plan.taps[static_cast<std::size_t>((first + i) % places)];
+    }
+    for (int64_t i = used; i < width; ++i) from[i] = absent_row<S>();
+    for (int64_t p = k0; p < k0 + k;) {
+      const int64_t element = p % all, begin = element % length,
+                    run = std::min({length - begin, k0 + k - p, max_inner_bytes / static_cast<int64_t>(sizeof(S))});
+      const int64_t offset = p / all * plan.layout->elements() + element / length * plan.layout->pitch() + begin;
+      for (int64_t i = 0; i < used; ++i) from[i] = starts[i] + offset;
+      pack_transposed<K, S>(from, run, width, out);
+      out += run * width;
+      p += run;
+    }
+  }
+};
+
+// Packs the input of a convolution into panels, whose rows are places of the window.
+
+// The places of one panel.
+struct ConvolutionLanes {
+  int64_t count;
+  int64_t place[max_panel_width][max_convolution_dims], image[max_panel_width];
+
+  void find(const ConvolutionPlan& plan, int64_t first, int64_t some) {
+    const Ints& places = plan.window.places;
+    count = some;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t rest = first + i;
+      for (std::size_t d = places.size(); d-- > 0; rest /= places[d]) place[i][d] = rest % places[d];
+      image[i] = rest * plan.lhs_batch_stride;
+    }
+  }
+};
+
+// K: the kind of matmul, S: elements of the input.
+template <class K, class S>
+struct ConvolutionPack {
+  using P = typename K::Packed;
+  const ConvolutionPlan& plan;
+  const S* input;   // of one group
+  const S* planes;  // the same as the plan's layout says; null where it has none
+
+  // Packs places [first, first + count) as panels of `width` rows.
+  void operator()(int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* out) const {
+    const int64_t padded = (k + K::together - 1) / K::together * K::together;
+    for (int64_t i = 0; i < count; i += width) {
+      const int64_t used = std::min(width, count - i);
+      P* panel = out + i * padded;
+      if constexpr (std::is_floating_point_v<S> && std::is_same_v<S, P>) {
+        if (planes) {
+          ConvolutionPlanePack<K>{plan, planes}(first + i, used, k0, k, width, panel);
+          continue;
+        }
+      }
+      ConvolutionLanes lanes;
+      lanes.find(plan, first + i, used);
+      if (plan.along_window)
+        along_window(lanes, k0, k, width, panel);
+      else
+        along_features(lanes, k0, k, width, panel);
+    }
+  }
+
+ private:
+  void along_features(const ConvolutionLanes& lanes, int64_t k0, int64_t k, int64_t width,
+                      typename K::Packed* out) const {
+    for (int64_t p = k0; p < k0 + k;) {
+      const int64_t element = p / plan.in_features, feature = p % plan.in_features,
+                    run = std::min(plan.in_features - feature, k0 + k - p);
+      const S* from[max_panel_width] = {};
+      for (int64_t i = 0; i < lanes.count; ++i) {
+        const int64_t offset = plan.window.tap(
+            lanes.place[i], plan.elements.data() + static_cast<std::size_t>(element) * plan.window.size.size());
+        from[i] = offset < 0 ? nullptr : input + lanes.image[i] + offset + feature * plan.lhs_feature_stride;
+      }
+      pack_rows<K, S>(from, lanes.count, plan.lhs_feature_stride, run, width, out);
+      out += run * width;
+      p += run;
+    }
+  }
+
+  // Runs along the last dimension of the window, with zeros where they leave the input.
+  void along_window(const ConvolutionLanes& lanes, int64_t k0, int64_t k, int64_t width,
+                    typename K::Packed* out) const {
+    const std::size_t space = plan.window.size.size();
+    const int64_t length = plan.window.size.back(), step = plan.window.step.back() * plan.window.dilation.back(),
+                  all = plan.inner() / plan.in_features;
+    constexpr int64_t max_run = max_inner_bytes;
+    Scratch<S> hold(max_panel_width * std::min({length, k, max_run}), "rows of a convolution");
+    for (int64_t p = k0; p < k0 + k;) {
+      const int64_t feature = p / all, element = p % all, begin = element % length;
+      const int64_t run = std::min({length - begin, k0 + k - p, max_run});
+      const int64_t* outer = plan.elements.data() + static_cast<std::size_t>(element) * space;
+      const S* from[max_panel_width] = {};
+      for (int64_t i = 0; i < lanes.count; ++i) {
+        const int64_t offset = plan.window.outer_tap(lanes.place[i], outer);
+        if (offset < 0) continue;
+        const int64_t start = lanes.place[i][space - 1] * plan.window.stride.back() - plan.window.padding.back();
+        const int64_t dilation = plan.window.dilation.back(), extent = plan.window.extent.back();
+        const int64_t low =
+            std::clamp<int64_t>(start >= 0 ? 0 : (-start + dilation - 1) / dilation, begin, begin + run);
+        const int64_t high =
+            std::clamp<int64_t>(start >= extent ? 0 : (extent - start + dilation - 1) / dilation, low, begin + run);
+        const S* row =
+            input + lanes.image[i] + feature * plan.lhs_feature_stride + offset + start * plan.window.step.back();
+        if (step == 1 && low == begin && high == begin + run) {
+          from[i] = row + begin;
+          continue;
+        }
+        S* own = hold.data() + i * run;
+        for (int64_t q = begin; q < low; ++q) own[q - begin] = S();
+        if (step == 1)
+          std::copy(row + low, row + high, own + (low - begin));
+        else
+          for (int64_t q = low; q < high; ++q) own[q - begin] = row[q * step];
+        for (int64_t q = high; q < begin + run; ++q) own[q - begin] = S();
+        from[i] = own;
+      }
+      for (int64_t i = 0; i < width; ++i) {
+        if (!from[i]) from[i] = absent_row<S>();
+      }
+      pack_transposed<K, S>(from, run, width, out);
+      out += run * width;
+      p += run;
+    }
+  }
+};
+
+// Convolutions with few features out: the input is multiplied once with the whole kernel, and what every element of the
+// window gives is added to the places that meet it.
+//
+// A matmul with a row for each feature out would pack more than it multiplies; here rows are (feature out, element of
+// the window), and columns are the input as it is. Zeros of a dilated input, as in the gradient of a stride, are never
+// met.
+
+template <class K>
+class SpreadConvolution {
+ public:
+  using T = typename K::Packed;
+
+  SpreadConvolution(const ConvolutionPlan& plan, const T* lhs, const T* rhs, T* out)
+      : plan_(plan),
+        lhs_(lhs),
+        rhs_(rhs),
+        out_(out),
+        row_(plan.rows() ? *plan.rows() : single),
+        column_(plan.dims.back()),
+        kernel_rows_(kernel_sizes(), kernel_steps()),
+        kernel_inner_(Axis::regular(plan.in_features, plan.kernel_in_stride)) {
+    for (int64_t e = 0; e < column_.size; ++e) {
+      const int64_t first = column_.padding - e * column_.dilation, step = column_.lhs_dilation;
+      const int64_t phase = ((first % step) + step) % step;
+      shifts_.push_back({phase, (first - phase) / step});
+      margin_ = std::max(margin_, -shifts_.back().by);
+    }
+    const int64_t length = (column_.places + column_.lhs_dilation - 1) / column_.lhs_dilation;
+    pitch_ = margin_ + std::max(length, column_.extent + shifts_[0].by) + 1;
+  }
+
+  void run() const {
+    const int64_t bands = (row_.places + band - 1) / band, spread = kernel_rows_.extent();
+    Scratch<T> kernel;
+    multiply(lhs_, nullptr, nullptr, chunk_columns(), &kernel);
+    const double cost =
+        multiply_cost<K>(static_cast<double>(spread * plan_.in_features) * static_cast<double>(band * column_.places) /
+                         static_cast<double>(row_.lhs_dilation * column_.lhs_dilation));
+    parallel_for_cost(plan_.batch * bands, cost, [&](int64_t begin, int64_t end) {
+      Scratch<T> sums(plan_.group_features * band * column_.lhs_dilation * pitch_, "sums of a convolution");
+      Scratch<T> parts(spread * chunk_columns(), "parts of a convolution");
+      for (int64_t task = begin; task < end; ++task)
+        run_band(task / bands, task % bands * band, kernel.data(), sums.data(), parts.data());
+      return 0;
+    });
+  }
+
+ private:
+  static constexpr int64_t band = 64, chunk = 4;  // rows of places, rows of the input that are multiplied at once
+  static constexpr ConvolutionDimension single{1, 1, 1, 0, 1, 1, 0, 1, 0, 0};
+
+  // Where an element of the window puts the first column of the input: a phase of the columns of places, and its index
+  // there.
+  struct Shift {
+    int64_t phase, by;
+  };
+
+  Ints kernel_sizes() const { return {plan_.group_features, row_.size, column_.size}; }
+  Ints kernel_steps() const { return {plan_.kernel_feature_stride, row_.kernel_step, column_.kernel_step}; }
+  int64_t chunk_columns() const { return std::min(chunk, row_.extent) * column_.extent; }
+
+  void run_band(int64_t image, int64_t first, const T* kernel, T* sums, T* parts) const {
+    const int64_t count = std::min(band, row_.places - first), step = row_.lhs_dilation;
+    const int64_t row_size = column_.lhs_dilation * pitch_;
+    std::fill_n(sums, plan_.group_features * count * row_size, T(0));
+    // Place p meets the row (p - padding + e * dilation) / step.
+    auto down = [step](int64_t x) { return x >= 0 ? x / step : -((-x + step - 1) / step); };
+    const int64_t from = std::max<int64_t>(0, down(first - row_.padding + step - 1));
+    const int64_t to =
+        std::min(row_.extent, down(first + count - 1 - row_.padding + (row_.size - 1) * row_.dilation) + 1);
+    for (int64_t y = from; y < to; y += chunk) {
+      const int64_t rows = std::min(chunk, to - y), columns = rows * column_.extent;
+      const T* input = lhs_ + image * plan_.lhs_batch_stride + y * column_.extent;
+      multiply(input, kernel, parts, columns);
+      const T* part = parts;
+      for (int64_t f = 0; f < plan_.group_features; ++f) {
+        for (int64_t e = 0; e < row_.size; ++e) {
+          for (const Shift& shift : shifts_) {
+            for (int64_t r = 0; r < rows; ++r, part += column_.extent) {
+              const int64_t place = (y + r) * step + row_.padding - e * row_.dilation - first;
+              if (place < 0 || place >= count) continue;
+              T* __restrict sum = sums + (f * count + place) * row_size + shift.phase * pitch_ + margin_ + shift.by;
+              for (int64_t x = 0; x < column_.extent; ++x) sum[x] += part[x];
+            }
+          }
+        }
+      }
+    }
+    write(image, first, count, sums);
+  }
+
+  // to[element of the kernel][column of the input]; or packs the kernel for it.
+  void multiply(const T* input, const T* kernel, T* to, int64_t count, Scratch<T>* packed = nullptr) const {
+    const Axis rows = Axis::regular(kernel_rows_.extent(), count), columns = Axis::regular(count, 1);
+    const Axis features = Axis::regular(plan_.in_features, plan_.lhs_feature_stride);
+    auto pack_kernel = [&](int64_t first, int64_t some, int64_t k0, int64_t k, int64_t width, T* block) {
+      pack_matrix<K, T>(rhs_, kernel_rows_, kernel_inner_, first, some, k0, k, width, block);
+    };
+    auto pack_input = [&](int64_t first, int64_t some, int64_t k0, int64_t k, int64_t width, T* block) {
+      pack_matrix<K, T>(input, columns, features, first, some, k0, k, width, block);
+    };
+    Product<K> product{plan_.in_features, pack_kernel, pack_input, to, rows, columns};
+    if (packed) {
+      *packed = Scratch<T>(product.packed_left_size(), "kernel of a convolution");
+      product.pack_left(packed->data());
+    } else {
+      product.packed_left = kernel;
+      product.run();
+    }
+  }
+
+  void write(int64_t image, int64_t first, int64_t count, const T* sums) const {
+    const PlaneCode<T>& code = plane_code<T>();
+    const int64_t phases = column_.lhs_dilation;
+    for (int64_t i = 0; i < plan_.group_features * count; ++i) {
+      const T* sum = sums + i * phases * pitch_ + margin_;
+      T* to = out_ + image * plan_.out_batch_stride + i / count * plan_.out_feature_stride +
+              (first + i % count) * row_.out_step;
+      if (phases == 2) {
+        code.join(sum, sum + pitch_, to, column_.places);
+        continue;
+      }
+      for (int64_t p = 0; p < phases; ++p)
+        code.put(sum + p * pitch_, to + p, phases, (column_.places - p + phases - 1) / phases);
+    }
+  }
+
+  const ConvolutionPlan& plan_;
+  const T *lhs_, *rhs_;
+  T* out_;
+  const ConvolutionDimension row_, column_;
+  const Axis kernel_rows_, kernel_inner_;
+  std::vector<Shift> shifts_;
+  int64_t margin_ = 0, pitch_ = 0;
+};
 
 namespace {
 

@@ -1,12 +1,283 @@
 // Matmuls that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
 
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/gemv.h"
-#include "backends/cpu/kernels/gemm/gemv_loops.h"
+#include "backends/cpu/kernels/gemm/gemm.h"
+#include "core/runtime/processor.h"
 #include "backends/cpu/kernels/scratch.h"
 
+// Floats, doubles, bfloat16 and bytes as vectors in registers, and what their halves add up to.
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace capibara::cpu::vector_loop {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+
+template <class R, int Lanes>
+struct Lane {
+  typedef R Vector __attribute__((vector_size(Lanes * sizeof(R))));
+};
+template <class R, int Lanes>
+using Vector = typename Lane<R, Lanes>::Vector;
+
+// `Lanes` elements as floats. (By reference: a vector that is returned belongs to the ABI of its processor.)
+template <int Lanes, class T>
+CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
+  if constexpr (std::is_same_v<T, float>) {
+    __builtin_memcpy(&to, from, sizeof(to));
+  } else if constexpr (std::is_same_v<T, BrainBits>) {
+    using Wide = Vector<std::uint32_t, Lanes>;
+    Vector<std::uint16_t, Lanes> bits;
+    __builtin_memcpy(&bits, from, sizeof(bits));
+    to = reinterpret_cast<Vector<float, Lanes>>(__builtin_convertvector(bits, Wide) << 16);
+  } else {
+    using Narrow = Vector<std::int8_t, Lanes>;
+    using Wide = Vector<std::int32_t, Lanes>;
+    using Float = Vector<float, Lanes>;
+    Wide words;
+#if defined(__aarch64__)
+    static_assert(Lanes == 4);
+    std::int32_t four;  // g++ has no register of four bytes, and would widen them one by one
+    __builtin_memcpy(&four, from, sizeof(Narrow));
+    words = reinterpret_cast<Wide>(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
+#else
+#if defined(__x86_64__) && !defined(__clang__)
+    constexpr bool by_hand = Lanes >= 8;
+#else
+    constexpr bool by_hand = false;
+#endif
+    if constexpr (by_hand) {  // g++ 12 takes bytes to words in steps and pieces, which is three times slower
+      asm("vpmovsxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[sizeof(Narrow)]>(from)));
+    } else {
+      using Half = Vector<std::int16_t, Lanes>;  // a step between: otherwise one by one
+      Narrow bytes;
+      __builtin_memcpy(&bytes, from, sizeof(bytes));
+      words = __builtin_convertvector(__builtin_convertvector(bytes, Half), Wide);
+    }
+#endif
+    to = __builtin_convertvector(words, Float);
+  }
+}
+
+template <int Lanes>
+CAPIBARA_INLINE void widen(const double* from, Vector<double, Lanes>& to) {
+  __builtin_memcpy(&to, from, sizeof(to));
+}
+
+// What elements of a type are summed in.
+template <class T>
+using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+CAPIBARA_INLINE SumOf<T> widened_one(T value) {
+  if constexpr (std::is_same_v<T, BrainBits>)
+    return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
+  else
+    return static_cast<SumOf<T>>(value);
+}
+
+// Whether vectors of half as many lanes exist.
+template <int Lanes, class R>
+constexpr bool has_half = Lanes * sizeof(R) > 16;
+
+// The lower half of a vector plus its upper half.
+template <int Lanes, class R, int... I>
+CAPIBARA_INLINE void add_halves(const Vector<R, Lanes>& whole, Vector<R, Lanes / 2>& sum,
+                                std::integer_sequence<int, I...>) {
+  sum = __builtin_shufflevector(whole, whole, I...) + __builtin_shufflevector(whole, whole, (I + Lanes / 2)...);
+}
+
+#undef CAPIBARA_INLINE
+
+// Dots of a vector and the rows of a matrix: four rows at a time, all but the last few elements in vectors.
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+
+// A vector of x by one of each row, added to the sums of these.
+template <int Lanes, int Rows, class T, class R>
+CAPIBARA_INLINE void add_products(const R* x, const T* rows, int64_t row_step, int64_t k, Vector<R, Lanes>* sum) {
+  Vector<R, Lanes> own, weights;
+  widen<Lanes>(x + k, own);
+#pragma GCC unroll 4
+  for (int r = 0; r < Rows; ++r) {
+    widen<Lanes>(rows + r * row_step + k, weights);
+    sum[r] += own * weights;
+  }
+}
+
+// Adds what is left from k on, by vectors as wide as fit, folds the sums to half their lanes, and so on.
+template <int Lanes, int Rows, class T, class R>
+CAPIBARA_INLINE void finish_dots(const R* x, const T* rows, int64_t row_step, int64_t k, int64_t inner,
+                                 Vector<R, Lanes>* sum, R* out) {
+  if (k + Lanes <= inner) {
+    add_products<Lanes, Rows>(x, rows, row_step, k, sum);
+    k += Lanes;
+  }
+  if constexpr (has_half<Lanes, R>) {
+    Vector<R, Lanes / 2> half[Rows];
+#pragma GCC unroll 4
+    for (int r = 0; r < Rows; ++r) add_halves<Lanes, R>(sum[r], half[r], std::make_integer_sequence<int, Lanes / 2>());
+    finish_dots<Lanes / 2, Rows>(x, rows, row_step, k, inner, half, out);
+  } else {
+    if constexpr (Rows == 4 && Lanes == 4) {
+      const auto &a = sum[0], &b = sum[1], &c = sum[2], &d = sum[3];
+      const auto ab = __builtin_shufflevector(a, b, 0, 4, 1, 5) + __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const auto cd = __builtin_shufflevector(c, d, 0, 4, 1, 5) + __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      const auto all = __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+      __builtin_memcpy(out, &all, sizeof(all));
+    } else {
+      for (int r = 0; r < Rows; ++r) {
+        if constexpr (Lanes == 4)
+          out[r] = (sum[r][0] + sum[r][2]) + (sum[r][1] + sum[r][3]);
+        else
+          out[r] = sum[r][0] + sum[r][1];
+      }
+    }
+    for (; k < inner; ++k) {
+      for (int r = 0; r < Rows; ++r) out[r] += x[k] * widened_one(rows[r * row_step + k]);
+    }
+  }
+}
+
+template <int Lanes, int Rows, class T, class R>
+CAPIBARA_INLINE void dots_of(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out) {
+  using V = Vector<R, Lanes>;
+  V sum[Rows] = {}, other[Rows] = {};
+  int64_t k = 0;
+  for (; k + 2 * Lanes <= inner; k += 2 * Lanes) {
+    add_products<Lanes, Rows>(x, rows, row_step, k, sum);
+    add_products<Lanes, Rows>(x, rows, row_step, k + Lanes, other);
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < Rows; ++r) sum[r] += other[r];
+  finish_dots<Lanes, Rows>(x, rows, row_step, k, inner, sum, out);
+}
+
+template <int Lanes, class T, class R>
+CAPIBARA_INLINE void dots_in(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out, int64_t count) {
+  int64_t r = 0;
+  for (; r + 4 <= count; r += 4) dots_of<Lanes, 4>(x, rows + r * row_step, row_step, inner, out + r);
+  for (; r < count; ++r) dots_of<Lanes, 1>(x, rows + r * row_step, row_step, inner, out + r);
+}
+
+#undef CAPIBARA_INLINE
+
+}  // namespace capibara::cpu::vector_loop
+
+// Loops of a vector of floats by a matrix of floats, bfloat16 or bytes, widened in registers, and of doubles by a
+// matrix of doubles: weights are read once, at their size.
+//
+// Included by gemv.cpp alone, which has the pieces that threads share out.
+
 namespace capibara::cpu {
+
+// Loops of one matrix type, for the processor at hand.
+template <class T>
+struct VectorLoops {
+  using Sum = vector_loop::SumOf<T>;
+  // out[n] = sum over k of x[k] * matrix[k * row_step + n].
+  void (*add_rows)(const Sum* x, const T* matrix, int64_t row_step, int64_t inner, Sum* out, int64_t count);
+  // out[r] = sum over k of x[k] * rows[r * row_step + k].
+  void (*dots)(const Sum* x, const T* rows, int64_t row_step, int64_t inner, Sum* out, int64_t count);
+};
+
+namespace vector_loop {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+
+// Vectors x `Lanes` columns of eight rows by their factors, added to out. Each column adds its rows in order, so that
+// its bits do not depend on its neighbours.
+template <int Lanes, int Vectors, class T, class R>
+CAPIBARA_INLINE void add_columns(const R* factor, const T* row, int64_t row_step, R* out) {
+  using V = Vector<R, Lanes>;
+  V sum[Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) __builtin_memcpy(&sum[v], out + v * Lanes, sizeof(V));
+#pragma GCC unroll 8
+  for (int t = 0; t < 8; ++t) {
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      V weights;
+      widen<Lanes>(row + t * row_step + v * Lanes, weights);
+      sum[v] += factor[t] * weights;
+    }
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) __builtin_memcpy(out + v * Lanes, &sum[v], sizeof(V));
+}
+
+// The columns from n on, by vectors as wide as still fit. Returns how many are done.
+template <int Lanes, class T, class R>
+CAPIBARA_INLINE int64_t add_last_columns(const R* factor, const T* row, int64_t row_step, R* out, int64_t n,
+                                         int64_t count) {
+  for (; n + Lanes <= count; n += Lanes) add_columns<Lanes, 1>(factor, row + n, row_step, out + n);
+  if constexpr (has_half<Lanes, R>) n = add_last_columns<Lanes / 2>(factor, row, row_step, out, n, count);
+  return n;
+}
+
+template <int Lanes, class T, class R>
+CAPIBARA_INLINE void add_rows_in(const R* x, const T* matrix, int64_t row_step, int64_t inner, R* __restrict out,
+                                 int64_t count) {
+  for (int64_t n = 0; n < count; ++n) out[n] = 0;
+  int64_t k = 0;
+  for (; k + 8 <= inner; k += 8) {
+    const T* row = matrix + k * row_step;
+    int64_t n = 0;
+    for (; n + 4 * Lanes <= count; n += 4 * Lanes) add_columns<Lanes, 4>(x + k, row + n, row_step, out + n);
+    n = add_last_columns<Lanes>(x + k, row, row_step, out, n, count);
+    for (; n < count; ++n) {
+      for (int t = 0; t < 8; ++t) out[n] += x[k + t] * widened_one(row[t * row_step + n]);
+    }
+  }
+  for (; k < inner; ++k) {
+    for (int64_t n = 0; n < count; ++n) out[n] += x[k] * widened_one(matrix[k * row_step + n]);
+  }
+}
+
+#define CAPIBARA_LOOPS(NAME, TARGET, BYTES)                                                                      \
+  template <class T, class R>                                                                                    \
+  TARGET void add_rows_##NAME(const R* x, const T* matrix, int64_t row_step, int64_t inner, R* out,              \
+                              int64_t count) {                                                                   \
+    add_rows_in<BYTES / static_cast<int>(sizeof(R))>(x, matrix, row_step, inner, out, count);                    \
+  }                                                                                                              \
+  template <class T, class R>                                                                                    \
+  TARGET void dots_##NAME(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out, int64_t count) {   \
+    dots_in<BYTES / static_cast<int>(sizeof(R))>(x, rows, row_step, inner, out, count);                          \
+  }
+CAPIBARA_LOOPS(plain, , 16)
+#if defined(__x86_64__)
+CAPIBARA_LOOPS(avx2, __attribute__((target("avx2,fma"))), 32)
+CAPIBARA_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), 64)
+#endif
+#undef CAPIBARA_LOOPS
+
+template <class T>
+inline VectorLoops<T> choose_loops() {
+#if defined(__x86_64__)
+  if (has_avx512()) {
+    return {add_rows_avx512<T, SumOf<T>>, dots_avx512<T, SumOf<T>>};
+  }
+  if (has_avx2()) return {add_rows_avx2<T, SumOf<T>>, dots_avx2<T, SumOf<T>>};
+#endif
+  return {add_rows_plain<T, SumOf<T>>, dots_plain<T, SumOf<T>>};
+}
+
+}  // namespace vector_loop
+
+template <class T>
+const VectorLoops<T>& vector_loops() {
+  static const VectorLoops<T> loops = vector_loop::choose_loops<T>();
+  return loops;
+}
+
+#undef CAPIBARA_INLINE
 
 namespace {
 

@@ -1,10 +1,9 @@
 // The loops over planes in vectors of one size.
 #pragma once
 
-#include "backends/cpu/kernels/planes/choices.h"
 #include "backends/cpu/kernels/planes/moves.h"
-#include "backends/cpu/kernels/planes/sums.h"
 #include "backends/cpu/kernels/planes/tiles.h"
+#include "backends/cpu/kernels/planes/windows.h"
 
 namespace capibara::cpu {
 

@@ -2,15 +2,154 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
 #include <numeric>
+#include <type_traits>
 
 #include "core/array/element.h"
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 #include "backends/cpu/kernels/scratch.h"
-#include "backends/cpu/kernels/quantization/vq_candidates.h"
+
+// For each vector the codes whose score may be the greatest: what is kept of a chunk of scores.
+//
+// score = vector . code + offset of the code. Scores are rounded, and a vector says by how much at most: all codes
+// within twice that of the greatest score stay candidates, of which the exact score decides. A chunk of codes at a time
+// leaves its scores in the first cache, where their maximum is taken; a second look at them is needed only where that
+// comes near the greatest so far.
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 namespace capibara::cpu::vq {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
+
+inline constexpr int max_rows = 32;            // of one block of vectors
+inline constexpr int64_t chunk_bytes = 32768;  // of the scores of a block by a chunk of codes
+inline constexpr int64_t widest_vector = 64;   // bytes; chunks are whole vectors
+inline constexpr int64_t group_bytes = 128;    // of the scores whose maximum is kept until the next chunk
+inline constexpr int max_groups = 16;          // of a chunk
+inline constexpr int max_candidates = 48;      // of one vector
+
+// ---- vectors of scores -------------------------------------------------------------------------------------------
+
+template <class S, int Bytes>
+struct Scores {
+  typedef S V __attribute__((vector_size(Bytes)));
+  static constexpr int count = Bytes / static_cast<int>(sizeof(S));
+
+  static CAPIBARA_INLINE V load(const S* from) {
+    V value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+  static CAPIBARA_INLINE V greater(V a, V b) {
+#if defined(__aarch64__)
+    if constexpr (std::is_same_v<S, float>)
+      return vmaxq_f32(a, b);
+    else
+      return vmaxq_f64(a, b);
+#else
+    return a > b ? a : b;
+#endif
+  }
+  static CAPIBARA_INLINE S greatest(V v) {
+#if defined(__aarch64__)
+    if constexpr (std::is_same_v<S, float>)
+      return vmaxvq_f32(v);
+    else
+      return vmaxvq_f64(v);
+#else
+    S most = v[0];
+    for (int i = 1; i < count; ++i) most = std::max<S>(most, v[i]);
+    return most;
+#endif
+  }
+};
+
+// For each of four rows and each group of columns the greatest of scores + offsets, lane by lane; `columns` are whole
+// vectors. Returns the greatest of each row, lane by lane, in `most`.
+template <class S, int Bytes>
+CAPIBARA_INLINE void group_maxima(const S* scores, int64_t step, const S* offsets, int64_t columns,
+                                  typename Scores<S, Bytes>::V (&groups)[4][max_groups],
+                                  typename Scores<S, Bytes>::V (&most)[4]) {
+  using L = Scores<S, Bytes>;
+  using V = typename L::V;
+  constexpr int64_t size = group_bytes / static_cast<int64_t>(sizeof(S));
+  for (int64_t g = 0, begin = 0; begin < columns; ++g, begin += size) {
+    const int64_t end = std::min(columns, begin + size);
+    const V first = L::load(offsets + begin);
+    V own[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) own[i] = L::load(scores + i * step + begin) + first;
+    for (int64_t j = begin + L::count; j < end; j += L::count) {
+      const V offset = L::load(offsets + j);
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) own[i] = L::greater(own[i], L::load(scores + i * step + j) + offset);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      groups[i][g] = own[i];
+      most[i] = g == 0 ? own[i] : L::greater(most[i], own[i]);
+    }
+  }
+}
+
+// Calls visit(column, score) for scores + offsets that are not below a limit, in rising order.
+template <class S, int Bytes, class Visit>
+CAPIBARA_INLINE void visit_high(const S* scores, const S* offsets, int64_t columns,
+                                const typename Scores<S, Bytes>::V* groups, S limit, Visit&& visit) {
+  using L = Scores<S, Bytes>;
+  constexpr int64_t size = group_bytes / static_cast<int64_t>(sizeof(S));
+  for (int64_t g = 0, begin = 0; begin < columns; ++g, begin += size) {
+    if (L::greatest(groups[g]) < limit) continue;
+    const int64_t end = std::min(columns, begin + size);
+    for (int64_t j = begin; j < end; ++j) {
+      const S sum = scores[j] + offsets[j];
+      if (sum >= limit) visit(j, sum);
+    }
+  }
+}
+
+// ---- candidates of one vector ------------------------------------------------------------------------------------
+
+template <class S>
+struct Candidates {
+  S best, slack;  // slack: by how much candidates may be below the best
+  int count;
+  bool closed;  // more come in vain: the vector is answered otherwise
+  int32_t index[max_candidates];
+  S score[max_candidates];
+
+  void start(S allowed, bool is_closed) {
+    best = -std::numeric_limits<S>::infinity();
+    slack = allowed;
+    count = 0;
+    closed = is_closed;
+  }
+  void drop_low() {
+    int kept = 0;
+    for (int i = 0; i < count; ++i) {
+      if (score[i] < best - slack) continue;
+      index[kept] = index[i];
+      score[kept++] = score[i];
+    }
+    count = kept;
+  }
+  // False: there is no room.
+  bool add(int32_t at, S value) {
+    if (count == max_candidates) drop_low();
+    if (count == max_candidates) return false;
+    index[count] = at;
+    score[count++] = value;
+    return true;
+  }
+};
 
 enum class Metric { euclidean, cosine, dot_product };
 

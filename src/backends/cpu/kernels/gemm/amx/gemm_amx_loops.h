@@ -7,9 +7,252 @@
 // costs as much as many multiplications.
 #pragma once
 
-#include "backends/cpu/kernels/gemm/amx/amx_blocking.h"
-#include "backends/cpu/kernels/gemm/amx/gemm_amx_part.h"
+#include <algorithm>
+
+#include "backends/cpu/kernels/gemm/amx/gemm_amx_block.h"
+#include "backends/cpu/kernels/gemm/gemm_parts.h"
+#include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/gemm/round_brains.h"
 #include "core/runtime/interrupt.h"
+
+// How a matmul on AMX is cut into tasks and blocks: its result does not depend on it.
+
+namespace capibara::cpu {
+
+struct AmxBlocking {
+  int64_t rows, columns;  // of a task
+  int64_t chunk;          // columns of a task that are packed at once
+  int64_t inner_bytes;    // k of a row that are packed at once
+  bool shares = false;    // whether all threads pack the right operand together before the tasks begin
+
+  // `row_bytes`: of all k. `along_inner`: whether the k of the right operand are neighbours in memory, not its columns:
+  // what is packed at once is read in long pieces.
+  static AmxBlocking of(int64_t m, int64_t n, int64_t row_bytes, bool along_inner, int threads) {
+    constexpr int64_t few = 64, second_cache = 1 << 20, max_inner = 4096, max_shared_inner = 32 << 10;
+    if (m <= few) {
+      const int64_t columns = std::clamp<int64_t>(rounded(n / (threads > 1 ? 2 * threads : 1), 64), 64, 1024);
+      if (along_inner) return {rounded(m, 16), columns, std::min<int64_t>(columns, 128), 2048};
+      return {rounded(m, 16), columns, columns, 256};
+    }
+    AmxBlocking blocking{rounded(m, 32), rounded(n, 32), 0, std::min(rounded(row_bytes, 64), max_inner)};
+    blocking.rows = std::min<int64_t>(blocking.rows, 2048);
+    blocking.shares = threads > 1 && row_bytes <= max_shared_inner;
+    if (threads > 1) {
+      // Tall tasks: many rows meet columns that another thread has packed and this one has to fetch.
+      const int64_t rows = std::clamp<int64_t>(second_cache / std::max<int64_t>(1, row_bytes) / 64 * 64, 256, 512);
+      blocking.rows = std::min(blocking.rows, rows);
+      for (int64_t* extent : {&blocking.columns, &blocking.rows}) {
+        while (blocking.tasks(m, n) < 2 * threads && *extent > 64) *extent = rounded(*extent / 2, 32);
+      }
+    }
+    blocking.chunk = std::min(blocking.columns, second_cache / blocking.inner_bytes / 32 * 32);
+    return blocking;
+  }
+  int64_t tasks(int64_t m, int64_t n) const { return (m + rows - 1) / rows * ((n + columns - 1) / columns); }
+};
+
+}  // namespace capibara::cpu
+
+// What a matmul on AMX reads and writes: operands that are packed or in place, and sums on their way to the result.
+
+#if defined(__x86_64__)
+
+namespace capibara::cpu {
+
+// An operand that is packed from item `first` and k `first_k` on, with `inner` k of each; null: it is not.
+template <class P>
+struct AmxPacked {
+  const P* data = nullptr;
+  int64_t first = 0, first_k = 0, inner = 0;
+
+  const std::byte* at(int64_t item, int64_t k) const {
+    return reinterpret_cast<const std::byte*>(data + (item - first) * inner + (k - first_k) * amx_rows);
+  }
+  int64_t panel() const { return inner * amx_rows * static_cast<int64_t>(sizeof(P)); }  // bytes
+};
+
+// Of a left operand in place, what does not fill tiles, packed: the last rows, and of the others the last k.
+template <class K>
+class AmxEdges {
+ public:
+  using P = typename K::Packed;
+  static constexpr int64_t depth = K::together, size = sizeof(P);  // k of a tile, bytes of an element
+
+  explicit AmxEdges(const Product<K>& product) : product_(product) {}
+
+  void pack() {
+    const int64_t m = product_.rows.extent(), inner = product_.inner, rows = m / 16 * 16, whole = inner / depth * depth;
+    if (rows < m) {
+      last_rows_ = Scratch<P>(16 * rounded(inner, depth), "packing of a matrix");
+      product_.left(rows, m - rows, 0, inner, rounded(inner, depth), last_rows_.data());
+    }
+    if (whole == inner || rows == 0) return;
+    last_k_ = Scratch<P>(rows * depth, "packing of a matrix");
+    parallel_for_cost(rows / 16, 100, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * 16;
+      product_.left(first, end * 16 - first, whole, inner - whole, depth, last_k_.data() + first * depth);
+      return 0;
+    });
+  }
+
+  // Rows [row, row + 16), from k0 on; `ends`: up to the last k.
+  AmxLeft at(int64_t row, int64_t k0, bool ends) const {
+    if (row + 16 > product_.rows.extent()) return {bytes(last_rows_.data() + k0 * 16), amx_row_bytes, amx_tile_bytes};
+    return {bytes(product_.left_in_place + row * product_.left_stride + k0), product_.left_stride * size, amx_row_bytes,
+            ends && last_k_.data() ? bytes(last_k_.data() + row * depth) : nullptr};
+  }
+
+ private:
+  static const std::byte* bytes(const P* data) { return reinterpret_cast<const std::byte*>(data); }
+
+  const Product<K>& product_;
+  Scratch<P> last_rows_, last_k_;
+};
+
+// Where a task keeps the sums of some of its k: panels of 32 columns, all its rows in each.
+template <class S>
+struct AmxHold {
+  S* data = nullptr;
+  int64_t row, column, rows;  // the first ones, and how many
+
+  S* at(int64_t i, int64_t j) const {
+    return data + (j - column) / 32 * 32 * rows + (i - row) * 32 + (j - column) % 32;
+  }
+};
+
+// Writes complete sums to the result: from `hold`, or rounded from the result itself.
+template <class K>
+void write_amx_sums(const Product<K>& product, const AmxHold<typename K::Sum>& hold, int64_t row, int64_t rows,
+                    int64_t column, int64_t columns) {
+  for (int64_t j = column; j < column + columns; j += 32) {
+    const int64_t some = std::min<int64_t>(32, column + columns - j);
+    for (int64_t i = row; i < row + rows; ++i) {
+      const int64_t start = product.rows.at(i);
+      if constexpr (std::is_same_v<typename K::Sum, float>) {
+        if (product.brains) {
+          const int64_t at = start + product.columns.at(j);
+          round_amx_sums(hold.data ? hold.at(i, j) : product.out + at, product.brains + at, some);
+          continue;
+        }
+      }
+      for (int64_t c = 0; c < some; ++c) product.out[start + product.columns.at(j + c)] = hold.at(i, j)[c];
+    }
+  }
+}
+
+}  // namespace capibara::cpu
+
+#endif
+
+// A part of a matmul on AMX: some rows by some columns for some k, from operands in memory or packed.
+
+#if defined(__x86_64__)
+
+namespace capibara::cpu {
+
+// Rows [m0, m0 + m) by columns [n0, n0 + n) for k [k0, k0 + k).
+template <class K, class Tiles>
+struct AmxPart {
+  using P = typename K::Packed;
+  using S = typename K::Sum;
+  static constexpr int64_t depth = K::together;
+
+  const Product<K>& product;
+  const AmxPacked<P>& left;
+  const AmxEdges<K>& edges;  // where left is not packed
+  const AmxPacked<P>& right;
+  const AmxHold<S>& hold;  // null: sums are in the result
+  int64_t m0, m, n0, n, k0, k;
+
+  // Tiles are configured as long as nobody else is called. 32 rows stay in the nearer caches while the columns pass by
+  // from the second one, and the next rows are fetched meanwhile.
+  void run() const {
+    Tiles::configure();
+    AmxBlock block{};
+    block.panel = right.panel();
+    block.steps = (k + depth - 1) / depth;
+    block.accumulate = k0 > 0;
+    const int64_t width = m <= 16 ? 64 : 32;
+    for (int64_t i = m0; i < m0 + m; i += 32) {
+      const int64_t rows = std::min<int64_t>(32, m0 + m - i);
+      block.left[0] = left_at(i);
+      if (rows > 16) block.left[1] = left_at(i + 16);
+      for (int64_t j = n0; j < n0 + n; j += width) {
+        block.right = right.at(j, k0);
+        look_ahead(block, i + 32, (j - n0) / width * 2);
+        run_block(block, i, rows, j, std::min(width, n0 + n - j));
+      }
+    }
+    Tiles::release();
+  }
+
+ private:
+  AmxLeft left_at(int64_t row) const {
+    if (left.data) return {left.at(row, k0), amx_row_bytes, amx_tile_bytes};
+    return edges.at(row, k0, k0 + k == product.inner);
+  }
+
+  // Two of the rows from `first` on; none is left after 32.
+  void look_ahead(AmxBlock& block, int64_t first, int64_t next) const {
+    for (int64_t r = 0; r < 2; ++r, ++next) {
+      const int64_t panel = first + next / 16 * 16;
+      block.ahead[r] = block.left[0].data;
+      if (next >= 32 || panel + 16 > m0 + m) continue;
+      const AmxLeft at = left_at(panel);
+      block.ahead[r] = at.data + next % 16 * (left.data ? block.steps * amx_row_bytes : at.row_step);
+    }
+  }
+
+  // Whole tiles of sums go to the result as they are, others and those that are rounded by way of `beside`.
+  void run_block(AmxBlock& block, int64_t i, int64_t rows, int64_t j, int64_t columns) const {
+    alignas(64) S beside[32 * 32];
+    const int64_t down = rows > 16 ? 2 : 1, across = (columns + 15) / 16, step = 16 * across;
+    const bool rounds = product.brains && !hold.data && k == product.inner;
+    const bool straight = !rounds && rows == down * 16 && columns == across * 16 && product.rows.is_regular() &&
+                          product.columns.contiguous(j, columns);
+    const auto each_row = [&](auto&& f) {
+      for (int64_t r = 0; r < rows; ++r) f(product.rows.at(i + r), beside + r * step);
+    };
+    const auto each = [&](auto&& f) {
+      each_row([&](int64_t start, S* own) {
+        for (int64_t c = 0; c < columns; ++c) f(product.out[start + product.columns.at(j + c)], own[c]);
+      });
+    };
+    for (int64_t t = 0; t < down * across; ++t) {
+      const int64_t row = t / across * 16, column = t % across * 16;
+      block.out[t] = hold.data  ? hold.at(i + row, j + column)
+                     : straight ? product.out + product.rows.at(i + row) + product.columns.at(j + column)
+                                : beside + row * step + column;
+      block.out_step[t] = (hold.data ? 32 : straight ? product.rows.stride() : step) * static_cast<int64_t>(sizeof(S));
+    }
+    const bool elsewhere = !hold.data && !straight;
+    if (elsewhere && block.accumulate) each([](S& place, S& own) { own = place; });
+    if (rounds) {
+      const BrainBits* column = product.brains + product.columns.at(j);
+      each_row([&](int64_t start, S*) { __builtin_prefetch(column + start, 1); });
+    }
+    function(down, across)(block);
+    if constexpr (std::is_same_v<S, float>) {
+      if (rounds) {
+        const int64_t column = product.columns.at(j);
+        return each_row(
+            [&](int64_t start, float* own) { round_amx_sums(own, product.brains + start + column, columns); });
+      }
+    }
+    if (elsewhere) each([](S& place, S& own) { place = own; });
+  }
+
+  static void (*function(int64_t down, int64_t across))(const AmxBlock&) {
+    if (down == 2) return across == 2 ? Tiles::template run<K, 2, 2> : Tiles::template run<K, 2, 1>;
+    if (across == 1) return Tiles::template run<K, 1, 1>;
+    if (across == 2) return Tiles::template run<K, 1, 2>;
+    return across == 3 ? Tiles::template run<K, 1, 3> : Tiles::template run<K, 1, 4>;
+  }
+};
+
+}  // namespace capibara::cpu
+
+#endif
 
 #if defined(__x86_64__)
 
