@@ -2,7 +2,7 @@
 
 python explicit_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
-`make_explicit_answers.py` records jax's answers.
+`make_answers.py explicit` records jax's answers.
 """
 import json
 import re

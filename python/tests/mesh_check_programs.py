@@ -2,7 +2,7 @@
 
 python mesh_check_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
-`make_mesh_answers.py` records jax's answers.
+`make_answers.py mesh_check` records jax's answers.
 """
 from mesh_telling import answer, auto_mesh, program, ramp, values  # isort: skip
 

@@ -2,7 +2,7 @@
 
 python mesh_placing_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
-`make_mesh_answers.py` records jax's answers.
+`make_answers.py mesh_placing` records jax's answers.
 """
 import contextlib
 import io

@@ -2,7 +2,7 @@
 
 python output_sharding_programs.py jax|capibara [NAME...]      prints one JSON object {name: specifications}
 
-`make_output_sharding_answers.py` records jax's answers.
+`make_answers.py output_sharding` records jax's answers.
 """
 import json
 import sys

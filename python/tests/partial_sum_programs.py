@@ -2,7 +2,7 @@
 
 python partial_sum_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
-`make_partial_sum_answers.py` records jax's answers.
+`make_answers.py partial_sum` records jax's answers.
 """
 import json
 import re

@@ -1,4 +1,4 @@
-"""Answers to programs over eight devices: jax's, which scripts record in a file, and capibara's, which tests compare with it."""
+"""Answers to programs over eight devices: jax's, which a script records in tests/data, and capibara's, which tests compare with it."""
 import functools
 import json
 import os
@@ -7,6 +7,9 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
+sys.path.append(str(HERE.parents[1] / "tests" / "data"))
+
+import recordings  # noqa: E402
 
 
 def jax_answers(programs, names, tries=3):
@@ -27,15 +30,14 @@ def jax_answers(programs, names, tries=3):
   return jax_answers(programs, names[:half]) | jax_answers(programs, names[half:])
 
 
-def record(programs, names, file):
-  """Writes jax's answers, one line for each program, into the file that the command line names, or that beside the programs."""
-  output = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / file
+def record(programs, names, name):
+  """Writes jax's answers as a recording, one line for each program."""
   lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(found)}" for name, found in jax_answers(programs, names).items())
-  output.write_text("{\n" + lines + "\n}\n")
+  recordings.write(recordings.path(name), "{\n" + lines + "\n}\n")
 
 
-def recorded(file):
-  return json.loads(HERE.joinpath(file).read_text())
+def recorded(name):
+  return json.loads(recordings.read(name))
 
 
 @functools.cache

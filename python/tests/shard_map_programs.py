@@ -2,7 +2,7 @@
 
 python shard_map_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
-`make_shard_map_answers.py` records jax's answers.
+`make_answers.py shard_map` records jax's answers.
 """
 import json
 import re

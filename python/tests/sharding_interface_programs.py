@@ -2,7 +2,7 @@
 
 python sharding_interface_programs.py jax|capibara [NAME...]      prints one JSON object {name: answer}
 
-`make_sharding_interface_answers.py` records jax's answers.
+`make_answers.py sharding_interface` records jax's answers.
 """
 import json
 import re
