@@ -8,7 +8,9 @@ using capibara::Array;
 namespace jax = capibara::jax;
 namespace lax = capibara::jax::lax;
 
-struct Params { Array w, b; };
+struct Params {
+  Array w, b;
+};
 CAPIBARA_TREE(Params, w, b)
 
 Array loss(const Params& p, const Array& x, const Array& y) {

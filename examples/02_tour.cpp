@@ -51,7 +51,8 @@ void control_flow() {
   expect(last.item<float>() == 6 && all.to_vector<float>() == std::vector<float>{0, 2, 9}, "scan");
   Array y = lax::while_loop([](Array v) { return v < 100.0f; }, [](Array v) { return v * 2.0f; }, Array(3.0f));
   expect(y.item<float>() == 192, "while_loop");
-  Array z = lax::cond(y > 100.0f, [](Array v) { return v; }, [](Array v) { return -v; }, y);
+  Array z = lax::cond(
+      y > 100.0f, [](Array v) { return v; }, [](Array v) { return -v; }, y);
   expect(z.item<float>() == 192, "cond");
 }
 
@@ -68,7 +69,8 @@ void own_derivative() {
     return std::tuple(root, slope * std::get<0>(tangents));
   });
   expect(jax::grad([&](Array x) { return safe_sqrt(x); })(Array(0.0f)).item<float>() == 0, "no infinite slope at zero");
-  expect(jax::grad([&](Array x) { return safe_sqrt(x); })(Array(4.0f)).item<float>() == 0.25f, "the usual slope elsewhere");
+  expect(jax::grad([&](Array x) { return safe_sqrt(x); })(Array(4.0f)).item<float>() == 0.25f,
+         "the usual slope elsewhere");
 }
 
 }  // namespace

@@ -29,19 +29,22 @@ int main() {
 
   // The number of steps is known only when it runs.
   auto halvings = jax::jit([](Array x) {
-    auto [value, count] = lax::while_loop([](std::pair<Array, Array> state) { return state.first > 1.0f; },
-                                          [](std::pair<Array, Array> state) { return std::pair(state.first / 2.0f, state.second + 1); },
-                                          std::pair(x, Array(0)));
+    auto [value, count] =
+        lax::while_loop([](std::pair<Array, Array> state) { return state.first > 1.0f; },
+                        [](std::pair<Array, Array> state) { return std::pair(state.first / 2.0f, state.second + 1); },
+                        std::pair(x, Array(0)));
     return count;
   });
   std::cout << "halvings of 1000: " << halvings(Array(1000.0f)) << "\n";
 
-  Array root = lax::fori_loop(0, 5, [](Array, Array x) { return 0.5f * (x + 2.0f / x); }, Array(1.0f));
+  Array root = lax::fori_loop(
+      0, 5, [](Array, Array x) { return 0.5f * (x + 2.0f / x); }, Array(1.0f));
   std::cout << "square root of 2: " << root << "\n";
 
   // Only the chosen branch runs; under vmap both do, and the values are selected.
   auto safe = [](Array x) {
-    return lax::cond(x > 0.0f, [](Array v) { return jnp::log(v); }, [](Array v) { return 0.0f * v; }, x);
+    return lax::cond(
+        x > 0.0f, [](Array v) { return jnp::log(v); }, [](Array v) { return 0.0f * v; }, x);
   };
   std::cout << "branches " << safe(Array(-3.0f)) << " " << jax::vmap(safe)(capibara::array<float>({-1, 1, 4})) << "\n";
 

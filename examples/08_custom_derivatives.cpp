@@ -13,7 +13,9 @@ using capibara::Array;
 namespace jax = capibara::jax;
 namespace jnp = capibara::jax::numpy;
 
-struct Network { Array inner, bias, outer; };
+struct Network {
+  Array inner, bias, outer;
+};
 CAPIBARA_TREE(Network, inner, bias, outer)
 
 int main() {
@@ -29,8 +31,9 @@ int main() {
 
   // A gradient that is clipped on its way back.
   auto clipped = jax::custom_vjp([](Array x) { return x; }, "clipped");
-  clipped.defvjp([](Array x) { return std::pair(x, std::monostate{}); },
-                 [](std::monostate, Array cotangent) { return std::tuple(jnp::clip(cotangent, {.min = -1.0f, .max = 1.0f})); });
+  clipped.defvjp(
+      [](Array x) { return std::pair(x, std::monostate{}); },
+      [](std::monostate, Array cotangent) { return std::tuple(jnp::clip(cotangent, {.min = -1.0f, .max = 1.0f})); });
   Array x = capibara::array<float>({0.1f, 2.0f});
   std::cout << "clipped " << jax::grad([&](Array v) { return jnp::sum(jnp::square(clipped(v))); })(x) << "\n";
 
@@ -41,7 +44,8 @@ int main() {
     return std::tuple(step(std::get<0>(primals)), s * (1.0f - s) * std::get<0>(tangents));
   });
 
-  Array inputs = capibara::array<float>({{0, 0}, {0, 1}, {1, 0}, {1, 1}}), targets = capibara::array<float>({0, 1, 1, 0});
+  Array inputs = capibara::array<float>({{0, 0}, {0, 1}, {1, 0}, {1, 1}}),
+        targets = capibara::array<float>({0, 1, 1, 0});
   auto predict = [step](const Network& net, const Array& in) {
     return jnp::matmul(step(jnp::matmul(in, net.inner) + net.bias), net.outer);
   };

@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/host.h"
-#include "program/ir/window_shape.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
+#include "program/ir/window_shape.h"
 
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
@@ -24,6 +24,8 @@
 
 using namespace capibara;
 
+// A line of assembly stays a line of text.
+// clang-format off
 namespace {
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }

@@ -33,8 +33,8 @@ using Truth64 = Real (*)(Real);
 struct Row {
   const char* name;
   Truth32 single;
-  Truth64 twice;    // null: nothing better than double is at hand
-  double low, high;  // where speed is measured
+  Truth64 twice;          // null: nothing better than double is at hand
+  double low, high;       // where speed is measured
   bool absolute = false;  // results below 1 count in ULP of 1
 };
 
@@ -84,9 +84,12 @@ struct BinaryRow {
   double low, high, other_low, other_high;
 };
 const BinaryRow binary_rows[] = {
-    {"pow", [](double x, double y) { return std::pow(x, y); }, [](Real x, Real y) { return std::pow(x, y); }, 0, 3, -20, 20},
-    {"atan2", [](double x, double y) { return std::atan2(x, y); }, [](Real x, Real y) { return std::atan2(x, y); }, -3, 3, -3, 3},
-    {"rem", [](double x, double y) { return std::fmod(x, y); }, [](Real x, Real y) { return std::fmod(x, y); }, -30, 30, 0.5, 3},
+    {"pow", [](double x, double y) { return std::pow(x, y); }, [](Real x, Real y) { return std::pow(x, y); }, 0, 3, -20,
+     20},
+    {"atan2", [](double x, double y) { return std::atan2(x, y); }, [](Real x, Real y) { return std::atan2(x, y); }, -3,
+     3, -3, 3},
+    {"rem", [](double x, double y) { return std::fmod(x, y); }, [](Real x, Real y) { return std::fmod(x, y); }, -30, 30,
+     0.5, 3},
     {"div", [](double x, double y) { return x / y; }, [](Real x, Real y) { return x / y; }, -3, 3, 0.5, 3},
 };
 
@@ -151,7 +154,8 @@ struct Worst {
     } else {
       int exponent = 0;
       std::frexp(absolute && std::fabs(nearest) < 1 ? T(1) : nearest, &exponent);
-      here = static_cast<double>(std::fabs(std::ldexp(static_cast<Real>(got) - want, std::numeric_limits<T>::digits - exponent)));
+      here = static_cast<double>(
+          std::fabs(std::ldexp(static_cast<Real>(got) - want, std::numeric_limits<T>::digits - exponent)));
     }
     if (here > ulp) ulp = here, x = at, y = beside;
   }
@@ -244,12 +248,14 @@ double nanoseconds(int64_t elements, Run&& run) {
 }
 
 template <class T>
-double speed(const char* name, DType dtype, int operands, double low, double high, double other_low, double other_high) {
+double speed(const char* name, DType dtype, int operands, double low, double high, double other_low,
+             double other_high) {
   const Compiled compiled(name, dtype, operands, block);
   std::vector<T> x(block), y(block), out(block);
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> first(low, high), second(other_low, other_high);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<T>(first(random)), y[i] = static_cast<T>(second(random));
+  for (std::size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<T>(first(random)), y[i] = static_cast<T>(second(random));
   return nanoseconds(block, [&] { compiled(x.data(), operands == 2 ? y.data() : nullptr, out.data()); });
 }
 
@@ -257,13 +263,16 @@ struct Columns {
   bool markdown;
 
   void head() const {
-    if (markdown) std::puts("| function | float32 ULP | at | ns | float64 ULP | at | ns |\n|---|---|---|---|---|---|---|");
-    else std::printf("%-12s %9s %16s %6s %9s %24s %6s\n", "function", "f32 ULP", "at", "ns", "f64 ULP", "at", "ns");
+    if (markdown)
+      std::puts("| function | float32 ULP | at | ns | float64 ULP | at | ns |\n|---|---|---|---|---|---|---|");
+    else
+      std::printf("%-12s %9s %16s %6s %9s %24s %6s\n", "function", "f32 ULP", "at", "ns", "f64 ULP", "at", "ns");
   }
   template <class T>
   std::string at(const Worst<T>& worst, bool binary) const {
     char text[96];
-    std::snprintf(text, sizeof text, binary ? "%.9g, %.9g" : "%.9g", static_cast<double>(worst.x), static_cast<double>(worst.y));
+    std::snprintf(text, sizeof text, binary ? "%.9g, %.9g" : "%.9g", static_cast<double>(worst.x),
+                  static_cast<double>(worst.y));
     return worst.ulp == 0 ? "" : text;
   }
   template <class T>
@@ -290,14 +299,15 @@ void measure(uint64_t stride, bool markdown) {
     Worst<double> twice;
     if (row.twice) twice = survey_double(row, 1 << 20);
     columns.row(row.name, single, speed<float>(row.name, DType::float32, 1, row.low, row.high, 0, 1),
-                row.twice ? &twice : nullptr, speed<double>(row.name, DType::float64, 1, row.low, row.high, 0, 1), false,
-                row.absolute);
+                row.twice ? &twice : nullptr, speed<double>(row.name, DType::float64, 1, row.low, row.high, 0, 1),
+                false, row.absolute);
   }
   for (const BinaryRow& row : binary_rows) {
     const auto single = survey_binary<float>(row, DType::float32, row.single, 1 << 23);
     const auto twice = survey_binary<double>(row, DType::float64, row.twice, 1 << 20);
-    columns.row(row.name, single, speed<float>(row.name, DType::float32, 2, row.low, row.high, row.other_low, row.other_high),
-                &twice, speed<double>(row.name, DType::float64, 2, row.low, row.high, row.other_low, row.other_high), true,
+    columns.row(row.name, single,
+                speed<float>(row.name, DType::float32, 2, row.low, row.high, row.other_low, row.other_high), &twice,
+                speed<double>(row.name, DType::float64, 2, row.low, row.high, row.other_low, row.other_high), true,
                 false);
   }
 }
@@ -309,8 +319,10 @@ int main(int argc, char** argv) {
   uint64_t stride = 257;
   bool markdown = false;
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "--markdown") == 0) markdown = true;
-    else if (std::strcmp(argv[i], "--stride") == 0 && i + 1 < argc) stride = std::strtoull(argv[++i], nullptr, 10);
+    if (std::strcmp(argv[i], "--markdown") == 0)
+      markdown = true;
+    else if (std::strcmp(argv[i], "--stride") == 0 && i + 1 < argc)
+      stride = std::strtoull(argv[++i], nullptr, 10);
     else {
       std::fputs("cpu_math [--stride N] [--markdown]\n", stderr);
       return 2;

@@ -1,4 +1,5 @@
-// What a call costs beside its work: compiled functions of small arrays, lists and nested structures, and eager operations.
+// What a call costs beside its work: compiled functions of small arrays, lists and nested structures, and eager
+// operations.
 #include <capibara/capibara.h>
 
 #include <chrono>

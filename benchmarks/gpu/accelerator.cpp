@@ -1,4 +1,5 @@
-// Speed on an accelerator through its PJRT plugin: one line of JSON for each figure, as jax_peer.py prints them for JAX.
+// Speed on an accelerator through its PJRT plugin: one line of JSON for each figure, as jax_peer.py prints them for
+// JAX.
 //
 //     accelerator PLATFORM [--small] [NAME...]     (PLATFORM: cuda, tpu, xla_cpu)
 #include <capibara/capibara.h>
@@ -89,7 +90,10 @@ void dispatch() {
 void long_program() {
   const int64_t n = small ? 512 : 8192;
   auto step = [](const Array& v) { return jnp::tanh(jnp::matmul(v, v)); };
-  const auto loop = jax::jit([step](const Array& x) { return lax::fori_loop(0, 40, [step](const Array&, const Array& v) { return step(v); }, x); });
+  const auto loop = jax::jit([step](const Array& x) {
+    return lax::fori_loop(
+        0, 40, [step](const Array&, const Array& v) { return step(v); }, x);
+  });
   const auto products = jax::jit([step](const Array& x) { return step(step(step(step(x)))); });
   auto time = [](const std::string& name, const auto& f, const Array& x) {
     f(x).block_until_ready();
@@ -109,19 +113,25 @@ void long_program() {
 }
 
 void layer_norm() {
-  for (const auto& [rows, columns] : small ? std::vector<std::pair<int64_t, int64_t>>{{64, 256}}
-                                           : std::vector<std::pair<int64_t, int64_t>>{{32768, 768}, {16384, 4096}, {65536, 4096}}) {
+  for (const auto& [rows, columns] :
+       small ? std::vector<std::pair<int64_t, int64_t>>{{64, 256}}
+             : std::vector<std::pair<int64_t, int64_t>>{{32768, 768}, {16384, 4096}, {65536, 4096}}) {
     const Array x = normal_bf16(1, {rows, columns});
     const Array dy = normal_bf16(2, {rows, columns});
-    const Array scale = jnp::ones({columns}).astype(DType::bfloat16), bias = jnp::zeros({columns}).astype(DType::bfloat16);
+    const Array scale = jnp::ones({columns}).astype(DType::bfloat16),
+                bias = jnp::zeros({columns}).astype(DType::bfloat16);
     const double bytes = static_cast<double>(rows * columns) * 2;
     const int calls = small ? 3 : 50;
     const auto copy = jax::jit([](const Array& v) { return -v; });
-    report(concat("copy_", rows, "x", columns).c_str(), 2 * bytes / timed(calls, [&] { return copy(x); }) * 1e-9, "GB/s");
-    const auto forward = jax::jit([](const Array& v, const Array& s, const Array& b) { return kernels::layer_norm(v, s, b); });
-    report(concat("layer_norm_", rows, "x", columns).c_str(), 2 * bytes / timed(calls, [&] { return forward(x, scale, bias); }) * 1e-9, "GB/s");
+    report(concat("copy_", rows, "x", columns).c_str(), 2 * bytes / timed(calls, [&] { return copy(x); }) * 1e-9,
+           "GB/s");
+    const auto forward =
+        jax::jit([](const Array& v, const Array& s, const Array& b) { return kernels::layer_norm(v, s, b); });
+    report(concat("layer_norm_", rows, "x", columns).c_str(),
+           2 * bytes / timed(calls, [&] { return forward(x, scale, bias); }) * 1e-9, "GB/s");
     const auto both = jax::jit([](const Array& v, const Array& s, const Array& b, const Array& d) {
-      auto [y, pull] = jax::vjp([](const Array& p, const Array& q, const Array& r) { return kernels::layer_norm(p, q, r); }, v, s, b);
+      auto [y, pull] = jax::vjp(
+          [](const Array& p, const Array& q, const Array& r) { return kernels::layer_norm(p, q, r); }, v, s, b);
       auto [dx, ds, db] = pull(d);
       return std::tuple(y, dx, ds, db);
     });
@@ -132,8 +142,10 @@ void layer_norm() {
     const auto plain = jax::jit([](const Array& v, const Array& s, const Array& b, const Array& d) {
       auto [y, pull] = jax::vjp(
           [](const Array& p, const Array& q, const Array& r) {
-            const Array wide = p.astype(DType::float32), centered = wide - jnp::mean(wide, {.axis = -1, .keepdims = true});
-            const Array normal = centered * lax::rsqrt(jnp::mean(centered * centered, {.axis = -1, .keepdims = true}) + 1e-5);
+            const Array wide = p.astype(DType::float32),
+                        centered = wide - jnp::mean(wide, {.axis = -1, .keepdims = true});
+            const Array normal =
+                centered * lax::rsqrt(jnp::mean(centered * centered, {.axis = -1, .keepdims = true}) + 1e-5);
             return (normal * q.astype(DType::float32) + r.astype(DType::float32)).astype(p.dtype());
           },
           v, s, b);
@@ -141,8 +153,9 @@ void layer_norm() {
       return std::tuple(y, dx, ds, db);
     });
     const auto got = both(x, scale, bias, dy), want = plain(x, scale, bias, dy);
-    const double most = std::max({difference(std::get<0>(got), std::get<0>(want)), difference(std::get<1>(got), std::get<1>(want)),
-                                  difference(std::get<2>(got), std::get<2>(want)), difference(std::get<3>(got), std::get<3>(want))});
+    const double most =
+        std::max({difference(std::get<0>(got), std::get<0>(want)), difference(std::get<1>(got), std::get<1>(want)),
+                  difference(std::get<2>(got), std::get<2>(want)), difference(std::get<3>(got), std::get<3>(want))});
     report(concat("layer_norm_error_", rows, "x", columns).c_str(), most, "of the largest");
   }
 }
@@ -207,7 +220,8 @@ Array attention(const Block& block, const Array& x, const Sizes& sizes) {
   const Array heads = all.reshape({sizes.batch, sizes.length, 3, sizes.heads, head});
   const auto part = [&](int64_t i) { return lax::index_in_dim(heads, i, 2, false); };
   const Array q = part(0), k = part(1), v = part(2);
-  const Array scores = jnp::einsum("bqhd,bkhd->bhqk", {q, k}).astype(DType::float32) * (1 / std::sqrt(static_cast<double>(head)));
+  const Array scores =
+      jnp::einsum("bqhd,bkhd->bhqk", {q, k}).astype(DType::float32) * (1 / std::sqrt(static_cast<double>(head)));
   const Array mask = lax::iota(DType::int32, sizes.length).reshape({-1, 1}) >= lax::iota(DType::int32, sizes.length);
   const Array weights = jax::nn::softmax(jnp::where(mask, scores, Array(-1e30f)), {.axis = -1}).astype(half);
   const Array mixed = jnp::einsum("bhqk,bkhd->bqhd", {weights, v}).reshape({sizes.batch, sizes.length, sizes.width});
@@ -216,25 +230,33 @@ Array attention(const Block& block, const Array& x, const Sizes& sizes) {
 
 Array loss(const Gpt& model, const Array& tokens, const Array& targets, const Sizes& sizes) {
   const DType half = DType::bfloat16;
-  Array x = (jnp::take(model.tokens, tokens, {.axis = 0, .mode = "clip", .fill_value = {}}) + model.positions).astype(half);
+  Array x =
+      (jnp::take(model.tokens, tokens, {.axis = 0, .mode = "clip", .fill_value = {}}) + model.positions).astype(half);
   for (const Block& block : model.blocks) {
     x = x + attention(block, normalized(x, block.scale1, block.bias1), sizes);
-    const Array inner = jnp::einsum("btd,de->bte", {normalized(x, block.scale2, block.bias2), block.up.astype(half)}) + block.up_bias.astype(half);
+    const Array inner = jnp::einsum("btd,de->bte", {normalized(x, block.scale2, block.bias2), block.up.astype(half)}) +
+                        block.up_bias.astype(half);
     x = x + jnp::einsum("btd,de->bte", {jax::nn::gelu(inner), block.down.astype(half)}) + block.down_bias.astype(half);
   }
-  const Array logits = jnp::einsum("btd,vd->btv", {normalized(x, model.scale, model.bias), model.tokens.astype(half)}).astype(DType::float32);
-  const Array picked = jnp::take_along_axis(logits, jnp::expand_dims(targets, -1), {.axis = -1, .mode = "clip", .fill_value = {}, .wrap_negative_indices = {}});
+  const Array logits = jnp::einsum("btd,vd->btv", {normalized(x, model.scale, model.bias), model.tokens.astype(half)})
+                           .astype(DType::float32);
+  const Array picked =
+      jnp::take_along_axis(logits, jnp::expand_dims(targets, -1),
+                           {.axis = -1, .mode = "clip", .fill_value = {}, .wrap_negative_indices = {}});
   return jnp::mean(jax::nn::logsumexp(logits, {.axis = -1}) - jnp::squeeze(picked, -1));
 }
 
 Gpt initial(const Sizes& sizes) {
   int64_t seed = 0;
-  auto weight = [&](Shape shape) { return jax::random::normal(jax::random::key(seed++), {.shape = std::move(shape)}) * 0.02; };
+  auto weight = [&](Shape shape) {
+    return jax::random::normal(jax::random::key(seed++), {.shape = std::move(shape)}) * 0.02;
+  };
   const int64_t d = sizes.width;
   Gpt model{weight({sizes.vocabulary, d}), weight({sizes.length, d}), jnp::ones({d}), jnp::zeros({d}), {}};
   for (int64_t i = 0; i < sizes.layers; ++i) {
-    model.blocks.push_back({jnp::ones({d}), jnp::zeros({d}), weight({d, 3 * d}), jnp::zeros({3 * d}), weight({d, d}), jnp::zeros({d}),
-                            jnp::ones({d}), jnp::zeros({d}), weight({d, 4 * d}), jnp::zeros({4 * d}), weight({4 * d, d}), jnp::zeros({d})});
+    model.blocks.push_back({jnp::ones({d}), jnp::zeros({d}), weight({d, 3 * d}), jnp::zeros({3 * d}), weight({d, d}),
+                            jnp::zeros({d}), jnp::ones({d}), jnp::zeros({d}), weight({d, 4 * d}), jnp::zeros({4 * d}),
+                            weight({4 * d, d}), jnp::zeros({d})});
   }
   return model;
 }
@@ -243,14 +265,17 @@ void gpt2() {
   const Sizes sizes = small ? Sizes{2, 2, 32, 16, 2, 101} : Sizes{12, 12, 768, 1024, 32, 50257};
   const auto step = jax::jit(
       [sizes](const Gpt& model, const Gpt& momentum, const Array& tokens, const Array& targets) {
-        auto [value, gradient] = jax::value_and_grad([&](const Gpt& m) { return loss(m, tokens, targets, sizes); })(model);
-        const Gpt velocity = jax::tree::map([](const Array& m, const Array& g) { return 0.9 * m + g; }, momentum, gradient);
+        auto [value, gradient] =
+            jax::value_and_grad([&](const Gpt& m) { return loss(m, tokens, targets, sizes); })(model);
+        const Gpt velocity =
+            jax::tree::map([](const Array& m, const Array& g) { return 0.9 * m + g; }, momentum, gradient);
         const Gpt next = jax::tree::map([](const Array& p, const Array& v) { return p - 1e-3 * v; }, model, velocity);
         return std::tuple(next, velocity, value);
       },
       {.donate_argnums = {0, 1}, .name = "gpt2_step"});
   Gpt model = jax::jit([sizes] { return initial(sizes); })();
-  Gpt momentum = jax::jit([](const Gpt& like) { return jax::tree::map([](const Array& p) { return jnp::zeros_like(p); }, like); })(model);
+  Gpt momentum = jax::jit(
+      [](const Gpt& like) { return jax::tree::map([](const Array& p) { return jnp::zeros_like(p); }, like); })(model);
   const Array tokens = jax::random::randint(jax::random::key(5), Shape{sizes.batch, sizes.length}, 0, sizes.vocabulary);
   const Array targets = jnp::roll(tokens, -1, 1);
   const auto compiling = Clock::now();
@@ -286,7 +311,8 @@ void transfer() {
     const Array result = f(fresh);
     result.block_until_ready();
     start = Clock::now();
-    if (reinterpret_cast<const float*>(result.raw_data())[count - 1] != 2.5f) throw ValueError("transfer: a copy has other values");
+    if (reinterpret_cast<const float*>(result.raw_data())[count - 1] != 2.5f)
+      throw ValueError("transfer: a copy has other values");
     back.push_back(seconds_since(start));
   }
   report("copy_to_device", bytes / median(to) * 1e-9, "GB/s");
@@ -346,8 +372,10 @@ int main(int count, char** values) {
   }
   std::vector<std::string> names;
   for (int i = 2; i < count; ++i) {
-    if (std::strcmp(values[i], "--small") == 0) small = true;
-    else names.push_back(values[i]);
+    if (std::strcmp(values[i], "--small") == 0)
+      small = true;
+    else
+      names.push_back(values[i]);
   }
   int status = 0;
   for (const Figure& figure : figures) {

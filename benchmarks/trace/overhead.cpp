@@ -53,6 +53,7 @@ int main() {
   print("call of a jitted add of 8 floats", microseconds_per_call([&] { compiled(x).block_until_ready(); }));
   print("trace of 1000 operations", microseconds_per_call([&] { jax::make_jaxpr(chain)(x); }));
   print("trace of grad of 1000 operations", microseconds_per_call([&] { jax::make_jaxpr(jax::grad(chain))(x); }));
-  print("trace and lowering of 1000 operations to text", microseconds_per_call([&] { jax::jit(chain).lower(x).as_text(); }));
+  print("trace and lowering of 1000 operations to text",
+        microseconds_per_call([&] { jax::jit(chain).lower(x).as_text(); }));
   return 0;
 }

@@ -28,7 +28,7 @@ ProgramCost count_cost(const Program& program);
 
 // Details of one compiled variant of a program, for fixed placements of its inputs.
 struct ExecutableDetails {
-  std::optional<MemoryUse> memory;  // nothing where the backend does not know
+  std::optional<MemoryUse> memory;                            // nothing where the backend does not know
   std::vector<std::shared_ptr<const NamedSharding>> outputs;  // empty: on the one device
 };
 

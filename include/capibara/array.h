@@ -36,9 +36,9 @@ struct ArrayType {
 
   int64_t rank() const { return static_cast<int64_t>(shape.size()); }
   int64_t size() const { return element_count(shape); }
-  ArrayType strong() const;                 // the same without weak_type
+  ArrayType strong() const;  // the same without weak_type
   ArrayType with_shape(Shape s) const;
-  ArrayType with_dtype(DType d) const;      // keeps weak_type
+  ArrayType with_dtype(DType d) const;  // keeps weak_type
   friend bool operator==(const ArrayType&, const ArrayType&) = default;
 };
 
@@ -54,8 +54,8 @@ class IndexUpdate;
 
 // Any C++ number that becomes a weakly typed scalar (bool: strongly typed).
 template <class T>
-concept Number = std::is_arithmetic_v<T> || std::is_same_v<T, std::complex<float>> ||
-                 std::is_same_v<T, std::complex<double>>;
+concept Number =
+    std::is_arithmetic_v<T> || std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 class Array {
  public:
@@ -130,7 +130,7 @@ class Array {
   static Array weak_scalar(double value);
   static Array weak_scalar(std::complex<double> value);
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   static Array weak_scalar(T value) {
     using Whole = std::conditional_t<std::is_unsigned_v<T>, uint64_t, int64_t>;
     return weak_scalar(static_cast<std::conditional_t<std::is_floating_point_v<T>, double, Whole>>(value));
@@ -165,18 +165,27 @@ Array operator>=(const Array& a, const Array& b);
 // The dtype that represents a C++ element type.
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, bool>) return DType::bool_;
-  else if constexpr (std::is_same_v<T, float>) return DType::float32;
-  else if constexpr (std::is_same_v<T, double>) return DType::float64;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return DType::complex64;
-  else if constexpr (std::is_same_v<T, std::complex<double>>) return DType::complex128;
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::bool_;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::float32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::float64;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return DType::complex64;
+  else if constexpr (std::is_same_v<T, std::complex<double>>)
+    return DType::complex128;
   else {
     static_assert(std::is_integral_v<T>, "array elements are bool, integers, float, double or std::complex of these");
     constexpr bool is_signed = std::is_signed_v<T>;
-    if constexpr (sizeof(T) == 1) return is_signed ? DType::int8 : DType::uint8;
-    else if constexpr (sizeof(T) == 2) return is_signed ? DType::int16 : DType::uint16;
-    else if constexpr (sizeof(T) == 4) return is_signed ? DType::int32 : DType::uint32;
-    else return is_signed ? DType::int64 : DType::uint64;
+    if constexpr (sizeof(T) == 1)
+      return is_signed ? DType::int8 : DType::uint8;
+    else if constexpr (sizeof(T) == 2)
+      return is_signed ? DType::int16 : DType::uint16;
+    else if constexpr (sizeof(T) == 4)
+      return is_signed ? DType::int32 : DType::uint32;
+    else
+      return is_signed ? DType::int64 : DType::uint64;
   }
 }
 

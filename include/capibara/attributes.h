@@ -61,16 +61,18 @@ class Attr {
   using List = std::vector<Attr>;
   using Value =
       std::variant<None, bool, int64_t, double, std::string, DType, Ints, DotDimensionNumbers, ConvDimensionNumbers,
-                   GatherDimensionNumbers, ScatterDimensionNumbers, ArrayType, Array,
-                   std::shared_ptr<const Program>, std::shared_ptr<const Opaque>, std::shared_ptr<const List>>;
+                   GatherDimensionNumbers, ScatterDimensionNumbers, ArrayType, Array, std::shared_ptr<const Program>,
+                   std::shared_ptr<const Opaque>, std::shared_ptr<const List>>;
 
   Attr() : value_(None{}) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Attr(T value) {
-    if constexpr (std::is_same_v<T, bool>) value_ = value;
-    else if constexpr (std::is_floating_point_v<T>) value_ = static_cast<double>(value);
-    else value_ = static_cast<int64_t>(value);
+  requires std::is_arithmetic_v<T> Attr(T value) {
+    if constexpr (std::is_same_v<T, bool>)
+      value_ = value;
+    else if constexpr (std::is_floating_point_v<T>)
+      value_ = static_cast<double>(value);
+    else
+      value_ = static_cast<int64_t>(value);
   }
   Attr(const char* text) : value_(std::string(text)) {}
   Attr(std::string text) : value_(std::move(text)) {}

@@ -7,7 +7,6 @@
 
 namespace capibara {
 
-
 struct Config {
   bool enable_x64 = false;
   std::string numpy_dtype_promotion = "standard";  // or "strict"
@@ -20,11 +19,11 @@ struct Config {
   bool debug_infs = false;
   bool log_compiles = false;
   bool check_tracer_leaks = false;
-  bool no_tracing = false;               // a function that would have to be traced is refused
-  bool enable_checks = false;            // every traced program is verified
-  bool softmax_custom_jvp = false;       // nn.softmax with the derivative y (dx - sum(y dx))
-  bool enable_custom_prng = false;       // functions of random return typed keys, also for raw ones
-  std::string legacy_prng_key = "allow"; // what a raw key does: or "warn", "error"
+  bool no_tracing = false;                // a function that would have to be traced is refused
+  bool enable_checks = false;             // every traced program is verified
+  bool softmax_custom_jvp = false;        // nn.softmax with the derivative y (dx - sum(y dx))
+  bool enable_custom_prng = false;        // functions of random return typed keys, also for raw ones
+  std::string legacy_prng_key = "allow";  // what a raw key does: or "warn", "error"
   int num_cpu_devices = 1;
   std::string platform = "reference";
 
@@ -57,7 +56,7 @@ namespace jax {
 namespace config {
 // Sets a configuration value by the name that jax gives it, such as "jax_enable_x64".
 void update(const std::string& name, const std::variant<bool, int, std::string>& value);
-}
+}  // namespace config
 // Allows 64-bit types while the scope lives.
 ConfigScope enable_x64(bool on = true);
 // Runs jitted functions operation by operation while the scope lives.

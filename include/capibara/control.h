@@ -18,8 +18,8 @@ Arrays scan_flat(const FlatFunction& body, const Arrays& init, const Arrays& xs,
                  bool reverse, int64_t unroll);
 Arrays while_flat(const FlatFunction& condition, const FlatFunction& body, const Arrays& init);
 Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, const Arrays& operands);
-Array predicate_index(const Array& predicate);               // bool[] -> int32[]
-Array branch_index(const Array& index, std::size_t count);   // clamped int32[]
+Array predicate_index(const Array& predicate);              // bool[] -> int32[]
+Array branch_index(const Array& index, std::size_t count);  // clamped int32[]
 using Combine = std::function<Arrays(const Arrays&, const Arrays&)>;
 Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t axis, bool reverse, bool fused = false);
 // Groups the leading dimension of each array into blocks; the rest, if any, comes second.
@@ -46,8 +46,8 @@ auto scan(F f, const Carry& init, const Xs& xs, const ScanOptions& options = {})
   std::size_t carries = carry_leaves.size();
   Arrays flat = detail::scan_flat(
       [&](std::span<const Array> in) {
-        Result result = f(tree::unflatten<Carry>(carry_tree, in.first(carries)),
-                          tree::unflatten<Xs>(xs_tree, in.subspan(carries)));
+        Result result =
+            f(tree::unflatten<Carry>(carry_tree, in.first(carries)), tree::unflatten<Xs>(xs_tree, in.subspan(carries)));
         detail::check_carry("scan", carry_tree, tree::structure(std::get<0>(result)));
         Arrays out = tree::leaves(std::get<0>(result));
         Arrays ys = tree::leaves(std::get<1>(result));
@@ -84,7 +84,8 @@ State fori_loop(int64_t lower, int64_t upper, Body body, const State& init) {
     Array next = lax::add(carry.first, Array(1));
     return std::pair(std::pair<Array, State>(next, body(carry.first, carry.second)), std::monostate{});
   };
-  return scan(step, std::pair<Array, State>(Array(lower), init), std::monostate{}, {.length = upper - lower}).first.second;
+  return scan(step, std::pair<Array, State>(Array(lower), init), std::monostate{}, {.length = upper - lower})
+      .first.second;
 }
 
 // The same with bounds that are known only when it runs: a while loop, differentiable forwards only.
@@ -150,7 +151,9 @@ template <class F, class Xs>
 auto map(F f, const Xs& xs, const MapOptions& options = {}) {
   using Y = std::decay_t<decltype(f(xs))>;
   auto one_by_one = [&](const Xs& stacked) {
-    return scan([&](std::monostate, const Xs& x) { return std::pair(std::monostate{}, f(x)); }, std::monostate{}, stacked).second;
+    return scan([&](std::monostate, const Xs& x) { return std::pair(std::monostate{}, f(x)); }, std::monostate{},
+                stacked)
+        .second;
   };
   if (!options.batch_size) return one_by_one(xs);
   TreeDef xs_tree = tree::structure(xs), ys_tree;
@@ -162,8 +165,9 @@ auto map(F f, const Xs& xs, const MapOptions& options = {}) {
   auto [blocks, rest] = detail::split_in_blocks(tree::leaves(xs), *options.batch_size);
   Arrays done;
   if (blocks.empty() || blocks[0].shape(0) > 0) {
-    done = detail::scan_flat([&](std::span<const Array> in) { return detail::vmap_over_front(flat, Arrays(in.begin(), in.end())); },
-                             {}, blocks, std::nullopt, false, 1);
+    done = detail::scan_flat(
+        [&](std::span<const Array> in) { return detail::vmap_over_front(flat, Arrays(in.begin(), in.end())); }, {},
+        blocks, std::nullopt, false, 1);
   }
   Arrays rest_done;
   if (!rest.empty()) rest_done = detail::vmap_over_front(flat, rest);

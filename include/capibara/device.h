@@ -51,12 +51,13 @@ class Buffer {
   std::size_t size() const;
   const Device& device() const;
 
-  // Both wait for the memory to be filled and raise the error of the program that should have filled it; a deleted buffer
-  // raises RuntimeError.
+  // Both wait for the memory to be filled and raise the error of the program that should have filled it; a deleted
+  // buffer raises RuntimeError.
   const std::byte* data() const;
   std::byte* mutable_data();
 
-  // The same bytes on a device: what on_device was given, or a copy that a backend has made and kept. Null where none is.
+  // The same bytes on a device: what on_device was given, or a copy that a backend has made and kept. Null where none
+  // is.
   std::shared_ptr<DeviceMemory> device_memory() const;
   void keep_on_device(std::shared_ptr<DeviceMemory> copy) const;
 
@@ -67,8 +68,8 @@ class Buffer {
 
   bool deleted() const;
   void mark_deleted();
-  // The memory under a new state, for a program that writes its result over it; this buffer counts as deleted. Undefined
-  // where somebody else may still read the memory, or owns it: then nothing changes.
+  // The memory under a new state, for a program that writes its result over it; this buffer counts as deleted.
+  // Undefined where somebody else may still read the memory, or owns it: then nothing changes.
   Buffer take(std::shared_ptr<Completion> completion = nullptr) const;
 
  private:

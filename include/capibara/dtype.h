@@ -117,9 +117,7 @@ inline constexpr std::array<DTypeRow, 37> dtype_table{{
 // clang-format on
 
 // The row of the table of dtypes.
-constexpr const DTypeRow& dtype_row(DType dtype) {
-  return dtype_table[static_cast<std::size_t>(dtype)];
-}
+constexpr const DTypeRow& dtype_row(DType dtype) { return dtype_table[static_cast<std::size_t>(dtype)]; }
 
 // The full name: "float32".
 constexpr std::string_view dtype_name(DType dtype) { return dtype_row(dtype).name; }
@@ -177,11 +175,16 @@ constexpr DType complex_dtype(DType dtype) {
 constexpr DType canonicalize(DType dtype, bool x64) {
   if (x64) return dtype;
   switch (dtype) {
-    case DType::int64: return DType::int32;
-    case DType::uint64: return DType::uint32;
-    case DType::float64: return DType::float32;
-    case DType::complex128: return DType::complex64;
-    default: return dtype;
+    case DType::int64:
+      return DType::int32;
+    case DType::uint64:
+      return DType::uint32;
+    case DType::float64:
+      return DType::float32;
+    case DType::complex128:
+      return DType::complex64;
+    default:
+      return dtype;
   }
 }
 

@@ -9,7 +9,15 @@ namespace capibara {
 
 // A set of effects. An equation with any but a named axis is never removed, duplicated or moved across its like.
 struct Effects {
-  enum Flag : uint32_t { none = 0, ordered_io = 1, io = 2, debug = 4, ref_read = 8, ref_write = 16, ordered_debug = 32 };
+  enum Flag : uint32_t {
+    none = 0,
+    ordered_io = 1,
+    io = 2,
+    debug = 4,
+    ref_read = 8,
+    ref_write = 16,
+    ordered_debug = 32
+  };
 
   uint32_t flags = none;
   std::vector<std::string> axes;  // named axes in use, sorted

@@ -17,7 +17,8 @@ struct ResizeOptions {
 };
 // The image resampled to another resolution: nearest, linear, cubic, lanczos3, lanczos5, area or cubic-pytorch.
 Array resize(const Array& image, const Shape& shape, ResizeMethod method, const ResizeOptions& options = {});
-inline Array resize(const Array& image, const Shape& shape, const std::string& method, const ResizeOptions& options = {}) {
+inline Array resize(const Array& image, const Shape& shape, const std::string& method,
+                    const ResizeOptions& options = {}) {
   return resize(image, shape, resize_method(method), options);
 }
 

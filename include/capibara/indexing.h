@@ -33,8 +33,7 @@ class Index {
   using Entry = std::variant<int64_t, Slice, Ellipsis, NewAxis, Array>;
 
   template <std::integral T>
-    requires(!std::is_same_v<T, bool>)
-  Index(T position) : entry_(static_cast<int64_t>(position)) {}
+  requires(!std::is_same_v<T, bool>) Index(T position) : entry_(static_cast<int64_t>(position)) {}
   Index(Slice s) : entry_(s) {}
   Index(Ellipsis e) : entry_(e) {}
   Index(NewAxis n) : entry_(n) {}

@@ -364,8 +364,8 @@ Array reduce(const Array& operand, const Array& init_value,
 
 using Padding = std::vector<std::pair<int64_t, int64_t>>;
 struct WindowOptions {
-  Ints strides;                // by default 1
-  std::string padding_mode;    // "VALID" (the default), "SAME", "SAME_LOWER"; ignored where `padding` is given
+  Ints strides;              // by default 1
+  std::string padding_mode;  // "VALID" (the default), "SAME", "SAME_LOWER"; ignored where `padding` is given
   std::optional<Padding> padding;
   Ints base_dilation, window_dilation;
 };
@@ -373,8 +373,8 @@ struct WindowOptions {
 Arrays reduce_window(const Arrays& operands, const Arrays& init_values, const Computation& computation,
                      const Ints& window_dimensions, const WindowOptions& options = {});
 Array reduce_window(const Array& operand, const Array& init_value,
-                    const std::function<Array(const Array&, const Array&)>& computation,
-                    const Ints& window_dimensions, const WindowOptions& options = {});
+                    const std::function<Array(const Array&, const Array&)>& computation, const Ints& window_dimensions,
+                    const WindowOptions& options = {});
 // The shape of what reduce_window returns.
 Shape reduce_window_shape_tuple(const Shape& operand_shape, const Ints& window_dimensions, const Ints& strides,
                                 const Padding& padding, const Ints& base_dilation = {},
@@ -452,7 +452,7 @@ Array ragged_dot_general(const Array& lhs, const Array& rhs, const Array& group_
                          const RaggedDimensions& dimensions, const DotOptions& options = {});
 
 struct ConvOptions {
-  Ints window_strides;       // by default 1
+  Ints window_strides;  // by default 1
   std::string padding_mode = "VALID";
   std::optional<Padding> padding;
   Ints lhs_dilation, rhs_dilation;

@@ -108,6 +108,7 @@ Array triangular_solve(const Array& a, const Array& b, const TriangularSolveOpti
 std::tuple<Array, Array, Array, Array> tridiagonal(const Array& a, bool lower = true);
 // The solution x of a x = b for a tridiagonal matrix a, given by its three diagonals.
 // dl[0] and du[-1] are not used.
-Array tridiagonal_solve(const Array& dl, const Array& d, const Array& du, const Array& b, bool perturb_singular = false);
+Array tridiagonal_solve(const Array& dl, const Array& d, const Array& du, const Array& b,
+                        bool perturb_singular = false);
 
 }  // namespace capibara::jax::lax::linalg

@@ -12,8 +12,9 @@ struct SegmentOptions {
   std::optional<int64_t> num_segments;  // by default the largest number plus one, which needs a concrete value
   bool indices_are_sorted = false;
   bool unique_indices = false;
-  std::optional<int64_t> bucket_size;  // rows reduced together before the buckets are reduced: keeps rounding errors small
-  std::string mode;                    // what happens to numbers out of range; by default their rows are dropped
+  std::optional<int64_t>
+      bucket_size;   // rows reduced together before the buckets are reduced: keeps rounding errors small
+  std::string mode;  // what happens to numbers out of range; by default their rows are dropped
 };
 // The sums of the rows with equal segment numbers.
 // Row i of the result reduces the rows of data whose segment number is i; segments without rows hold the identity.

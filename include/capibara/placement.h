@@ -16,7 +16,7 @@ struct NamedSharding {
   std::vector<int> devices;  // ids, in row-major order of the mesh
   Mesh mesh;
   PartitionSpec spec;
-  std::string memory_kind;   // empty: the device's own memory
+  std::string memory_kind;  // empty: the device's own memory
 
   // Into how many parts a dimension is cut.
   int64_t parts(std::size_t dim) const;

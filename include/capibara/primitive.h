@@ -70,7 +70,7 @@ struct PartialEvalArgs {
   const Primitive& primitive;
   std::span<const ArrayType> types;
   const Attrs& attrs;
-  std::vector<bool> unknown;  // one per input
+  std::vector<bool> unknown;           // one per input
   const SavePolicy* policy = nullptr;  // null: everything may be saved
 };
 struct PartialEvalSplit {
@@ -106,7 +106,7 @@ using TransposeRule = std::function<Arrays(const TransposeArgs&)>;  // one per i
 using BatchRule = std::function<BatchResult(const BatchArgs&)>;
 using PartialEvalRule = std::function<PartialEvalSplit(const PartialEvalArgs&)>;
 using DceRule = std::function<DceResult(const Attrs&, const std::vector<bool>& used_outputs)>;
-using LowerRule = std::function<Arrays(std::span<const Array>, const Attrs&)>;  // composes simpler primitives
+using LowerRule = std::function<Arrays(std::span<const Array>, const Attrs&)>;     // composes simpler primitives
 using EvaluateRule = std::function<Arrays(std::span<const Array>, const Attrs&)>;  // for user primitives: runs eagerly
 
 using FactorRule = std::function<struct Factors(const struct EquationTypes&)>;  // capibara/factors.h
@@ -147,7 +147,7 @@ struct PrimitiveRecord {
   EvaluateRule evaluate;         // user primitives
   SampleMaker samples;
   Traits traits;
-  bool differentiable = true;    // false: outputs carry no tangent (comparisons, argmax), the tangent is zero
+  bool differentiable = true;  // false: outputs carry no tangent (comparisons, argmax), the tangent is zero
   std::function<double(std::span<const ArrayType>, const Attrs&)> flops;
   std::function<std::optional<std::string>(const std::string&, const Attr&)> print_attr;  // jaxpr text of an attribute
 
@@ -158,10 +158,10 @@ struct PrimitiveRecord {
 
 // ---- the catalog ------------------------------------------------------------------------------------------------
 
-const std::vector<Primitive>& catalog();                    // every built-in primitive, by family
-Primitive primitive(std::string_view name);                 // raises NameError with the nearest name
+const std::vector<Primitive>& catalog();     // every built-in primitive, by family
+Primitive primitive(std::string_view name);  // raises NameError with the nearest name
 std::optional<Primitive> find_primitive(std::string_view name);
-Primitive make_primitive(PrimitiveRecord record);           // a user's primitive; not in the catalog
+Primitive make_primitive(PrimitiveRecord record);  // a user's primitive; not in the catalog
 
 // Applies a primitive to arrays under the current trace. Call it as capibara::bind: std::bind is found otherwise.
 Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs = {});

@@ -26,7 +26,7 @@ struct Slot {
   std::string name;  // short and unique in its program: "dot_general.3"
   std::string kind;  // "loop fusion", "matmul", "kernel", "callback", "copy", "driver", "eager", or "program" where no
                      // more is known
-  std::string text;                    // the equations as a jaxpr writes them
+  std::string text;  // the equations as a jaxpr writes them
   int32_t program = -1;                // index in Profile::programs
   std::vector<std::string> equations;  // names of the primitives, in order
   std::string file;                    // of the line in the user's code; empty where it is unknown

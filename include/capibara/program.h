@@ -72,8 +72,8 @@ class Program {
   struct Body {
     std::string name;  // of the traced function; shown, not compared
     std::vector<ArrayType> var_types;
-    std::vector<Var> constvars;     // bound to `constants`
-    std::vector<Array> constants;   // concrete arrays
+    std::vector<Var> constvars;    // bound to `constants`
+    std::vector<Array> constants;  // concrete arrays
     std::vector<Var> invars;
     std::vector<Equation> equations;
     std::vector<Atom> outputs;
@@ -95,9 +95,7 @@ class Program {
   const Body& body() const { return *body_; }
 
   const ArrayType& type(Var var) const { return body_->var_types[static_cast<std::size_t>(var.id)]; }
-  const ArrayType& type(Atom atom) const {
-    return atom.is_literal() ? literal(atom).type() : type(atom.var());
-  }
+  const ArrayType& type(Atom atom) const { return atom.is_literal() ? literal(atom).type() : type(atom.var()); }
   const Array& literal(Atom atom) const { return body_->literals[static_cast<std::size_t>(atom.literal_index())]; }
   int32_t var_count() const { return static_cast<int32_t>(body_->var_types.size()); }
   std::vector<ArrayType> input_types() const;

@@ -21,8 +21,8 @@ struct Mesh {
   bool has(const std::string& axis) const;
   int64_t axis_size(const std::string& axis) const;  // raises ValueError for an axis that the mesh does not have
   AxisType axis_type(std::size_t axis) const { return axis_types.empty() ? AxisType::Auto : axis_types[axis]; }
-  AxisType type_of(const std::string& axis) const;    // raises ValueError for an axis that the mesh does not have
-  bool any_is(AxisType type) const;                  // whether an axis has this type
+  AxisType type_of(const std::string& axis) const;  // raises ValueError for an axis that the mesh does not have
+  bool any_is(AxisType type) const;                 // whether an axis has this type
   friend bool operator==(const Mesh& a, const Mesh& b);
 };
 

@@ -47,7 +47,8 @@ FlatSolver flat_solver(const char* name, const char* expected_name, Solver solve
 }
 
 template <class Tree>
-FlatFunction flat_map(const char* name, const char* expected_name, std::function<Tree(const Tree&)> f, const TreeDef& structure) {
+FlatFunction flat_map(const char* name, const char* expected_name, std::function<Tree(const Tree&)> f,
+                      const TreeDef& structure) {
   return [=](std::span<const Array> x) {
     Tree y = f(tree::unflatten<Tree>(structure, x));
     check_solve_tree(name, expected_name, tree::structure(y), structure);
@@ -65,27 +66,29 @@ Tree custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, bool symmetr
   auto flat = detail::flat_solver<Tree>("solve", "b", solve, structure, false, nullptr);
   std::optional<detail::FlatSolver> transposed;
   if (symmetric) transposed = flat;
-  Arrays x = detail::linear_solve_flat(detail::flat_map<Tree>("matvec", "b", matvec, structure), tree::leaves(b), flat, transposed,
-                                       {.symmetric = symmetric});
+  Arrays x = detail::linear_solve_flat(detail::flat_map<Tree>("matvec", "b", matvec, structure), tree::leaves(b), flat,
+                                       transposed, {.symmetric = symmetric});
   return tree::unflatten<Tree>(structure, x);
 }
 
 // The same with a solver of the transposed system, which reverse-mode derivatives need.
 template <class Matvec, class Tree, class Solve, class TransposeSolve>
-  requires(!std::is_same_v<TransposeSolve, bool>)
-Tree custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, TransposeSolve transpose_solve, bool symmetric = false) {
+requires(!std::is_same_v<TransposeSolve, bool>) Tree
+    custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, TransposeSolve transpose_solve,
+                        bool symmetric = false) {
   TreeDef structure = tree::structure(b);
   auto flat = detail::flat_solver<Tree>("solve", "b", solve, structure, false, nullptr);
   auto transposed = detail::flat_solver<Tree>("transpose_solve", "b", transpose_solve, structure, false, nullptr);
-  Arrays x = detail::linear_solve_flat(detail::flat_map<Tree>("matvec", "b", matvec, structure), tree::leaves(b), flat, transposed,
-                                       {.symmetric = symmetric});
+  Arrays x = detail::linear_solve_flat(detail::flat_map<Tree>("matvec", "b", matvec, structure), tree::leaves(b), flat,
+                                       transposed, {.symmetric = symmetric});
   return tree::unflatten<Tree>(structure, x);
 }
 
 // custom_linear_solve for solvers that return pair(x, aux). The aux values carry no derivative.
 template <class Aux, class Matvec, class Tree, class Solve, class TransposeSolve = std::nullopt_t>
 std::pair<Tree, Aux> custom_linear_solve_with_aux(Matvec matvec, const Tree& b, Solve solve,
-                                                  TransposeSolve transpose_solve = std::nullopt, bool symmetric = false) {
+                                                  TransposeSolve transpose_solve = std::nullopt,
+                                                  bool symmetric = false) {
   TreeDef structure = tree::structure(b), aux_tree;
   auto flat = detail::flat_solver<Tree>("solve", "b", solve, structure, true, &aux_tree);
   std::optional<detail::FlatSolver> transposed;
@@ -94,8 +97,8 @@ std::pair<Tree, Aux> custom_linear_solve_with_aux(Matvec matvec, const Tree& b, 
   } else if (symmetric) {
     transposed = flat;
   }
-  Arrays all = detail::linear_solve_flat(detail::flat_map<Tree>("matvec", "b", matvec, structure), tree::leaves(b), flat, transposed,
-                                         {.symmetric = symmetric, .has_aux = true});
+  Arrays all = detail::linear_solve_flat(detail::flat_map<Tree>("matvec", "b", matvec, structure), tree::leaves(b),
+                                         flat, transposed, {.symmetric = symmetric, .has_aux = true});
   std::size_t count = tree::leaves(b).size();
   std::span<const Array> leaves(all);
   return {tree::unflatten<Tree>(structure, leaves.first(count)), tree::unflatten<Aux>(aux_tree, leaves.subspan(count))};

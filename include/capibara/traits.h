@@ -6,8 +6,15 @@
 
 namespace capibara {
 
-// Whether the output at an index depends on the operands at that index alone, and which operands may be scalars beside arrays.
-enum class Elementwise : uint8_t { no, same_shapes, any_scalar, scalar_choice /* the first */, scalar_bounds /* all but the second */ };
+// Whether the output at an index depends on the operands at that index alone, and which operands may be scalars beside
+// arrays.
+enum class Elementwise : uint8_t {
+  no,
+  same_shapes,
+  any_scalar,
+  scalar_choice /* the first */,
+  scalar_bounds /* all but the second */
+};
 
 // Work for one element of an elementwise operation.
 enum class Cost : uint8_t {
@@ -52,16 +59,17 @@ struct Traits {
   Control control = Control::none;
   const char* called_program = nullptr;  // of a call: the attribute that holds its program
   MeshAxes mesh_axes = MeshAxes::none;
-  bool own_partition = false;         // its attributes say what each device computes: the partitioner keeps its program
-  bool region = false;                // holds a program on scalars, which its flops count
-  bool free_to_recompute = false;     // costs no more to make than to read
-  bool expands = false;               // makes much from little: worth no constant
-  bool repeatable = true;             // equal operands, equal results: may be computed once, twice or not at all
-  bool only_order = false;            // sees only order, signs and NaNs of numbers
-  bool multiple_results = false;      // returns a list in Python
-  bool nan_checked = false;           // checkify looks for NaN in its results
-  float element_nanoseconds = 0;      // rough figures for one core of 2.6 GHz, where a load and a store do not tell the cost
-  float matrix_nanoseconds = 0;       // of each element of a matrix, times its rows
+  bool own_partition = false;      // its attributes say what each device computes: the partitioner keeps its program
+  bool region = false;             // holds a program on scalars, which its flops count
+  bool free_to_recompute = false;  // costs no more to make than to read
+  bool expands = false;            // makes much from little: worth no constant
+  bool repeatable = true;          // equal operands, equal results: may be computed once, twice or not at all
+  bool only_order = false;         // sees only order, signs and NaNs of numbers
+  bool multiple_results = false;   // returns a list in Python
+  bool nan_checked = false;        // checkify looks for NaN in its results
+  float element_nanoseconds =
+      0;                         // rough figures for one core of 2.6 GHz, where a load and a store do not tell the cost
+  float matrix_nanoseconds = 0;  // of each element of a matrix, times its rows
 };
 
 }  // namespace capibara

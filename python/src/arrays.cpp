@@ -7,10 +7,10 @@
 #include "array_index.h"
 #include "array_operators.h"
 #include "bindings.h"
-#include "lax/operators/plain_number.h"
-#include "readable.h"
 #include "core/runtime/transfer_guard.h"
+#include "lax/operators/plain_number.h"
 #include "program/trace/trace.h"
+#include "readable.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -72,9 +72,10 @@ std::string describe_tracer(const Array& array) {
 }
 
 [[noreturn]] void refuse_method(const Array& array, const char* method) {
-  refuse_tracer("ConcretizationTypeError", array,
-                concat("Abstract tracer value encountered where concrete value is expected: ", describe_tracer(array), "\nThe ", method,
-                       "() method was called on traced array with shape ", capibara::to_string(array.type())));
+  refuse_tracer(
+      "ConcretizationTypeError", array,
+      concat("Abstract tracer value encountered where concrete value is expected: ", describe_tracer(array), "\nThe ",
+             method, "() method was called on traced array with shape ", capibara::to_string(array.type())));
 }
 
 void require_scalar(const Array& array, const char* what) {
@@ -142,16 +143,22 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// What a consumer may ask of an exchange: memory of the host, in the form of DLPack before version 1, which every version takes.
+// What a consumer may ask of an exchange: memory of the host, in the form of DLPack before version 1, which every
+// version takes.
 void check_exchange(nb::handle stream, nb::handle max_version, nb::handle device) {
-  if (!stream.is_none()) throw ValueError(concat("__dlpack__: memory of the host has no streams, got stream=", nb::cast<std::string>(nb::repr(stream))));
+  if (!stream.is_none())
+    throw ValueError(
+        concat("__dlpack__: memory of the host has no streams, got stream=", nb::cast<std::string>(nb::repr(stream))));
   if (!max_version.is_none() && nb::len(max_version) != 2) {
-    throw ValueError(concat("__dlpack__: max_version must be (major, minor), got ", nb::cast<std::string>(nb::repr(max_version))));
+    throw ValueError(
+        concat("__dlpack__: max_version must be (major, minor), got ", nb::cast<std::string>(nb::repr(max_version))));
   }
   if (!device.is_none() && !device.equal(nb::make_tuple(1, 0))) {
     nb::object error = nb::module_::import_("builtins").attr("BufferError");
-    PyErr_SetString(error.ptr(), concat("__dlpack__: arrays are handed over in the host's memory, (1, 0), got dl_device=",
-                                        nb::cast<std::string>(nb::repr(device))).c_str());
+    PyErr_SetString(error.ptr(),
+                    concat("__dlpack__: arrays are handed over in the host's memory, (1, 0), got dl_device=",
+                           nb::cast<std::string>(nb::repr(device)))
+                        .c_str());
     throw nb::python_error();
   }
 }
@@ -237,10 +244,12 @@ Array array_from_numpy(nb::handle object) {
 
 namespace {
 
-// A value of the host becomes an array of the device: a transfer that a guard may forbid. Traced programs take it as a constant.
+// A value of the host becomes an array of the device: a transfer that a guard may forbid. Traced programs take it as a
+// constant.
 void check_transfer(PyObject* o) {
   if (!transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
-  if (o == Py_None || PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyUnicode_Check(o) || PyType_Check(o)) return;
+  if (o == Py_None || PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyUnicode_Check(o) || PyType_Check(o))
+    return;
   transfer::check(transfer::Direction::host_to_device, [o] { return concat("a value of type ", Py_TYPE(o)->tp_name); });
 }
 
@@ -272,8 +281,10 @@ std::optional<Array> array_if(nb::handle object) {
   static PyObject* ndarray = nb::handle(numpy).attr("ndarray").ptr();
   static PyObject* generic = nb::handle(numpy).attr("generic").ptr();
   if (PyObject_IsInstance(o, ndarray) == 1 || PyObject_IsInstance(o, generic) == 1) {
-    if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != ndarray && nb::hasattr(object, "mask") && nb::hasattr(object, "filled")) {
-      throw ValueError("numpy masked arrays are not supported as arguments of JAX functions: use arr.filled() to get a plain array");
+    if (reinterpret_cast<PyObject*>(Py_TYPE(o)) != ndarray && nb::hasattr(object, "mask") &&
+        nb::hasattr(object, "filled")) {
+      throw ValueError(
+          "numpy masked arrays are not supported as arguments of JAX functions: use arr.filled() to get a plain array");
     }
     return array_from_numpy(object);
   }
@@ -313,7 +324,8 @@ void bind_arrays(nb::module_& m) {
         return wrap(capibara::index(self.array, {Index(self.next++)}));
       });
 
-  nb::class_<Array> array(m, "Array", nb::type_slots(array_operator_slots()), nb::dynamic_attr(), nb::is_weak_referenceable());
+  nb::class_<Array> array(m, "Array", nb::type_slots(array_operator_slots()), nb::dynamic_attr(),
+                          nb::is_weak_referenceable());
   array.attr("__array_priority__") = 100;
   array.def_prop_ro("shape", [](const Array& self) { return int_tuple(self.shape()); })
       .def_prop_ro("dtype", [](const Array& self) { return numpy_dtype(self.dtype()); })
@@ -331,12 +343,13 @@ void bind_arrays(nb::module_& m) {
       .def("on_device_size_in_bytes", [](const Array& self) { return self.size() * storage_size(self.dtype()); })
       .def("unsafe_buffer_pointer", [](const Array& self) { return reinterpret_cast<std::uintptr_t>(self.raw_data()); })
       .def("tolist", &array_tolist)
-      .def("tobytes",
-           [](const Array& self, nb::object order) {
-             if (self.is_tracer()) refuse_method(self, "tobytes");
-             return numpy_view(self).attr("tobytes")(order);
-           },
-           nb::arg("order") = "C")
+      .def(
+          "tobytes",
+          [](const Array& self, nb::object order) {
+            if (self.is_tracer()) refuse_method(self, "tobytes");
+            return numpy_view(self).attr("tobytes")(order);
+          },
+          nb::arg("order") = "C")
       .def("item",
            [](const Array& self, nb::args indices) {
              if (self.is_tracer()) refuse_conversion(self, "item");
@@ -364,21 +377,22 @@ void bind_arrays(nb::module_& m) {
             return view;
           },
           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
-      .def("__dlpack__",
-           [](const Array& self, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
-             if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
-             require_readable(self);
-             check_exchange(stream, max_version, dl_device);
-             const bool own_copy = !copy.is_none() && nb::cast<bool>(copy);
-             DLManagedTensor* tensor = jax::dlpack::to_dlpack(own_copy ? copied(self) : self);
-             return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
-               if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
-               auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
-               owned->deleter(owned);
-             }));
-           },
-           nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-           nb::arg("copy") = nb::none())
+      .def(
+          "__dlpack__",
+          [](const Array& self, nb::object stream, nb::object max_version, nb::object dl_device, nb::object copy) {
+            if (self.is_tracer()) refuse_conversion(self, "__dlpack__");
+            require_readable(self);
+            check_exchange(stream, max_version, dl_device);
+            const bool own_copy = !copy.is_none() && nb::cast<bool>(copy);
+            DLManagedTensor* tensor = jax::dlpack::to_dlpack(own_copy ? copied(self) : self);
+            return nb::steal(PyCapsule_New(tensor, "dltensor", [](PyObject* capsule) {
+              if (!PyCapsule_IsValid(capsule, "dltensor")) return;  // taken by a consumer
+              auto* owned = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+              owned->deleter(owned);
+            }));
+          },
+          nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+          nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none())
       .def("__dlpack_device__", [](const Array&) { return nb::make_tuple(1, 0); })
       .def("__bool__", &to_bool)
       .def("__int__",
@@ -433,15 +447,14 @@ void bind_arrays(nb::module_& m) {
                  "x = x.at[idx].set(y) or another .at[] method: "
                  "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html");
            })
-      .def("__format__",
-           [](const Array& self, nb::object format) {
-             nb::object builtin = nb::module_::import_("builtins").attr("format");
-             if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
-               return builtin(python_scalar(self), format);
-             }
-             if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
-             return nb::object(nb::str(wrap(self)));
-           });
+      .def("__format__", [](const Array& self, nb::object format) {
+        nb::object builtin = nb::module_::import_("builtins").attr("format");
+        if (self.ndim() == 0 && !self.is_tracer() && !is_key(self.dtype())) {
+          return builtin(python_scalar(self), format);
+        }
+        if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
+        return nb::object(nb::str(wrap(self)));
+      });
   array.attr("__hash__") = nb::none();  // so that nobody takes arrays for hashable
   bind_array_indexing(m, array);
 
@@ -487,21 +500,24 @@ void bind_arrays(nb::module_& m) {
   m.def("shares_memory", [](const Array& a, const Array& b) {
     return a.buffer().same_as(b.buffer()) || (a.buffer().address() && a.buffer().address() == b.buffer().address());
   });
-  m.def("from_dlpack", [](nb::object object, std::optional<bool> copy) {
-    nb::object capsule = nb::hasattr(object, "__dlpack__") ? object.attr("__dlpack__")() : object;
-    if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
-      throw TypeError(concat("from_dlpack: argument must offer __dlpack__ or be a DLPack capsule, got ",
-                             nb::cast<std::string>(nb::repr(object.type()))));
-    }
-    auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
-    const auto* source = static_cast<const std::byte*>(tensor->dl_tensor.data) + tensor->dl_tensor.byte_offset;
-    if (copy == false && !is_row_major(tensor->dl_tensor)) {
-      throw ValueError("from_dlpack: the array's memory is not row-major and has to be copied, but copy=False");
-    }
-    PyCapsule_SetName(capsule.ptr(), "used_dltensor");
-    Array array = jax::dlpack::from_dlpack(tensor);
-    return wrap(copy == true && array.raw_data() == source ? copied(array) : array);
-  }, nb::arg(), nb::arg().none());
+  m.def(
+      "from_dlpack",
+      [](nb::object object, std::optional<bool> copy) {
+        nb::object capsule = nb::hasattr(object, "__dlpack__") ? object.attr("__dlpack__")() : object;
+        if (!PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
+          throw TypeError(concat("from_dlpack: argument must offer __dlpack__ or be a DLPack capsule, got ",
+                                 nb::cast<std::string>(nb::repr(object.type()))));
+        }
+        auto* tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
+        const auto* source = static_cast<const std::byte*>(tensor->dl_tensor.data) + tensor->dl_tensor.byte_offset;
+        if (copy == false && !is_row_major(tensor->dl_tensor)) {
+          throw ValueError("from_dlpack: the array's memory is not row-major and has to be copied, but copy=False");
+        }
+        PyCapsule_SetName(capsule.ptr(), "used_dltensor");
+        Array array = jax::dlpack::from_dlpack(tensor);
+        return wrap(copy == true && array.raw_data() == source ? copied(array) : array);
+      },
+      nb::arg(), nb::arg().none());
   m.def("type_of", [](nb::handle object) {
     if (nb::isinstance<jax::Ref>(object)) return nb::cast(nb::cast<const jax::Ref&>(object).handle().type());
     return type_object(to_array(object, "typeof").type());

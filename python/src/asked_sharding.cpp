@@ -5,9 +5,9 @@
 #include <set>
 
 #include "bindings.h"
+#include "core/sharding/explicit.h"
 #include "lax/sharding/out_sharding.h"
 #include "program/ir/handles.h"
-#include "core/sharding/explicit.h"
 
 namespace capibara::python {
 

@@ -118,7 +118,8 @@ void bind_placements(nb::module_& m);
 void bind_processes(nb::module_& m);
 void bind_topologies(nb::module_& m);
 // A program for devices that are described, not present; its placements' platform begins with "topology:".
-nb::object compile_for_topology(const std::string& platform, const std::vector<int>& devices, const std::string& text, const std::string& what);
+nb::object compile_for_topology(const std::string& platform, const std::vector<int>& devices, const std::string& text,
+                                const std::string& what);
 void bind_callbacks(nb::module_& m);
 void bind_optimizers(nb::module_& m);
 void bind_training(nb::module_& m);

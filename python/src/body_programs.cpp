@@ -40,14 +40,16 @@ std::string surroundings_key(std::span<const Array> leaves) {
   for (const Array& leaf : leaves) text += concat(to_string(leaf.type()), leaf.weak_type() ? "*;" : ";");
   // The size of a named axis is a number while tracing, and leaves no trace in the program.
   for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
-    if (const std::string name = trace->bound_axis(); !name.empty()) text += concat(name, "=", trace->axis_size(name).value_or(0), ";");
+    if (const std::string name = trace->bound_axis(); !name.empty())
+      text += concat(name, "=", trace->axis_size(name).value_or(0), ";");
   }
   return text;
 }
 
 }  // namespace
 
-FlatFunction remembered_body(nb::handle function, const char* purpose, const PyTree& in, const FlatFunction& traced, PyTree* out) {
+FlatFunction remembered_body(nb::handle function, const char* purpose, const PyTree& in, const FlatFunction& traced,
+                             PyTree* out) {
   if (!is_plain_function(function) || detail::jit_disabled()) return traced;
   return [function = nb::borrow(function), purpose, in, &traced, out](std::span<const Array> leaves) -> Arrays {
     const nb::tuple key = nb::make_tuple(purpose, nb::cast(in), surroundings_key(leaves), config_key());

@@ -46,8 +46,8 @@ Prepared prepare(nb::object function, nb::object result_types, nb::tuple args, n
     const PyTree got = flatten(result, outputs);
     // The structure is the declared one: that of the result may have more levels, as long as the leaves are the same.
     if (outputs.size() != types.size()) {
-      throw RuntimeError(concat("callback: the function must return ", types.size(), " array", types.size() == 1 ? "" : "s",
-                                ", got ", outputs.size(), " in ", got.to_string()));
+      throw RuntimeError(concat("callback: the function must return ", types.size(), " array",
+                                types.size() == 1 ? "" : "s", ", got ", outputs.size(), " in ", got.to_string()));
     }
     return check_results(outputs, types);
   };

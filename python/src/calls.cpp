@@ -116,7 +116,8 @@ std::vector<nb::object> numbers(std::size_t count) {
   return all;
 }
 
-Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<nb::object>& objects, const char* purpose) {
+Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<nb::object>& objects,
+                     const char* purpose) {
   Arrays arrays;
   arrays.reserve(objects.size());
   for (std::size_t i = 0; i < objects.size(); ++i) {
@@ -124,9 +125,10 @@ Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<
       arrays.push_back(to_operand(objects[i], purpose));
     } catch (const TypeError&) {
       nb::object code = code_of(function);
-      nb::object at = nb::module_::import_("capibara._origins").attr("result_place")(tree.unflatten(numbers(tree.num_leaves())), i);
-      throw TypeError(concat("function ", code.is_none() ? function_name(function) : place_of(code), " traced for ", purpose,
-                             " returned a value of type ", nb::cast<std::string>(nb::str(objects[i].type())),
+      nb::object at =
+          nb::module_::import_("capibara._origins").attr("result_place")(tree.unflatten(numbers(tree.num_leaves())), i);
+      throw TypeError(concat("function ", code.is_none() ? function_name(function) : place_of(code), " traced for ",
+                             purpose, " returned a value of type ", nb::cast<std::string>(nb::str(objects[i].type())),
                              nb::cast<std::string>(at), ", which is not a valid JAX type"));
     }
   }

@@ -10,7 +10,7 @@
 namespace capibara {
 class SourceScope;
 class Trace;
-}
+}  // namespace capibara
 
 namespace capibara::python {
 
@@ -54,7 +54,8 @@ FlatFunction kept_function(nb::handle function, const PyTree& in, std::shared_pt
                            const char* operation);
 
 // The leaves of what a function returned as arrays; one that is none is named in the error, with its place in `tree`.
-Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<nb::object>& objects, const char* purpose);
+Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<nb::object>& objects,
+                     const char* purpose);
 
 // How jax calls the class of a traced array: BatchTracer, JVPTracer, DynamicJaxprTracer.
 std::string tracer_kind(const Array& tracer);

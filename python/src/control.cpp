@@ -51,7 +51,8 @@ nb::object scan(nb::object function, nb::object init, nb::object xs, nb::object 
     for (Array& y : to_arrays(ys, "scan")) all.push_back(std::move(y));
     return all;
   };
-  Arrays outputs = flat::scan_flat(remembered_body(function, "scan", arguments, body, &ys_tree), carry, slices, steps, reverse, unroll);
+  Arrays outputs = flat::scan_flat(remembered_body(function, "scan", arguments, body, &ys_tree), carry, slices, steps,
+                                   reverse, unroll);
   std::span<const Array> all(outputs);
   return nb::make_tuple(unflatten_arrays(carry_tree, all.first(carries)),
                         unflatten_arrays(ys_tree, all.subspan(carries)));
@@ -86,7 +87,7 @@ nb::object while_loop(nb::object condition, nb::object body, nb::object init) {
     return to_arrays(outputs, "while_loop");
   };
   return unflatten_arrays(tree, flat::while_flat(remembered_body(condition, "while_cond", arguments, test),
-                                                remembered_body(body, "while_body", arguments, step), state));
+                                                 remembered_body(body, "while_body", arguments, step), state));
 }
 
 nb::object run_branches(const Array& index, const std::vector<nb::object>& branches, nb::tuple operands,

@@ -107,13 +107,16 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
       known->known = true;
     }
     if (!(primal_tree == structure->out)) {
-      throw TypeError(concat("Custom JVP rule ", rule_name, " for function ", name,
-                             " must produce a pair (list or tuple of length two) where the first element represents the primal output "
-                             "(equal in value to the output of the custom_jvp-decorated function ", name,
-                             ", and in particular of the same container/pytree structure), but instead the JVP rule output's first "
-                             "element had container/pytree structure:\n    ", tree_of_types(primal_tree, types_of(to_arrays(primal_objects, "custom_jvp"))),
-                             "\nwhile the custom_jvp-decorated function ", name, " had output container/pytree structure:\n    ",
-                             tree_of_types(structure->out, known->types), "."));
+      throw TypeError(concat(
+          "Custom JVP rule ", rule_name, " for function ", name,
+          " must produce a pair (list or tuple of length two) where the first element represents the primal output "
+          "(equal in value to the output of the custom_jvp-decorated function ",
+          name,
+          ", and in particular of the same container/pytree structure), but instead the JVP rule output's first "
+          "element had container/pytree structure:\n    ",
+          tree_of_types(primal_tree, types_of(to_arrays(primal_objects, "custom_jvp"))),
+          "\nwhile the custom_jvp-decorated function ", name, " had output container/pytree structure:\n    ",
+          tree_of_types(structure->out, known->types), "."));
     }
     JvpResult both{to_arrays(primal_objects, "custom_jvp"), {}};
     for (std::size_t i = 0; i < tangent_objects.size(); ++i) {
@@ -121,16 +124,17 @@ nb::object custom_jvp(nb::object function, nb::object rule, const std::string& n
         both.tangents.emplace_back();
         continue;
       }
-      both.tangents.push_back(is_symbolic_zero(tangent_objects[i]) ? detail::filled_tangents(Arrays(1), {both.primals[i].type()})[0]
-                                                                   : to_array(tangent_objects[i], "custom_jvp"));
+      both.tangents.push_back(is_symbolic_zero(tangent_objects[i])
+                                  ? detail::filled_tangents(Arrays(1), {both.primals[i].type()})[0]
+                                  : to_array(tangent_objects[i], "custom_jvp"));
       detail::check_jvp_types({both.primals[i]}, {both.tangents[i]});
     }
     return both;
   };
   FlatFunction flat = noting_result(function, in, structure, known, "custom_jvp");
-  Arrays outputs = detail::call_custom({flat, {name, rule_name, {}},
-                                        std::make_shared<CustomJvpRule>(rule_name, flat_rule), nullptr, symbolic_zeros},
-                                       leaves);
+  Arrays outputs = detail::call_custom(
+      {flat, {name, rule_name, {}}, std::make_shared<CustomJvpRule>(rule_name, flat_rule), nullptr, symbolic_zeros},
+      leaves);
   return unflatten_arrays(structure->out, outputs);
 }
 
@@ -185,9 +189,11 @@ void check_symbolic_zero(nb::handle zero, const ArrayType& argument, const std::
   if (!is_symbolic_zero(zero)) return;
   const ArrayType type = nb::cast<ArrayType>(zero.attr("aval"));
   if (type.shape == argument.shape) return;
-  throw ValueError(concat("Custom VJP bwd rule for ", name, " must produce an output with the same type as the args tuple of the primal function, but at output[",
-                          position, "] the bwd rule produced a symbolic zero of type ", to_string(type), " corresponding to an input of type ",
-                          to_string(argument), ". Consider just returning a None here instead of a SymbolicZero."));
+  throw ValueError(concat(
+      "Custom VJP bwd rule for ", name,
+      " must produce an output with the same type as the args tuple of the primal function, but at output[", position,
+      "] the bwd rule produced a symbolic zero of type ", to_string(type), " corresponding to an input of type ",
+      to_string(argument), ". Consider just returning a None here instead of a SymbolicZero."));
 }
 
 Arrays flatten_cotangents(const VjpArguments& given_arguments, nb::handle result, const std::string& name) {
@@ -366,8 +372,9 @@ nb::object custom_vmap(nb::object function, nb::object rule, const std::string& 
     PyTree out = flatten(nb::object(result[0]), outputs);
     PyTree flag_tree = flatten(nb::object(result[1]), out_flags);
     if (!(out == flag_tree)) {
-      throw ValueError(concat("structure of output value and output batching specification returned by custom vmap rule (",
-                              function_name(kept_rule->get()), ") do not match: ", out.to_string(), " and ", flag_tree.to_string()));
+      throw ValueError(
+          concat("structure of output value and output batching specification returned by custom vmap rule (",
+                 function_name(kept_rule->get()), ") do not match: ", out.to_string(), " and ", flag_tree.to_string()));
     }
     if (!(out == structure->out)) {
       throw ValueError(concat("structure of output returned by custom vmap rule (", function_name(kept_rule->get()),

@@ -54,8 +54,10 @@ void set_guard(int direction, nb::handle value, bool of_thread) {
   const auto place = static_cast<transfer::Direction>(direction);
   std::optional<transfer::Guard> guard;
   if (!value.is_none()) guard = transfer::guard_named(nb::cast<std::string>(value));
-  if (of_thread) transfer::set_for_thread(place, guard);
-  else transfer::set_default(place, guard.value_or(transfer::Guard::allow));
+  if (of_thread)
+    transfer::set_for_thread(place, guard);
+  else
+    transfer::set_default(place, guard.value_or(transfer::Guard::allow));
 }
 
 using DeviceName = std::optional<std::pair<std::string, int>>;  // (platform, number)
@@ -80,10 +82,16 @@ void bind_devices(nb::module_& m) {
     const std::optional<Device>& device = chosen_device();
     return device ? DeviceName(std::pair(device->platform, device->id)) : std::nullopt;
   });
-  m.def("set_default_device", [](const DeviceName& device) { set_default_device(named_device(device)); }, nb::arg().none());
+  m.def(
+      "set_default_device", [](const DeviceName& device) { set_default_device(named_device(device)); },
+      nb::arg().none());
   nb::class_<PythonDeviceScope>(m, "DefaultDeviceScope")
-      .def("__init__", [](PythonDeviceScope* self, const DeviceName& device) { new (self) PythonDeviceScope{named_device(device), nullptr}; },
-           nb::arg().none())
+      .def(
+          "__init__",
+          [](PythonDeviceScope* self, const DeviceName& device) {
+            new (self) PythonDeviceScope{named_device(device), nullptr};
+          },
+          nb::arg().none())
       .def("__enter__", [](PythonDeviceScope& self) { self.open = std::make_unique<DefaultDeviceScope>(self.device); })
       .def("__exit__", [](PythonDeviceScope& self, nb::args) { self.open.reset(); });
   m.def("disk_cache_folder", [] { return DiskCache::instance().folder(); });

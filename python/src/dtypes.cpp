@@ -132,7 +132,8 @@ void bind_dtypes(nb::module_& m) {
   m.def("promote_scalar_types", [](nb::list types) {
     std::vector<ScalarType> all;
     for (nb::handle pair : types) all.push_back({to_dtype(pair[0]), nb::cast<bool>(pair[1])});
-    const PromotionMode mode = config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
+    const PromotionMode mode =
+        config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
     ScalarType result = promote_types(all, true, mode);  // the caller narrows where a value is to be made
     return nb::make_tuple(numpy_dtype(result.dtype), result.weak);
   });

@@ -4,10 +4,10 @@
 #include <capibara/models/value.h>
 
 #include "bindings.h"
-#include "interpreter_lock.h"
 #include "core/runtime/background.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/warning.h"
+#include "interpreter_lock.h"
 
 namespace capibara::python {
 

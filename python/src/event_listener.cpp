@@ -3,8 +3,8 @@
 
 #include <mutex>
 
-#include "interpreter_lock.h"
 #include "core/runtime/listeners.h"
+#include "interpreter_lock.h"
 
 namespace capibara::python {
 

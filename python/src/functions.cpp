@@ -7,14 +7,14 @@
 #include "asked_sharding.h"
 #include "backends/result_placement.h"
 #include "bindings.h"
+#include "core/runtime/transfer_guard.h"
 #include "key_hook.h"
 #include "lax/operators/explicit_x64.h"
 #include "lax/operators/promote.h"
 #include "lax/operators/promotion_scope.h"
 #include "library/table/function.h"
-#include "core/runtime/transfer_guard.h"
-#include "staged_results.h"
 #include "program/trace/trace.h"
+#include "staged_results.h"
 
 #include <structmember.h>
 
@@ -316,7 +316,8 @@ PyType_Slot function_slots[] = {
     {0, nullptr},
 };
 PyType_Spec specification = {"capibara._core.LibraryFunction", sizeof(LibraryFunction), 0,
-                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR, function_slots};
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+                             function_slots};
 
 PyObject* function_type() {
   static PyObject* type = PyType_FromSpec(&specification);
@@ -390,8 +391,8 @@ void bind_functions(nb::module_& m) {
   m.attr("LibraryFunction") = nb::borrow(function_type());
   m.def("set_explicit_x64_dtypes", [](const std::string& mode) {
     explicit_x64_dtypes() = mode == "allow"   ? ExplicitX64::allow
-                                     : mode == "error" ? ExplicitX64::error
-                                                       : ExplicitX64::warn;
+                            : mode == "error" ? ExplicitX64::error
+                                              : ExplicitX64::warn;
   });
   m.def("library_function", [](std::string module, const std::string& name) {
     if (module.starts_with("capibara.jax.")) module = module.substr(13);

@@ -14,9 +14,9 @@ namespace nb = nanobind;
 
 namespace capibara::python {
 
-// Runs code that takes the interpreter's lock. Where the interpreter has ended meanwhile, Python ends the thread by unwinding it,
-// through frames of ours that hold Python's objects: a thread that this happens to stops for good instead, as the process
-// is about to end.
+// Runs code that takes the interpreter's lock. Where the interpreter has ended meanwhile, Python ends the thread by
+// unwinding it, through frames of ours that hold Python's objects: a thread that this happens to stops for good
+// instead, as the process is about to end.
 template <class Body>
 auto or_stop(Body&& body) {
   try {
@@ -26,14 +26,15 @@ auto or_stop(Body&& body) {
   }
 }
 
-// Takes the interpreter's lock, for user code and for Python's objects. Threads of the pool never do (debug builds check it):
-// whoever holds the lock may be waiting for them.
+// Takes the interpreter's lock, for user code and for Python's objects. Threads of the pool never do (debug builds
+// check it): whoever holds the lock may be waiting for them.
 class InterpreterLock {
  public:
-  InterpreterLock() : state_(or_stop([] {
-    assert(!on_pool_thread());
-    return PyGILState_Ensure();
-  })) {}
+  InterpreterLock()
+      : state_(or_stop([] {
+          assert(!on_pool_thread());
+          return PyGILState_Ensure();
+        })) {}
   ~InterpreterLock() { PyGILState_Release(state_); }
   InterpreterLock(const InterpreterLock&) = delete;
 

@@ -11,10 +11,10 @@
 
 #include "backends/backend.h"
 #include "config_values.h"
-#include "key_hook.h"
 #include "core/runtime/caches.h"
 #include "core/runtime/transfer_guard.h"
 #include "core/sharding/explicit.h"
+#include "key_hook.h"
 #include "program/trace/trace.h"
 
 #include <structmember.h>

@@ -47,8 +47,8 @@ class Match {
     return entries(named, kwargs);
   }
 
-  // The values of a large dict of leaves whose keys are the objects they were before, in the same order: no key is looked up.
-  // Otherwise leaves nothing behind.
+  // The values of a large dict of leaves whose keys are the objects they were before, in the same order: no key is
+  // looked up. Otherwise leaves nothing behind.
   bool entries_in_order(const TreeNode& dict, PyObject* values) {
     constexpr std::size_t large = 8;
     const std::size_t count = dict.children.size(), first = leaves_.size();
@@ -58,7 +58,8 @@ class Match {
     if (dict.arrival.empty()) {
       std::vector<std::size_t> arrival;
       std::unordered_map<PyObject*, std::size_t> places;
-      for (std::size_t i = 0; i < count; ++i) places.emplace(PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(i)), i);
+      for (std::size_t i = 0; i < count; ++i)
+        places.emplace(PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(i)), i);
       while (PyDict_Next(values, &position, &key, &value)) {
         const auto it = places.find(key);
         if (it == places.end()) return false;
@@ -71,7 +72,8 @@ class Match {
     leaves_.resize(first + count);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t place = dict.arrival[i];
-      if (!PyDict_Next(values, &position, &key, &value) || key != PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(place)) ||
+      if (!PyDict_Next(values, &position, &key, &value) ||
+          key != PyList_GET_ITEM(dict.data.ptr(), static_cast<Py_ssize_t>(place)) ||
           dict.children[place]->kind != NodeKind::leaf || !leaf(value, first + place)) {
         leaves_.resize(first);
         return false;
@@ -108,9 +110,11 @@ class Match {
       case NodeKind::tuple:
         return Py_TYPE(o) == &PyTuple_Type && items(expected, &PyTuple_GET_ITEM(o, 0), PyTuple_GET_SIZE(o));
       case NodeKind::named_tuple:
-        return reinterpret_cast<PyObject*>(Py_TYPE(o)) == expected.data.ptr() && items(expected, &PyTuple_GET_ITEM(o, 0), PyTuple_GET_SIZE(o));
+        return reinterpret_cast<PyObject*>(Py_TYPE(o)) == expected.data.ptr() &&
+               items(expected, &PyTuple_GET_ITEM(o, 0), PyTuple_GET_SIZE(o));
       case NodeKind::list:
-        return Py_TYPE(o) == &PyList_Type && items(expected, reinterpret_cast<PyListObject*>(o)->ob_item, PyList_GET_SIZE(o));
+        return Py_TYPE(o) == &PyList_Type &&
+               items(expected, reinterpret_cast<PyListObject*>(o)->ob_item, PyList_GET_SIZE(o));
       case NodeKind::dict:
         return Py_TYPE(o) == &PyDict_Type && static_cast<std::size_t>(PyDict_GET_SIZE(o)) == expected.children.size() &&
                entries(expected, o);

@@ -7,8 +7,8 @@
 #include <nanobind/stl/string.h>
 
 #include "backends/backend.h"
-#include "jit.h"
 #include "compiler/stablehlo/borders.h"
+#include "jit.h"
 
 namespace capibara::python {
 

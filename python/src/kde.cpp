@@ -37,7 +37,8 @@ void bind_kde(nb::module_& m) {
           options.bw_method = nb::cast<std::string>(bw_method);
         } else if (PyCallable_Check(bw_method.ptr())) {
           options.bw_method = [bw_method, make](const GaussianKde& kde) {
-            nb::object seen = make(nb::make_tuple(wrap(kde.neff), wrap(kde.dataset), wrap(kde.weights), nb::none(), nb::none()));
+            nb::object seen =
+                make(nb::make_tuple(wrap(kde.neff), wrap(kde.dataset), wrap(kde.weights), nb::none(), nb::none()));
             return to_array(call_python(bw_method, nb::make_tuple(seen)), "gaussian_kde");
           };
         } else if (!bw_method.is_none()) {
@@ -49,19 +50,19 @@ void bind_kde(nb::module_& m) {
         return leaves_of(GaussianKde(to_array(dataset, "gaussian_kde"), options));
       },
       nb::arg(), nb::arg().none(), nb::arg().none(), nb::arg());
-  m.def("kde_evaluate", [](nb::handle kde, nb::handle points) {
-    return wrap(kde_of(kde).evaluate(to_array(points, "evaluate")));
-  });
-  m.def("kde_logpdf", [](nb::handle kde, nb::handle points) {
-    return wrap(kde_of(kde).logpdf(to_array(points, "logpdf")));
-  });
+  m.def("kde_evaluate",
+        [](nb::handle kde, nb::handle points) { return wrap(kde_of(kde).evaluate(to_array(points, "evaluate"))); });
+  m.def("kde_logpdf",
+        [](nb::handle kde, nb::handle points) { return wrap(kde_of(kde).logpdf(to_array(points, "logpdf"))); });
   m.def("kde_integrate_gaussian", [](nb::handle kde, nb::handle mean, nb::handle cov) {
-    return wrap(kde_of(kde).integrate_gaussian(to_array(mean, "integrate_gaussian"), to_array(cov, "integrate_gaussian")));
+    return wrap(
+        kde_of(kde).integrate_gaussian(to_array(mean, "integrate_gaussian"), to_array(cov, "integrate_gaussian")));
   });
   m.def("kde_integrate_box_1d", [](nb::handle kde, nb::handle low, nb::handle high) {
     return wrap(kde_of(kde).integrate_box_1d(to_array(low, "integrate_box_1d"), to_array(high, "integrate_box_1d")));
   });
-  m.def("kde_integrate_kde", [](nb::handle kde, nb::handle other) { return wrap(kde_of(kde).integrate_kde(kde_of(other))); });
+  m.def("kde_integrate_kde",
+        [](nb::handle kde, nb::handle other) { return wrap(kde_of(kde).integrate_kde(kde_of(other))); });
   m.def("kde_resample", [](nb::handle kde, nb::handle key, std::vector<int64_t> shape) {
     return wrap(kde_of(kde).resample(to_array(key, "resample"), Shape(shape.begin(), shape.end())));
   });

@@ -15,7 +15,7 @@ namespace {
 // the whole can be returned from and given to transformed functions.
 struct LinearForm {
   std::shared_ptr<const detail::LinearMap> map;  // without residuals
-  PyTree in, out;  // of the positional arguments as a tuple, and of the result
+  PyTree in, out;                                // of the positional arguments as a tuple, and of the result
   std::string name;
   std::size_t residuals = 0;
 
@@ -25,7 +25,8 @@ struct LinearForm {
     return all;
   }
   friend bool operator==(const LinearForm& a, const LinearForm& b) {
-    return a.map->linearized.linear == b.map->linearized.linear && a.map->linearized.nonzero_outputs == b.map->linearized.nonzero_outputs &&
+    return a.map->linearized.linear == b.map->linearized.linear &&
+           a.map->linearized.nonzero_outputs == b.map->linearized.nonzero_outputs &&
            a.map->differentiated == b.map->differentiated && a.types() == b.types() && a.in == b.in && a.out == b.out;
   }
 
@@ -34,8 +35,10 @@ struct LinearForm {
     detail::LinearMap whole = *map;
     nb::list rest;
     for (std::size_t i = 0; i < args.size(); ++i) {
-      if (i < residuals) whole.linearized.residuals.push_back(to_operand(args[i], operation));
-      else rest.append(args[i]);
+      if (i < residuals)
+        whole.linearized.residuals.push_back(to_operand(args[i], operation));
+      else
+        rest.append(args[i]);
     }
     return {std::move(whole), nb::tuple(rest)};
   }
@@ -56,8 +59,10 @@ struct LinearForm {
   nb::object pull(nb::args args) const {
     auto [whole, cotangents] = apply(args, "vjp");
     if (cotangents.size() != 1) {
-      throw TypeError(concat("The function returned by `jax.vjp` applied to ", name, " was called with ", cotangents.size(),
-                             " arguments, but it takes one: the cotangent of what the function returns, in one tuple where that is a tuple."));
+      throw TypeError(concat("The function returned by `jax.vjp` applied to ", name, " was called with ",
+                             cotangents.size(),
+                             " arguments, but it takes one: the cotangent of what the function returns, in one tuple "
+                             "where that is a tuple."));
     }
     std::vector<nb::object> objects;
     PyTree got = flatten(nb::object(cotangents[0]), objects);
@@ -116,14 +121,16 @@ struct Transposed {
   }
   nb::object operator()(nb::args args) const {
     if (args.size() != captured + 1) {
-      throw TypeError(concat("linear_transpose: the transposed function takes one cotangent, got ", args.size() - captured));
+      throw TypeError(
+          concat("linear_transpose: the transposed function takes one cotangent, got ", args.size() - captured));
     }
     detail::TransposedFunction whole = *function;
     for (std::size_t i = 0; i < captured; ++i) whole.staged.captured.push_back(to_operand(args[i], "linear_transpose"));
     std::vector<nb::object> objects;
     PyTree got = flatten(nb::object(args[captured]), objects);
     if (!(got == out)) {
-      throw TypeError(concat("cotangent tree does not match function output, expected ", out.to_string(), " but got ", got.to_string()));
+      throw TypeError(concat("cotangent tree does not match function output, expected ", out.to_string(), " but got ",
+                             got.to_string()));
     }
     TreeDef plain = plain_leaves(objects.size());
     return unflatten_arrays(in, detail::apply_transposed(whole, plain, plain, to_arrays(objects, "linear_transpose")));
@@ -154,8 +161,12 @@ nb::object linear_transpose(nb::object function, nb::args primals) {
 // Compared and hashed by the program, as the structure of trees must be.
 template <class Form>
 void def_form(nb::class_<Form>& type, const Program& (*program_of)(const Form&)) {
-  type.def("__eq__", [](const Form& self, nb::handle other) { return nb::isinstance<Form>(other) && self == nb::cast<const Form&>(other); },
-           nb::arg().none())
+  type.def(
+          "__eq__",
+          [](const Form& self, nb::handle other) {
+            return nb::isinstance<Form>(other) && self == nb::cast<const Form&>(other);
+          },
+          nb::arg().none())
       .def("__hash__", [program_of](const Form& self) { return program_of(self).hash(); })
       .def("__repr__", [program_of](const Form& self) { return program_of(self).to_string(); })
       .def_prop_ro("args", [program_of](const Form& self) { return nb::make_tuple(OpenProgram{program_of(self)}); });
@@ -178,7 +189,8 @@ void bind_linear_functions(nb::module_& m) {
   def_form<PushForward>(push, [](const PushForward& self) -> const Program& { return self.map->linearized.linear; });
   nb::class_<Transposed> transposed(m, "Transposed");
   transposed.def("__call__", &Transposed::operator());
-  def_form<Transposed>(transposed, [](const Transposed& self) -> const Program& { return self.function->staged.program; });
+  def_form<Transposed>(transposed,
+                       [](const Transposed& self) -> const Program& { return self.function->staged.program; });
 }
 
 }  // namespace capibara::python

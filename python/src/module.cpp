@@ -4,11 +4,11 @@
 #include <nanobind/stl/string.h>
 
 #include "bindings.h"
-#include "training_monitor.h"
-#include "profiles.h"
-#include "tree_checkpoints.h"
-#include "tpu.h"
 #include "models.h"
+#include "profiles.h"
+#include "tpu.h"
+#include "training_monitor.h"
+#include "tree_checkpoints.h"
 
 NB_MODULE(_core, m) {
   using namespace capibara::python;

@@ -5,12 +5,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "core/array/body.h"
 #include "bindings.h"
-#include "program/ir/handles.h"
+#include "core/array/body.h"
 #include "core/runtime/transfer_guard.h"
 #include "core/sharding/explicit.h"
 #include "core/sharding/placed_memory.h"
+#include "program/ir/handles.h"
 
 namespace capibara::python {
 
@@ -86,9 +86,9 @@ void bind_placements(nb::module_& m) {
   });
   // The value with another sharding in its type. `known`: whether the devices of the placement are those of the mesh.
   m.def("reshard", [](const Array& array, const NamedSharding& placement, bool known) {
-    const std::shared_ptr<const Opaque> wanted = std::make_shared<const ShardingAttr>(
-        type_sharding(placement, static_cast<std::size_t>(array.ndim())),
-        known ? std::make_shared<const NamedSharding>(placement) : nullptr);
+    const std::shared_ptr<const Opaque> wanted =
+        std::make_shared<const ShardingAttr>(type_sharding(placement, static_cast<std::size_t>(array.ndim())),
+                                             known ? std::make_shared<const NamedSharding>(placement) : nullptr);
     return wrap(bind1(prim::reshard(), {array}, {{"dst_sharding", wanted}}));
   });
   // The mesh in context on this thread becomes another one; returns the one before.
@@ -115,7 +115,8 @@ void bind_placements(nb::module_& m) {
   m.def("sharding_constraint", [](const Array& array, const NamedSharding& placement,
                                   std::vector<int64_t> unconstrained, int border) {
     static const Primitive constraint = primitive("sharding_constraint");
-    const std::shared_ptr<const Opaque> sharding = std::make_shared<PlacementAttr>(placement, static_cast<PlacementAttr::Border>(border));
+    const std::shared_ptr<const Opaque> sharding =
+        std::make_shared<PlacementAttr>(placement, static_cast<PlacementAttr::Border>(border));
     Array constrained = bind1(constraint, {array},
                               {{"sharding", sharding},
                                {"unconstrained_dims", Ints(unconstrained)},

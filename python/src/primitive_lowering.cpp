@@ -4,8 +4,8 @@
 #include <capibara/callback.h>
 
 #include "calls.h"
-#include "interpreter_lock.h"
 #include "core/runtime/warning.h"
+#include "interpreter_lock.h"
 
 namespace capibara::python {
 

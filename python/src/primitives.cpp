@@ -9,9 +9,9 @@
 #include "calls.h"
 #include "function_calls.h"
 #include "primitive_lowering.h"
-#include "programs.h"
 #include "program/trace/stage.h"
 #include "program/trace/trace.h"
+#include "programs.h"
 
 namespace capibara::python {
 
@@ -92,10 +92,12 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
   };
   record.evaluate = [rules, name](std::span<const Array> inputs, const Attrs& attrs) {
     nb::gil_scoped_acquire lock;
-    const auto& rule = rules->impl ? rules->impl : rules->lowering;  // a compiled program may hold one that is only lowered
+    const auto& rule =
+        rules->impl ? rules->impl : rules->lowering;  // a compiled program may hold one that is only lowered
     if (!rule)
-      throw NotImplementedError(concat("Evaluation rule for '", name, "' not implemented: an implementation or lowering rule for primitive '",
-                                       name, "' not found; give it one by def_impl or mlir.register_lowering"));
+      throw NotImplementedError(concat("Evaluation rule for '", name,
+                                       "' not implemented: an implementation or lowering rule for primitive '", name,
+                                       "' not found; give it one by def_impl or mlir.register_lowering"));
     nb::object result = call_python(rule->get(), positional(inputs), params_of(attrs));
     return results(result, rules->multiple_results, "impl");
   };

@@ -6,9 +6,9 @@
 
 #include "bindings.h"
 #include "core/processes/job.h"
+#include "core/processes/key_value_store.h"
 #include "core/processes/mpi_module.h"
 #include "core/processes/multihost.h"
-#include "core/processes/key_value_store.h"
 
 namespace capibara::python {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include "profiles.h"
 #include "operate/reports/xspace.h"
+#include "profiles.h"
 
 namespace capibara::python {
 

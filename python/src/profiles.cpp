@@ -12,9 +12,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "program/ir/varying.h"
 #include "core/runtime/background.h"
 #include "core/runtime/counters.h"
+#include "program/ir/varying.h"
 
 namespace capibara::python {
 

@@ -1,8 +1,8 @@
 // Attributes of equations as parameters of Python, and back.
-#include "programs.h"
 #include "core/sharding/mesh_attr.h"
 #include "core/sharding/placed_memory.h"
 #include "program/trace/trace.h"
+#include "programs.h"
 
 namespace capibara::python {
 

@@ -8,11 +8,11 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "core/sharding/mesh_attr.h"
 #include "program/ir/dce.h"
 #include "program/ir/explicit_types.h"
 #include "program/ir/handles.h"
 #include "program/ir/source.h"
-#include "core/sharding/mesh_attr.h"
 
 #include <algorithm>
 #include <map>
@@ -168,8 +168,7 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("weak_type", [](const ArrayType& self) { return self.weak_type; })
       .def_prop_ro("ndim", [](const ArrayType& self) { return self.rank(); })
       .def_prop_ro("size", [](const ArrayType& self) { return self.size(); })
-      .def_prop_ro("sharding",
-                   [](const ArrayType& self) { return sharding_object(self); })
+      .def_prop_ro("sharding", [](const ArrayType& self) { return sharding_object(self); })
       .def_prop_ro("named_shape", [](const ArrayType&) { return nb::dict(); })
       .def_prop_ro("_is_ref", [](const ArrayType& self) { return self.ref; })
       .def_prop_ro("inner_aval",
@@ -301,11 +300,12 @@ void bind_programs(nb::module_& m) {
                      return params;
                    })
       .def_prop_ro("effects", [](const EquationView& self) { return effect_set(self.get().effects); })
-      .def_prop_ro("source_info",
-                   [](const EquationView& self) {
-                     const SourceInfo info = source_info(self.get().source);
-                     return nb::module_::import_("capibara._sources").attr("SourceInfo")(info.name_scope, info.file, info.line);
-                   })
+      .def_prop_ro(
+          "source_info",
+          [](const EquationView& self) {
+            const SourceInfo info = source_info(self.get().source);
+            return nb::module_::import_("capibara._sources").attr("SourceInfo")(info.name_scope, info.file, info.line);
+          })
       .def("__repr__", [](const EquationView& self) {
         return concat("<equation of ", self.get().primitive.name(), " with ", self.get().inputs.size(), " operands>");
       });
@@ -349,8 +349,8 @@ void bind_programs(nb::module_& m) {
                                    : std::string();
             new (self) OpenProgram{build_program(constvars, invars, outvars, eqns, name)};
           },
-          nb::arg("constvars"), nb::arg("invars"), nb::arg("outvars"), nb::arg("eqns"),
-          nb::arg("effects") = nb::none(), nb::arg("debug_info") = nb::none(), nb::arg("is_high") = false)
+          nb::arg("constvars"), nb::arg("invars"), nb::arg("outvars"), nb::arg("eqns"), nb::arg("effects") = nb::none(),
+          nb::arg("debug_info") = nb::none(), nb::arg("is_high") = false)
       .def_prop_ro("name", [](const OpenProgram& self) { return self.program.name(); })
       .def_prop_ro("invars", [](const OpenProgram& self) { return var_views(self.program, self.program.invars()); })
       .def_prop_ro("constvars",

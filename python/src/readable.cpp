@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "core/array/readable.h"
 #include "bindings.h"
+#include "core/array/readable.h"
 #include "core/sharding/process_grid.h"
 
 namespace capibara::python {

@@ -35,8 +35,8 @@ void check_key(const jax::Ref& ref, nb::handle key) {
     if (item.ptr() == Py_Ellipsis || item.is_none()) counted = false;
     if (!counted) continue;
     if (axis >= shape.size()) {
-      throw ValueError(concat("`indices` must not be longer than `shape`: got ", nb::len(items), " indices for a ref of ",
-                              shape.size(), " dimensions"));
+      throw ValueError(concat("`indices` must not be longer than `shape`: got ", nb::len(items),
+                              " indices for a ref of ", shape.size(), " dimensions"));
     }
     if (PyLong_Check(item.ptr()) && nb::cast<int64_t>(item) >= shape[axis]) {
       throw ValueError(concat("Out of bound indexer: idx=", nb::cast<int64_t>(item), ", dim=", shape[axis], "."));
@@ -58,7 +58,8 @@ Array checked_value(const jax::Ref& ref, nb::handle object, const Shape& expecte
   }
   if (value.shape() != expected) {
     throw ValueError(concat("Invalid shape for `", operation, "`. Ref shape: ", shape_text(ref.handle().shape()),
-                            ". Expected shape: ", shape_text(expected), ". Value shape: ", shape_text(value.shape()), "."));
+                            ". Expected shape: ", shape_text(expected), ". Value shape: ", shape_text(value.shape()),
+                            "."));
   }
   return value;
 }
@@ -112,16 +113,16 @@ void bind_refs(nb::module_& m) {
           [](const jax::Ref& self, nb::handle key, nb::handle value) { write(self, key, value, Write::set); },
           nb::arg().none(), nb::arg())
       .def(
-          "addupdate",
-          [](const jax::Ref& self, nb::handle x, nb::handle idx) { write(self, idx, x, Write::add); }, nb::arg("x"),
-          nb::arg("idx") = nb::tuple())
+          "addupdate", [](const jax::Ref& self, nb::handle x, nb::handle idx) { write(self, idx, x, Write::add); },
+          nb::arg("x"), nb::arg("idx") = nb::tuple())
       .def("__repr__", &text_of)
       .def("__str__", &text_of);
   m.def(
       "new_ref",
       [](nb::handle initial, const std::optional<std::string>& kind) {
         const Attr named = kind ? Attr(*kind) : Attr();
-        return jax::Ref(bind1(primitive("new_ref"), {to_array(initial, "new_ref")}, {{"kind", named}, {"memory_space", Attr()}}));
+        return jax::Ref(
+            bind1(primitive("new_ref"), {to_array(initial, "new_ref")}, {{"kind", named}, {"memory_space", Attr()}}));
       },
       nb::arg(), nb::arg() = nb::none());
   m.def("freeze_ref", [](const jax::Ref& ref) { return wrap(jax::freeze(ref)); });

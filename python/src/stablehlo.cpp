@@ -25,10 +25,12 @@ nb::list run_stablehlo(const std::string& text, nb::iterable arguments) {
   const Types types = program.input_types();
   Arrays inputs;
   for (nb::handle argument : arguments) inputs.push_back(to_array(argument, "run_stablehlo"));
-  if (types.size() != inputs.size()) throw TypeError(concat("run_stablehlo: the program takes ", types.size(), " arguments, got ", inputs.size()));
+  if (types.size() != inputs.size())
+    throw TypeError(concat("run_stablehlo: the program takes ", types.size(), " arguments, got ", inputs.size()));
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (types[i].shape == inputs[i].shape() && types[i].dtype == inputs[i].dtype()) continue;
-    throw TypeError(concat("run_stablehlo: argument ", i, " must be ", to_string(types[i]), ", got ", to_string(inputs[i].type())));
+    throw TypeError(
+        concat("run_stablehlo: argument ", i, " must be ", to_string(types[i]), ", got ", to_string(inputs[i].type())));
   }
   Arrays outputs;
   {
@@ -45,7 +47,8 @@ nb::list run_stablehlo(const std::string& text, nb::iterable arguments) {
 
 void bind_stablehlo(nb::module_& m) {
   m.def("run_stablehlo", &run_stablehlo, nb::arg("text"), nb::arg("arguments"),
-        "Compiles a StableHLO text for the default backend and runs its main function on NumPy arrays, small floats of ml_dtypes included.");
+        "Compiles a StableHLO text for the default backend and runs its main function on NumPy arrays, small floats of "
+        "ml_dtypes included.");
   m.def(
       "program_from_stablehlo",
       [](const std::string& text) {

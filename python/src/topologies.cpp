@@ -25,7 +25,8 @@ std::deque<std::shared_ptr<pjrt::Topology>>& topologies() {
 
 nb::object add_topology(std::shared_ptr<pjrt::Topology> topology) {
   nb::list rows;
-  for (const pjrt::DeviceInfo& info : topology->devices()) rows.append(nb::make_tuple(info.id, info.kind, info.process));
+  for (const pjrt::DeviceInfo& info : topology->devices())
+    rows.append(nb::make_tuple(info.id, info.kind, info.process));
   const std::string platform = topology->plugin().platform();
   std::lock_guard lock(topologies_mutex);
   topologies().push_back(std::move(topology));
@@ -36,10 +37,14 @@ pjrt::TopologyOptions options_of(nb::dict given) {
   pjrt::TopologyOptions options;
   for (auto [key, value] : given) {
     const std::string name = nb::cast<std::string>(key);
-    if (nb::isinstance<nb::bool_>(value)) options[name] = nb::cast<bool>(value);
-    else if (nb::isinstance<nb::int_>(value)) options[name] = nb::cast<int64_t>(value);
-    else if (nb::isinstance<nb::str>(value)) options[name] = nb::cast<std::string>(value);
-    else options[name] = nb::cast<std::vector<int64_t>>(value);
+    if (nb::isinstance<nb::bool_>(value))
+      options[name] = nb::cast<bool>(value);
+    else if (nb::isinstance<nb::int_>(value))
+      options[name] = nb::cast<int64_t>(value);
+    else if (nb::isinstance<nb::str>(value))
+      options[name] = nb::cast<std::string>(value);
+    else
+      options[name] = nb::cast<std::vector<int64_t>>(value);
   }
   return options;
 }
@@ -51,7 +56,8 @@ struct AheadOfTime {
   std::string text;
 };
 
-nb::object compile_for_topology(const std::string& platform, const std::vector<int>& devices, const std::string& text, const std::string& what) {
+nb::object compile_for_topology(const std::string& platform, const std::vector<int>& devices, const std::string& text,
+                                const std::string& what) {
   std::shared_ptr<pjrt::Topology> topology;
   {
     std::lock_guard lock(topologies_mutex);
@@ -70,17 +76,22 @@ nb::object compile_for_topology(const std::string& platform, const std::vector<i
 }
 
 void bind_topologies(nb::module_& m) {
-  m.def("make_topology", [](std::optional<std::string> platform, const std::string& name, nb::dict options) {
-    const std::string chosen = platform ? *platform : pjrt::topology_platform(name);
-    const pjrt::TopologyOptions given = options_of(options);
-    std::shared_ptr<pjrt::Topology> made;
-    {
-      nb::gil_scoped_release other_threads_run;
-      made = std::make_shared<pjrt::Topology>(chosen, name, given);
-    }
-    return add_topology(std::move(made));
-  }, nb::arg("platform").none(), nb::arg("name"), nb::arg("options"));
-  m.def("attached_topology", [](const std::string& platform) { return add_topology(std::make_shared<pjrt::Topology>(pjrt::client(platform))); });
+  m.def(
+      "make_topology",
+      [](std::optional<std::string> platform, const std::string& name, nb::dict options) {
+        const std::string chosen = platform ? *platform : pjrt::topology_platform(name);
+        const pjrt::TopologyOptions given = options_of(options);
+        std::shared_ptr<pjrt::Topology> made;
+        {
+          nb::gil_scoped_release other_threads_run;
+          made = std::make_shared<pjrt::Topology>(chosen, name, given);
+        }
+        return add_topology(std::move(made));
+      },
+      nb::arg("platform").none(), nb::arg("name"), nb::arg("options"));
+  m.def("attached_topology", [](const std::string& platform) {
+    return add_topology(std::make_shared<pjrt::Topology>(pjrt::client(platform)));
+  });
   nb::class_<AheadOfTime>(m, "AheadOfTime")
       .def("as_text", [](const AheadOfTime& self) { return self.text; })
       .def("_optimized_program",
@@ -91,9 +102,10 @@ void bind_topologies(nb::module_& m) {
       .def("memory_analysis",
            [](const AheadOfTime& self) {
              const MemoryUse use = self.compiled->memory_analysis();
-             return nb::module_::import_("capibara._types").attr("CompiledMemoryStats")(
-                 use.generated_code, use.argument, use.output, use.alias, use.temp, use.host_generated_code, use.host_argument, use.host_output,
-                 use.host_alias, use.host_temp, use.peak);
+             return nb::module_::import_("capibara._types")
+                 .attr("CompiledMemoryStats")(use.generated_code, use.argument, use.output, use.alias, use.temp,
+                                              use.host_generated_code, use.host_argument, use.host_output,
+                                              use.host_alias, use.host_temp, use.peak);
            })
       .def("cost_analysis",
            [](const AheadOfTime& self) {

@@ -37,7 +37,9 @@ class AxisTrace final : public Trace {
     return parent->bind(primitive, inputs, attrs);
   }
   const char* kind() const override { return "axis"; }
-  std::optional<int64_t> axis_size(const std::string& name) const override { return name == name_ ? size_ : Trace::axis_size(name); }
+  std::optional<int64_t> axis_size(const std::string& name) const override {
+    return name == name_ ? size_ : Trace::axis_size(name);
+  }
   std::string bound_axis() const override { return name_; }
 
  private:
@@ -91,8 +93,14 @@ void bind_traces(nb::module_& m) {
            })
       .def("__exit__", [](TraceSwitch& self, nb::args) { self.open.reset(); });
   nb::class_<NamedAxis>(m, "NamedAxis")
-      .def("__init__", [](NamedAxis* self, const std::string& name, int64_t size) { new (self) NamedAxis{name, size, nullptr}; })
-      .def("__enter__", [](NamedAxis& self) { self.open = std::make_unique<TraceScope>(std::make_shared<AxisTrace>(self.name, self.size)); })
+      .def("__init__",
+           [](NamedAxis* self, const std::string& name, int64_t size) {
+             new (self) NamedAxis{name, size, nullptr};
+           })
+      .def("__enter__",
+           [](NamedAxis& self) {
+             self.open = std::make_unique<TraceScope>(std::make_shared<AxisTrace>(self.name, self.size));
+           })
       .def("__exit__", [](NamedAxis& self, nb::args) { self.open.reset(); });
   m.def("current_trace", [] { return current_trace(); });
   m.def("evaluation_trace", [] { return evaluation_trace(); });

@@ -180,7 +180,8 @@ void spread_axes(nb::handle prefix, nb::handle full, std::vector<std::optional<i
     parts = structure.flatten_up_to(full);
   } catch (const ValueError&) {
     std::string name = concat("vmap ", what);
-    nb::object text = nb::module_::import_("capibara._origins").attr("not_a_prefix")(name, nb::borrow(prefix), nb::borrow(full));
+    nb::object text =
+        nb::module_::import_("capibara._origins").attr("not_a_prefix")(name, nb::borrow(prefix), nb::borrow(full));
     throw ValueError(nb::cast<std::string>(text));
   }
   for (std::size_t i = 0; i < parts.size(); ++i) spread_axes(entries[i], parts[i], axes, what);
@@ -201,8 +202,9 @@ void check_mapped_sizes(nb::handle function, const PyTree& in, const Arrays& lea
     found.append(nb::make_tuple(positions[i], axes[i], leaves[i].shape(axis), capibara::to_string(leaves[i].type())));
   }
   if (consistent) return;
-  nb::object text = nb::module_::import_("capibara._origins").attr("inconsistent_sizes")(
-      nb::borrow(function), in.unflatten(numbers(in.num_leaves())), found, nb::borrow(axis_size));
+  nb::object text = nb::module_::import_("capibara._origins")
+                        .attr("inconsistent_sizes")(nb::borrow(function), in.unflatten(numbers(in.num_leaves())), found,
+                                                    nb::borrow(axis_size));
   throw ValueError(nb::cast<std::string>(text));
 }
 
@@ -212,8 +214,11 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
   nb::object both = nb::make_tuple(args, kwargs);
   PyTree in = flatten(both, objects), out;
   if (objects.empty() && axis_size.is_none()) {
-    throw ValueError(concat("vmap wrapped function must be passed at least one argument containing an array or axis_size must be specified, "
-                            "got empty *args=", nb::cast<std::string>(nb::repr(args)), " and **kwargs=", nb::cast<std::string>(nb::repr(kwargs))));
+    throw ValueError(
+        concat("vmap wrapped function must be passed at least one argument containing an array or axis_size must be "
+               "specified, "
+               "got empty *args=",
+               nb::cast<std::string>(nb::repr(args)), " and **kwargs=", nb::cast<std::string>(nb::repr(kwargs))));
   }
   nb::object positional_axes = in_axes;
   if (PyList_Check(in_axes.ptr())) positional_axes = nb::steal(PyList_AsTuple(in_axes.ptr()));
@@ -327,7 +332,8 @@ void bind_transforms(nb::module_& m) {
     Types types;
     for (const nb::object& object : objects) types.push_back(leaf_type(object, "make_jaxpr"));
     require_tracing_allowed(function_name(f));
-    const Program program = closed_over_captured(stage(flat_function(f, in, out, "make_jaxpr"), types, function_name(f)));
+    const Program program =
+        closed_over_captured(stage(flat_function(f, in, out, "make_jaxpr"), types, function_name(f)));
     return nb::make_tuple(nb::cast(program), nb::cast(out), shape_structs(out, program.output_types()));
   });
   // (program, out tree, the traced values that the function reads: the program's first inputs).

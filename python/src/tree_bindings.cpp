@@ -35,7 +35,8 @@ nb::object node_data(const PyTree& tree) {
 }
 
 // Visits leaves and nodes in postorder; a node is given what its children's visits returned, and its data.
-nb::object walk(const PyTree& tree, nb::handle visit_node, nb::handle visit_leaf, const std::vector<nb::object>& leaves, std::size_t& position) {
+nb::object walk(const PyTree& tree, nb::handle visit_node, nb::handle visit_leaf, const std::vector<nb::object>& leaves,
+                std::size_t& position) {
   if (tree.node()->kind == NodeKind::leaf) return visit_leaf(leaves[position++]);
   nb::list children;
   for (const PyTree& child : tree.children()) children.append(walk(child, visit_node, visit_leaf, leaves, position));
@@ -55,8 +56,10 @@ void wait_for_ready(PyObject* tree, std::vector<nb::object>& others) {
   PyTypeObject* const type = Py_TYPE(tree);
   if (type == concrete) {
     const Array& array = *nb::inst_ptr<ConcreteArray>(tree);
-    if (array.is_ready()) array.block_until_ready();  // raises where its program has failed
-    else others.push_back(nb::borrow(tree));
+    if (array.is_ready())
+      array.block_until_ready();  // raises where its program has failed
+    else
+      others.push_back(nb::borrow(tree));
   } else if (type == &PyTuple_Type) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tree); ++i) wait_for_ready(PyTuple_GET_ITEM(tree, i), others);
   } else if (type == &PyList_Type) {
@@ -169,7 +172,8 @@ void bind_trees(nb::module_& m) {
       "tree_flatten_with_path",
       [](nb::handle tree, nb::handle is_leaf, bool is_leaf_takes_path) {
         std::vector<std::pair<nb::object, nb::object>> leaves;
-        PyTree structure = is_leaf_takes_path ? flatten_asking_with_paths(tree, leaves, is_leaf) : flatten_with_paths(tree, leaves, is_leaf);
+        PyTree structure = is_leaf_takes_path ? flatten_asking_with_paths(tree, leaves, is_leaf)
+                                              : flatten_with_paths(tree, leaves, is_leaf);
         nb::list list;
         for (const auto& [path, leaf] : leaves) list.append(nb::make_tuple(path, leaf));
         return nb::make_tuple(list, nb::cast(structure));

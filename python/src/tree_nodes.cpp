@@ -150,7 +150,8 @@ Level open_level(nb::handle tree) {
       }
       if (!nb::hasattr(both[0], "__iter__")) {
         throw ValueError(
-            "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple where 'children' is "
+            "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple where "
+            "'children' is "
             "iterable, got " +
             nb::cast<std::string>(nb::repr(both)));
       }
@@ -224,7 +225,9 @@ nb::object build_node(const TreeNode& node, const std::vector<nb::object>& child
     case NodeKind::dict: {
       nb::dict dict;
       for (std::size_t i = 0; i < children.size(); ++i) {
-        if (PyDict_SetItem(dict.ptr(), PyList_GET_ITEM(node.data.ptr(), static_cast<Py_ssize_t>(i)), children[i].ptr()) < 0) throw nb::python_error();
+        if (PyDict_SetItem(dict.ptr(), PyList_GET_ITEM(node.data.ptr(), static_cast<Py_ssize_t>(i)),
+                           children[i].ptr()) < 0)
+          throw nb::python_error();
       }
       return dict;
     }

@@ -16,8 +16,8 @@ struct Registration {
   bool is_dataclass = false;
 };
 
-// Programs of the core hold structures too (the rules of custom derivatives): whoever lets the last copy go may not hold the
-// interpreter's lock, or may outlive the interpreter.
+// Programs of the core hold structures too (the rules of custom derivatives): whoever lets the last copy go may not
+// hold the interpreter's lock, or may outlive the interpreter.
 struct TreeNode {
   TreeNode() = default;
   TreeNode(const TreeNode&) = delete;
@@ -32,8 +32,8 @@ struct TreeNode {
   nb::object data;
   const Registration* custom = nullptr;
   std::size_t leaves = 1, nodes = 1;
-  // Of large dicts, made when first needed: one with these keys, to be copied, and the children in the order that the keys of
-  // the dict it was made from came in.
+  // Of large dicts, made when first needed: one with these keys, to be copied, and the children in the order that the
+  // keys of the dict it was made from came in.
   mutable nb::object pattern;
   mutable std::vector<std::size_t> arrival;
 };
@@ -61,6 +61,7 @@ nb::object build_node(const TreeNode& node, const std::vector<nb::object>& child
 std::string type_name(const TreeNode& node);
 std::vector<nb::object> items_of(nb::handle iterable);
 // flatten_with_paths for an is_leaf that is asked with the key path, too: is_leaf(path, tree).
-PyTree flatten_asking_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf);
+PyTree flatten_asking_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves,
+                                 nb::handle is_leaf);
 
 }  // namespace capibara::python

@@ -87,19 +87,23 @@ nb::object unflatten_node(const TreeNode& node, std::span<Leaf> leaves, std::siz
   const auto count = static_cast<Py_ssize_t>(node.children.size());
   switch (node.kind) {
     case NodeKind::leaf:
-      if constexpr (std::is_const_v<Leaf>) return wrap(leaves[position++]);
-      else return wrap(std::move(leaves[position++]));
+      if constexpr (std::is_const_v<Leaf>)
+        return wrap(leaves[position++]);
+      else
+        return wrap(std::move(leaves[position++]));
     case NodeKind::tuple: {
       nb::object tuple = nb::steal(PyTuple_New(count));
       for (Py_ssize_t i = 0; i < count; ++i) {
-        PyTuple_SET_ITEM(tuple.ptr(), i, unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position).release().ptr());
+        PyTuple_SET_ITEM(tuple.ptr(), i,
+                         unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position).release().ptr());
       }
       return tuple;
     }
     case NodeKind::list: {
       nb::object list = nb::steal(PyList_New(count));
       for (Py_ssize_t i = 0; i < count; ++i) {
-        PyList_SET_ITEM(list.ptr(), i, unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position).release().ptr());
+        PyList_SET_ITEM(list.ptr(), i,
+                        unflatten_node(*node.children[static_cast<std::size_t>(i)], leaves, position).release().ptr());
       }
       return list;
     }
@@ -126,9 +130,10 @@ bool same_data(const nb::object& a, const nb::object& b) {
   int equal = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ);
   if (equal < 0) {
     nb::python_error cause;
-    nb::raise_from(cause, PyExc_ValueError,
-                   "Exception raised while checking equality of metadata fields of pytree. Make sure that metadata fields "
-                   "are hashable and have simple equality semantics. (Note: arrays cannot be passed as metadata fields!)");
+    nb::raise_from(
+        cause, PyExc_ValueError,
+        "Exception raised while checking equality of metadata fields of pytree. Make sure that metadata fields "
+        "are hashable and have simple equality semantics. (Note: arrays cannot be passed as metadata fields!)");
   }
   return equal == 1;
 }
@@ -152,21 +157,29 @@ void flatten_up_to_node(const TreeNode& node, nb::handle tree, std::vector<nb::o
       throw ValueError(concat("Custom node type mismatch: expected type: ", text(type), ", value: ", text(tree), "."));
     }
     if (node.kind == NodeKind::named_tuple && PyTuple_Check(tree.ptr()) && nb::hasattr(tree, "_fields"))
-      throw ValueError(concat("Named tuple type mismatch: expected type: ", text(node.data), ", tuple: ", text(tree), "."));
+      throw ValueError(
+          concat("Named tuple type mismatch: expected type: ", text(node.data), ", tuple: ", text(tree), "."));
     const std::string expected = node.kind == NodeKind::named_tuple ? "named tuple" : type_name(node);
     throw ValueError(concat("Expected ", expected, ", got ", text(tree), "."));
   }
   if (!same_level(node, level)) {
     if (node.kind == NodeKind::dict)
-      throw ValueError(concat("Dict key mismatch; expected keys: ", text(node.data), "; present keys: ", text(level.data), "."));
+      throw ValueError(
+          concat("Dict key mismatch; expected keys: ", text(node.data), "; present keys: ", text(level.data), "."));
     if (node.kind == NodeKind::named_tuple && !node.data.is(level.data))
-      throw ValueError(concat("Named tuple type mismatch: expected type: ", text(node.data), ", tuple: ", text(tree), "."));
-    if (node.children.size() != level.children.size() && node.kind != NodeKind::ordered_dict && node.kind != NodeKind::default_dict) {
+      throw ValueError(
+          concat("Named tuple type mismatch: expected type: ", text(node.data), ", tuple: ", text(tree), "."));
+    if (node.children.size() != level.children.size() && node.kind != NodeKind::ordered_dict &&
+        node.kind != NodeKind::default_dict) {
       const bool list = node.kind == NodeKind::list, tuple = node.kind == NodeKind::tuple;
-      throw ValueError(concat(list ? "List" : tuple ? "Tuple" : type_name(node), " arity mismatch: ", level.children.size(), " != ",
-                              node.children.size(), "; ", type_name(node), ": ", text(tree), "."));
+      throw ValueError(concat(list    ? "List"
+                              : tuple ? "Tuple"
+                                      : type_name(node),
+                              " arity mismatch: ", level.children.size(), " != ", node.children.size(), "; ",
+                              type_name(node), ": ", text(tree), "."));
     }
-    throw ValueError(concat("Mismatch custom node data: ", text(node.data), " != ", text(level.data), "; value: ", text(tree), "."));
+    throw ValueError(
+        concat("Mismatch custom node data: ", text(node.data), " != ", text(level.data), "; value: ", text(tree), "."));
   }
   for (std::size_t i = 0; i < node.children.size(); ++i) flatten_up_to_node(*node.children[i], level.children[i], out);
 }
@@ -257,10 +270,11 @@ bool equal_objects(nb::handle a, nb::handle b) {
   const int equal = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_EQ);
   if (equal >= 0) return equal == 1;
   const nb::python_error error;
-  throw ValueError(concat("static arguments should be comparable using __eq__.The following error was raised when comparing two "
-                          "objects of types ",
-                          nb::cast<std::string>(nb::str(a.type())), " and ", nb::cast<std::string>(nb::str(b.type())),
-                          ". The error was:\n", error.what()));
+  throw ValueError(
+      concat("static arguments should be comparable using __eq__.The following error was raised when comparing two "
+             "objects of types ",
+             nb::cast<std::string>(nb::str(a.type())), " and ", nb::cast<std::string>(nb::str(b.type())),
+             ". The error was:\n", error.what()));
 }
 
 // A Python object inside the core's tree structures, compared and hashed by Python.
@@ -355,7 +369,8 @@ PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb:
   return PyTree(flatten_paths(tree, leaves, is_leaf, false, nb::list()));
 }
 
-PyTree flatten_asking_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf) {
+PyTree flatten_asking_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves,
+                                 nb::handle is_leaf) {
   return PyTree(flatten_paths(tree, leaves, is_leaf, true, nb::list()));
 }
 
@@ -384,7 +399,9 @@ nb::object unflatten_all(const PyTree& tree, std::span<Leaf> leaves) {
 }  // namespace
 
 nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves) { return unflatten_all(tree, leaves); }
-nb::object unflatten_arrays(const PyTree& tree, Arrays&& leaves) { return unflatten_all(tree, std::span<Array>(leaves)); }
+nb::object unflatten_arrays(const PyTree& tree, Arrays&& leaves) {
+  return unflatten_all(tree, std::span<Array>(leaves));
+}
 
 TreeDef static_part(nb::handle object) { return TreeDef::value(std::make_shared<StaticObject>(object)); }
 

@@ -176,7 +176,8 @@ library::Value to_value(nb::handle object) {
     }
     return sequence;
   }
-  if (PyMemoryView_Check(o) || PyByteArray_Check(o)) return array_from_numpy(object);  // of the dtype that the memory is described by
+  if (PyMemoryView_Check(o) || PyByteArray_Check(o))
+    return array_from_numpy(object);  // of the dtype that the memory is described by
   if (PySlice_Check(o)) {
     library::Sequence parts;
     parts.type_name = "slice";

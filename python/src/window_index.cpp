@@ -41,7 +41,8 @@ int64_t consumed(nb::handle entry) {
 Array start_of(nb::handle window) {
   Array start = to_array(window.attr("start"), "jax.ds");
   if (!is_integer(start.dtype())) {
-    throw TypeError(concat("index arguments to dynamic_slice must be integers of the same type, got: ", to_string(start.dtype())));
+    throw TypeError(
+        concat("index arguments to dynamic_slice must be integers of the same type, got: ", to_string(start.dtype())));
   }
   if (start.ndim() != 0) throw TypeError("jax.ds: the start must be a scalar");
   return jax::lax::convert_element_type(start, DType::int32, false);
@@ -105,7 +106,8 @@ IndexedPart indexed_part(const Array& array, nb::handle key) {
   result.put_back = [array, starts, sizes](const Array& updated) {
     Array fits = Array(true);
     for (std::size_t i = 0; i < starts.size(); ++i) {
-      if (sizes[i] != array.shape()[i]) fits = jax::lax::bitwise_and(fits, lies_within(starts[i], sizes[i], array.shape()[i]));
+      if (sizes[i] != array.shape()[i])
+        fits = jax::lax::bitwise_and(fits, lies_within(starts[i], sizes[i], array.shape()[i]));
     }
     return jax::lax::select(fits, jax::lax::dynamic_update_slice(array, updated, starts), array);
   };
@@ -120,7 +122,9 @@ std::optional<Array> read_neighbours(const Array& array, PyObject* key) {
   constexpr int64_t max_bytes = 1 << 16;  // bytes; more is worth the threads of a backend
   if (array.is_tracer() || !evaluating()) return std::nullopt;
   const ArrayType& type = array.type();
-  if (type.ref || is_key(type.dtype) || type.dtype == DType::token || !type.sharding.single_device() || array.committed()) return std::nullopt;
+  if (type.ref || is_key(type.dtype) || type.dtype == DType::token || !type.sharding.single_device() ||
+      array.committed())
+    return std::nullopt;
   const bool several = PyTuple_CheckExact(key);
   const Py_ssize_t named = several ? PyTuple_GET_SIZE(key) : 1;
   if (named == 0 || named > type.rank()) return std::nullopt;

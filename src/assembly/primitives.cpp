@@ -1,9 +1,9 @@
 // What all programs are linked with: the families of primitives in their order, what runs single operations, and what
 // knows the processes that hold an array.
-#include "core/array/readable.h"
 #include "backends/evaluator.h"
-#include "kernels/family.h"
+#include "core/array/readable.h"
 #include "core/sharding/process_grid.h"
+#include "kernels/family.h"
 
 namespace capibara {
 

@@ -91,14 +91,14 @@ struct BackendFamily {
 };
 std::span<const BackendFamily> backend_families();  // that the program was linked with: src/assembly
 
-Backend& backend(const std::string& name);  // raises ValueError listing the names there are
-Backend& backend(const Device& device);     // whose unplaced inputs go to this device
-Backend& default_backend();                 // of the default device, else of the configured platform
+Backend& backend(const std::string& name);     // raises ValueError listing the names there are
+Backend& backend(const Device& device);        // whose unplaced inputs go to this device
+Backend& default_backend();                    // of the default device, else of the configured platform
 Backend& holder(const std::string& platform);  // whose memory arrays of this platform are in
 std::string default_platform();                // of the default backend's arrays
 std::string lowering_platform();               // that programs are lowered for
-// The device that committed inputs ask for where its platform is not the default one's; nothing: run on the default backend.
-// Raises ValueError where they ask for two platforms.
+// The device that committed inputs ask for where its platform is not the default one's; nothing: run on the default
+// backend. Raises ValueError where they ask for two platforms.
 std::optional<Device> demanded_device(std::span<const Array> inputs);
 Arrays as_committed(Arrays outputs);  // results of committed inputs are committed too
 std::vector<std::string> backend_names();

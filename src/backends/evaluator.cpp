@@ -4,18 +4,18 @@
 
 #include <capibara/default_device.h>
 
-#include "core/array/body.h"
 #include "backends/backend.h"
 #include "backends/reference/backend.h"
 #include "backends/result_placement.h"
+#include "core/array/body.h"
 #include "core/profile/recorder.h"
+#include "core/sharding/explicit.h"
 #include "program/ir/explicit_types.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"
 #include "program/ir/source.h"
 #include "program/ir/views.h"
-#include "core/sharding/explicit.h"
 
 #include <algorithm>
 
@@ -24,9 +24,8 @@ namespace capibara {
 namespace {
 
 bool is_typed(std::span<const Array> inputs, const Attrs& attrs) {
-  return asked_sharding(attrs) || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) {
-           return input.type().sharding.is_explicit();
-         });
+  return asked_sharding(attrs) || std::any_of(inputs.begin(), inputs.end(),
+                                              [](const Array& input) { return input.type().sharding.is_explicit(); });
 }
 
 // Under Explicit axes: the types of results say where they are placed.

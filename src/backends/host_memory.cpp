@@ -1,9 +1,9 @@
 // Backends that compute in the memory of this process: their devices, and arrays put there.
 #include <capibara/config.h>
 
-#include "core/array/body.h"
 #include "backends/backend.h"
 #include "backends/host_shards.h"
+#include "core/array/body.h"
 #include "core/processes/job.h"
 #include "core/sharding/process_grid.h"
 

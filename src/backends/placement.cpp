@@ -1,9 +1,9 @@
 // Moving arrays to devices: the public functions over the backends that have devices of their own.
 #include <capibara/placement.h>
 
-#include "core/array/body.h"
 #include "backends/backend.h"
 #include "backends/host_shards.h"
+#include "core/array/body.h"
 #include "core/sharding/placed_memory.h"
 
 namespace capibara::jax {
@@ -11,7 +11,8 @@ namespace capibara::jax {
 NamedSharding make_sharding(const Mesh& mesh, const PartitionSpec& spec, const std::string& platform) {
   const std::vector<Device> all = devices(platform);
   if (mesh.size() > static_cast<int64_t>(all.size())) {
-    throw ValueError(concat("Number of devices ", all.size(), " must be >= the product of mesh_shape ", mesh_text(mesh)));
+    throw ValueError(
+        concat("Number of devices ", all.size(), " must be >= the product of mesh_shape ", mesh_text(mesh)));
   }
   NamedSharding placement{all[0].platform, {}, mesh, spec, ""};
   for (int64_t i = 0; i < mesh.size(); ++i) placement.devices.push_back(all[static_cast<std::size_t>(i)].id);

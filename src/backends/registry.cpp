@@ -49,7 +49,8 @@ Backend& backend(const std::string& name) {
   if (const BackendFamily* family = family_of(name)) return family->get(name);
   std::string known;
   for (const std::string& own : backend_names()) known += concat(known.empty() ? "" : ", ", "'", own, "'");
-  throw ValueError(concat("backend: unknown name '", name, "'; this build has ", known, ", and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
+  throw ValueError(concat("backend: unknown name '", name, "'; this build has ", known,
+                          ", and plugins for 'cuda', 'rocm', 'tpu', 'xla_cpu'"));
 }
 
 Backend& backend(const Device& device) {
@@ -98,9 +99,9 @@ std::optional<Device> demanded_device(std::span<const Array> inputs) {
     if (!input.committed()) continue;
     const Device& own = input.buffer().device();
     if (demanded && demanded->platform != own.platform) {
-      throw ValueError(concat("Received incompatible devices for jitted computation. Got argument with shape ", to_string(first->type()), " on ",
-                              to_string(*demanded), " and argument with shape ", to_string(input.type()), " on ", to_string(own),
-                              "; move one of them with device_put"));
+      throw ValueError(concat("Received incompatible devices for jitted computation. Got argument with shape ",
+                              to_string(first->type()), " on ", to_string(*demanded), " and argument with shape ",
+                              to_string(input.type()), " on ", to_string(own), "; move one of them with device_put"));
     }
     demanded = &own;
     first = &input;

@@ -9,15 +9,15 @@
 #include <mutex>
 #include <optional>
 
-#include "core/array/body.h"
 #include "backends/backend.h"
+#include "core/array/body.h"
+#include "core/sharding/explicit.h"
+#include "core/sharding/placed_memory.h"
+#include "core/sharding/process_grid.h"
 #include "program/ir/build.h"
 #include "program/ir/handles.h"
 #include "program/ir/memo.h"
 #include "program/ir/nested.h"
-#include "core/sharding/explicit.h"
-#include "core/sharding/placed_memory.h"
-#include "core/sharding/process_grid.h"
 
 namespace capibara {
 

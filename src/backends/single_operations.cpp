@@ -13,14 +13,14 @@ namespace capibara {
 
 SingleOperations::SingleOperations(std::size_t max_entries) : max_entries_(max_entries) {
   on_clear_caches([this] {  // backends live as long as the process
-    Entries old;  // freed after the lock
+    Entries old;            // freed after the lock
     std::lock_guard lock(mutex_);
     old.swap(entries_);
   });
 }
 
-std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs,
-                                                   const Compile& compile) {
+std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, std::span<const Array> inputs,
+                                                   const Attrs& attrs, const Compile& compile) {
   const std::size_t settings = config_key();
   Hasher hasher;
   hasher.mix(std::hash<const void*>{}(&primitive.record()));
@@ -29,7 +29,8 @@ std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, s
   for (const Array& input : inputs) hasher.type(input.type());
   const std::size_t key = hasher.value();
   const auto has_types = [&](const Array& input, const ArrayType& type) { return input.type() == type; };
-  // Attributes may hold objects of the host language, whose comparison may let other threads run: not with the lock held.
+  // Attributes may hold objects of the host language, whose comparison may let other threads run: not with the lock
+  // held.
   std::vector<std::shared_ptr<const Entry>> candidates;
   {
     std::lock_guard lock(mutex_);
@@ -38,7 +39,8 @@ std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, s
   }
   for (const std::shared_ptr<const Entry>& entry : candidates) {
     if (entry->settings == settings && entry->primitive == primitive &&
-        std::equal(inputs.begin(), inputs.end(), entry->types.begin(), entry->types.end(), has_types) && entry->attrs == attrs) {
+        std::equal(inputs.begin(), inputs.end(), entry->types.begin(), entry->types.end(), has_types) &&
+        entry->attrs == attrs) {
       return entry->executable;
     }
   }

@@ -19,7 +19,8 @@ class SingleOperations {
 
   // The executable for operands of these types under the present settings. `compile` makes it where there is none yet;
   // null is remembered as well.
-  std::shared_ptr<Executable> find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs, const Compile& compile);
+  std::shared_ptr<Executable> find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs,
+                                   const Compile& compile);
 
  private:
   struct Entry {

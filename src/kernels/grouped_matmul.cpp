@@ -7,10 +7,10 @@
 #include <capibara/kernels/experts.h>
 #include <capibara/lax.h>
 
-#include "program/derive/derive.h"
-#include "lax/families.h"
 #include "lax/contract/ragged_blocks.h"
+#include "lax/families.h"
 #include "lax/rules.h"
+#include "program/derive/derive.h"
 
 namespace capibara::kernels {
 

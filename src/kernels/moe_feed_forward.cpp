@@ -3,10 +3,10 @@
 #include <capibara/kernels/experts.h>
 #include <capibara/lax.h>
 
-#include "program/derive/derive.h"
 #include "kernels/composed.h"
 #include "lax/families.h"
 #include "lax/rules.h"
+#include "program/derive/derive.h"
 
 namespace capibara::kernels {
 

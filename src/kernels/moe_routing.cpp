@@ -5,10 +5,10 @@
 
 #include <cmath>
 
-#include "program/derive/derive.h"
 #include "kernels/composed.h"
 #include "lax/families.h"
 #include "lax/rules.h"
+#include "program/derive/derive.h"
 
 namespace capibara::kernels {
 

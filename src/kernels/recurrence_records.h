@@ -8,9 +8,9 @@
 #include <initializer_list>
 #include <optional>
 
+#include "kernels/composed.h"
 #include "lax/operators/promote.h"
 #include "lax/rules.h"
-#include "kernels/composed.h"
 
 // Sequences cut into chunks, and linear recurrences inside of one: what the recurrences are composed of.
 

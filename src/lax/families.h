@@ -19,9 +19,9 @@ Family control_family();      // jit, scan, while, cond, checkpoint, custom_jvp_
 Family random_family();       // threefry2x32, random_bits, key wrapping, rng_bit_generator, random_gamma
 Family linalg_family();       // decompositions and triangular solves
 Family fft_family();
-Family collective_family();   // psum and the other collectives, axis_index
-Family sharding_family();     // sharding_constraint
-Family effect_family();       // callbacks, debug prints, refs, tokens, custom_call, barriers
+Family collective_family();  // psum and the other collectives, axis_index
+Family sharding_family();    // sharding_constraint
+Family effect_family();      // callbacks, debug prints, refs, tokens, custom_call, barriers
 
 using FamilyMaker = Family (*)();
 std::span<const FamilyMaker> primitive_families();  // that the program was linked with, in their order: src/assembly

@@ -59,9 +59,8 @@ BatchResult batch_elementwise(const BatchArgs& args) {
     return BatchResult{std::move(outputs), std::move(dims)};
   };
   const std::size_t count = args.inputs.size();
-  const std::size_t first =
-      static_cast<std::size_t>(std::find_if(args.dims.begin(), args.dims.end(),
-                                            [](int64_t d) { return d != not_mapped; }) - args.dims.begin());
+  const std::size_t first = static_cast<std::size_t>(
+      std::find_if(args.dims.begin(), args.dims.end(), [](int64_t d) { return d != not_mapped; }) - args.dims.begin());
   if (first == count) return bind_at(args.inputs, not_mapped);
 
   const Shape& shape = args.inputs[first].shape();
@@ -183,7 +182,8 @@ Shape broadcast_operand_shapes(const std::string& op, std::span<const ArrayType>
   for (const ArrayType& type : types) {
     if (type.shape.empty()) continue;
     for (std::size_t i = 0; i < shape.size(); ++i) {
-      if (shape[i] == 1) shape[i] = type.shape[i];
+      if (shape[i] == 1)
+        shape[i] = type.shape[i];
       else if (type.shape[i] != 1 && type.shape[i] != shape[i]) {
         throw TypeError(concat(op, " got incompatible shapes for broadcasting: ", array_shapes(types), "."));
       }
@@ -199,15 +199,23 @@ void require_same_dtypes(const std::string& op, std::span<const ArrayType> types
   for (const ArrayType& type : types) names += (names.empty() ? "" : ", ") + to_string(type.dtype);
 
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> promoting = {{
-      {"add", "add"}, {"atan2", "arctan2"}, {"concatenate", "concatenate"}, {"div", "divide"}, {"eq", "equal"},
-      {"max", "maximum"}, {"min", "minimum"}, {"mul", "multiply"}, {"ne", "not_equal"}, {"nextafter", "nextafter"},
-      {"pow", "float_power"}, {"sub", "subtract"},
+      {"add", "add"},
+      {"atan2", "arctan2"},
+      {"concatenate", "concatenate"},
+      {"div", "divide"},
+      {"eq", "equal"},
+      {"max", "maximum"},
+      {"min", "minimum"},
+      {"mul", "multiply"},
+      {"ne", "not_equal"},
+      {"nextafter", "nextafter"},
+      {"pow", "float_power"},
+      {"sub", "subtract"},
   }};
   std::string hint;
   for (const auto& [name, equivalent] : promoting) {
     if (name == op) {
-      hint = concat(" (Tip: jnp.", equivalent,
-                    " is a similar function that does automatic type promotion on inputs).");
+      hint = concat(" (Tip: jnp.", equivalent, " is a similar function that does automatic type promotion on inputs).");
     }
   }
   throw TypeError(concat("lax.", op, " requires arguments to have the same dtypes, got ", names, ".", hint));
@@ -225,8 +233,8 @@ void require_count(const std::string& op, std::span<const ArrayType> types, std:
 
 int64_t checked_axis(const std::string& op, int64_t axis, const ArrayType& type, const char* argument) {
   if (axis < -type.rank() || axis >= type.rank()) {
-    throw ValueError(concat(op, ": axis ", axis, " is out of bounds for ", to_string(type), " (argument '", argument,
-                            "')"));
+    throw ValueError(
+        concat(op, ": axis ", axis, " is out of bounds for ", to_string(type), " (argument '", argument, "')"));
   }
   return axis < 0 ? axis + type.rank() : axis;
 }

@@ -36,8 +36,8 @@ JvpRule linear_jvp();
 // The jvp of a product: linear in each of its two inputs while the other stays as it is.
 JvpResult bilinear_jvp(const JvpArgs& args);
 // jvp of an elementwise operation from the derivative in each input: df[i](g, primal output, inputs, attrs).
-using Derivative = std::function<Array(const Array& tangent, const Array& output, std::span<const Array> inputs,
-                                       const Attrs& attrs)>;
+using Derivative =
+    std::function<Array(const Array& tangent, const Array& output, std::span<const Array> inputs, const Attrs& attrs)>;
 JvpRule elementwise_jvp(std::vector<Derivative> derivatives);  // an empty function: no dependence (zero)
 // jvp where outputs have no tangent (integer-valued functions).
 JvpRule zero_jvp();

@@ -1,6 +1,6 @@
 // lax.custom_root: roots with derivatives by implicit differentiation, a composition of transforms.
-#include "program/derive/custom_rules.h"
 #include "lax/control/linear_solve.h"
+#include "program/derive/custom_rules.h"
 #include "transforms/flat.h"
 
 namespace capibara::jax::lax::detail {

@@ -49,11 +49,16 @@ Array steep_cubic_kernel(const Array& x) {
 
 Array kernel_at(ResizeMethod method, const Array& x) {
   switch (method) {
-    case ResizeMethod::lanczos3: return lanczos_kernel(x, 3);
-    case ResizeMethod::lanczos5: return lanczos_kernel(x, 5);
-    case ResizeMethod::cubic: return keys_kernel(x);
-    case ResizeMethod::cubic_pytorch: return steep_cubic_kernel(x);
-    default: return triangle_kernel(x);
+    case ResizeMethod::lanczos3:
+      return lanczos_kernel(x, 3);
+    case ResizeMethod::lanczos5:
+      return lanczos_kernel(x, 5);
+    case ResizeMethod::cubic:
+      return keys_kernel(x);
+    case ResizeMethod::cubic_pytorch:
+      return steep_cubic_kernel(x);
+    default:
+      return triangle_kernel(x);
   }
 }
 
@@ -124,12 +129,13 @@ Array contracted(const Array& image, const Array& weights, int64_t dim, const st
   return lax::transpose(product, permutation);
 }
 
-Array resampled(const Array& image, const Shape& shape, const Ints& dims, const std::vector<Warp>& warps, ResizeMethod method,
-                const ResizeOptions& options) {
+Array resampled(const Array& image, const Shape& shape, const Ints& dims, const std::vector<Warp>& warps,
+                ResizeMethod method, const ResizeOptions& options) {
   Array result = image;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     const int64_t dim = canonical_axis("image", dims[i], image.ndim());
-    const Array weights = weight_matrix(image.shape(dim), shape[static_cast<std::size_t>(dim)], warps[i], method, options.antialias);
+    const Array weights =
+        weight_matrix(image.shape(dim), shape[static_cast<std::size_t>(dim)], warps[i], method, options.antialias);
     result = contracted(result, lax::convert_element_type(weights, image.dtype(), false), dim, options.precision);
   }
   return result;
@@ -141,7 +147,8 @@ Array resized_to_nearest(const Array& image, const Shape& shape) {
     const int64_t inputs = image.shape(dim), outputs = shape[static_cast<std::size_t>(dim)];
     if (inputs == outputs) continue;
     // In float32 also where x64 is on, as in jax.
-    const Array position = (lax::iota(DType::float32, outputs) + 0.5) * static_cast<double>(inputs) / static_cast<double>(outputs);
+    const Array position =
+        (lax::iota(DType::float32, outputs) + 0.5) * static_cast<double>(inputs) / static_cast<double>(outputs);
     std::vector<Index> indices(static_cast<std::size_t>(dim), Index(slice()));
     indices.push_back(lax::convert_element_type(lax::floor(position), DType::int32));
     result = index(result, indices);
@@ -158,14 +165,19 @@ void check_shape(const char* name, const Array& image, const Shape& shape) {
 }  // namespace
 
 ResizeMethod resize_method(const std::string& name) {
-  static const std::pair<const char*, ResizeMethod> names[] = {
-      {"nearest", ResizeMethod::nearest},   {"linear", ResizeMethod::linear},
-      {"bilinear", ResizeMethod::linear},   {"trilinear", ResizeMethod::linear},
-      {"triangle", ResizeMethod::linear},   {"lanczos3", ResizeMethod::lanczos3},
-      {"lanczos5", ResizeMethod::lanczos5}, {"cubic", ResizeMethod::cubic},
-      {"bicubic", ResizeMethod::cubic},     {"tricubic", ResizeMethod::cubic},
-      {"cubic-pytorch", ResizeMethod::cubic_pytorch}, {"bicubic-pytorch", ResizeMethod::cubic_pytorch},
-      {"area", ResizeMethod::area}};
+  static const std::pair<const char*, ResizeMethod> names[] = {{"nearest", ResizeMethod::nearest},
+                                                               {"linear", ResizeMethod::linear},
+                                                               {"bilinear", ResizeMethod::linear},
+                                                               {"trilinear", ResizeMethod::linear},
+                                                               {"triangle", ResizeMethod::linear},
+                                                               {"lanczos3", ResizeMethod::lanczos3},
+                                                               {"lanczos5", ResizeMethod::lanczos5},
+                                                               {"cubic", ResizeMethod::cubic},
+                                                               {"bicubic", ResizeMethod::cubic},
+                                                               {"tricubic", ResizeMethod::cubic},
+                                                               {"cubic-pytorch", ResizeMethod::cubic_pytorch},
+                                                               {"bicubic-pytorch", ResizeMethod::cubic_pytorch},
+                                                               {"area", ResizeMethod::area}};
   for (const auto& [known, method] : names) {
     if (name == known) return method;
   }

@@ -81,11 +81,13 @@ Array segment_prod(const Array& data, const Array& segment_ids, const SegmentOpt
 }
 
 Array segment_max(const Array& data, const Array& segment_ids, const SegmentOptions& options) {
-  return run({"segment_max", &IndexUpdate::max, lax::reduce_max, false}, extreme(data.dtype(), false), data, segment_ids, options);
+  return run({"segment_max", &IndexUpdate::max, lax::reduce_max, false}, extreme(data.dtype(), false), data,
+             segment_ids, options);
 }
 
 Array segment_min(const Array& data, const Array& segment_ids, const SegmentOptions& options) {
-  return run({"segment_min", &IndexUpdate::min, lax::reduce_min, false}, extreme(data.dtype(), true), data, segment_ids, options);
+  return run({"segment_min", &IndexUpdate::min, lax::reduce_min, false}, extreme(data.dtype(), true), data, segment_ids,
+             options);
 }
 
 }  // namespace capibara::jax::ops

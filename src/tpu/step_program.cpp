@@ -12,9 +12,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "program/ir/source.h"
-#include "core/sharding/placed_memory.h"
 #include "compiler/stablehlo/write.h"
+#include "core/sharding/placed_memory.h"
+#include "program/ir/source.h"
 #include "tpu/step.h"
 
 namespace capibara::tpu {

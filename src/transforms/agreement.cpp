@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "core/processes/exchange.h"
+#include "core/sharding/process_grid.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/ir/source.h"
 #include "program/ir/views.h"
-#include "core/sharding/process_grid.h"
 
 namespace capibara {
 

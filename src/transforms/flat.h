@@ -16,7 +16,8 @@ struct Linearized {
 Linearized linearize_flat(const FlatFunction& function, std::span<const Array> primals,
                           const std::vector<bool>& differentiable);
 
-// The cotangents of the differentiable inputs of a linearised function; `cotangents` holds one per output (empty: zero).
+// The cotangents of the differentiable inputs of a linearised function; `cotangents` holds one per output (empty:
+// zero).
 Arrays pull_back(const Linearized& linearized, std::span<const Array> cotangents);
 
 }  // namespace capibara

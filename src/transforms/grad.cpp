@@ -264,9 +264,12 @@ std::shared_ptr<const TransposedFunction> transpose_leaves(const FlatFunction& f
   transposed->staged = stage(function, types, "linear_transpose");
   transposed->in_types = types;
   const Types results = transposed->staged.program.output_types();
-  if (!(all_of(types, is_inexact) && all_of(results, is_inexact)) && !(all_of(types, is_integer) && all_of(results, is_integer))) {
-    throw TypeError(concat("linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer functions, "
-                           "but got ", type_list(types), " -> ", type_list(results), "."));
+  if (!(all_of(types, is_inexact) && all_of(results, is_inexact)) &&
+      !(all_of(types, is_integer) && all_of(results, is_integer))) {
+    throw TypeError(concat(
+        "linear_transpose only supports [float or complex] -> [float or complex], and integer -> integer functions, "
+        "but got ",
+        type_list(types), " -> ", type_list(results), "."));
   }
   return transposed;
 }
@@ -294,7 +297,8 @@ Arrays apply_transposed(const TransposedFunction& function, const TreeDef& expec
   for (std::size_t i = captured; i < results.size(); ++i) {
     const ArrayType& type = function.in_types[i - captured];
     // The transpose of a function on integers has integers for cotangents.
-    arguments.push_back(results[i].defined() || is_inexact(type.dtype) ? instantiate(results[i], type) : lax::full(type.shape, Array(0), type.dtype));
+    arguments.push_back(results[i].defined() || is_inexact(type.dtype) ? instantiate(results[i], type)
+                                                                       : lax::full(type.shape, Array(0), type.dtype));
   }
   return arguments;
 }

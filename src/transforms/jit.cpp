@@ -3,18 +3,18 @@
 
 #include <capibara/default_device.h>
 
-#include "core/array/bad_value.h"
 #include "backends/result_placement.h"
-#include "lax/call.h"
+#include "core/array/bad_value.h"
 #include "core/profile/recorder.h"
-#include "program/ir/build.h"
-#include "program/ir/copy.h"
-#include "program/ir/dce.h"
-#include "program/ir/plain_types.h"
 #include "core/runtime/counters.h"
 #include "core/runtime/listeners.h"
 #include "core/runtime/warning.h"
 #include "core/sharding/explicit.h"
+#include "lax/call.h"
+#include "program/ir/build.h"
+#include "program/ir/copy.h"
+#include "program/ir/dce.h"
+#include "program/ir/plain_types.h"
 #include "program/trace/trace.h"
 #include "transforms/agreement.h"
 #include "transforms/jit_divided.h"
@@ -139,7 +139,8 @@ void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, co
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!donated[i]) continue;
     for (std::size_t j = 0; j < inputs.size(); ++j) {
-      if (i == j || inputs[j].type().ref || !inputs[i].buffer().same_as(inputs[j].buffer()) || inputs[i].size() == 0) continue;
+      if (i == j || inputs[j].type().ref || !inputs[i].buffer().same_as(inputs[j].buffer()) || inputs[i].size() == 0)
+        continue;
       throw RuntimeError(concat("jit(", entry.options.name, "): a donated ", to_string(inputs[i].type()),
                                 " is passed twice; pass a copy, or do not donate it"));
     }
@@ -175,18 +176,22 @@ Arrays separated(const JitEntry::Ready& ready, std::span<const Array> inputs, Ar
   static const Primitive copy = primitive("copy");
   ready.compared.run([&] {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      auto is_output = [&](const Array& input) { return !input.type().ref && input.buffer().same_as(outputs[i].buffer()); };
+      auto is_output = [&](const Array& input) {
+        return !input.type().ref && input.buffer().same_as(outputs[i].buffer());
+      };
       if (outputs[i].size() > 0 && std::any_of(inputs.begin(), inputs.end(), is_output)) ready.handed_on.push_back(i);
     }
   });
-  for (std::size_t output : ready.handed_on) outputs[output] = default_backend().run(copy, std::span(&outputs[output], 1), {})[0];
+  for (std::size_t output : ready.handed_on)
+    outputs[output] = default_backend().run(copy, std::span(&outputs[output], 1), {})[0];
   return outputs;
 }
 
 }  // namespace
 
 Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
-  bool traced = !evaluating() || std::any_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
+  bool traced =
+      !evaluating() || std::any_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
   if (traced || entry.captures_tracer) {
     Arrays inputs = entry.captured;
     inputs.insert(inputs.end(), leaves.begin(), leaves.end());
@@ -198,7 +203,8 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   if (!ready.all_inputs) {
     chosen.reserve(ready.inputs.size());
     const std::size_t captured = entry.captured.size();
-    for (std::size_t input : ready.inputs) chosen.push_back(input < captured ? entry.captured[input] : leaves[input - captured]);
+    for (std::size_t input : ready.inputs)
+      chosen.push_back(input < captured ? entry.captured[input] : leaves[input - captured]);
   }
   const std::span<const Array> inputs = ready.all_inputs ? leaves : std::span<const Array>(chosen);
   const Config& settings = config();
@@ -248,7 +254,8 @@ ExecutableDetails compile_jit_entry(const JitEntry& entry, const LeafShardings& 
   const JitEntry::Ready& ready = entry.ready();
   LeafShardings inputs;
   const std::size_t captured = entry.captured.size();
-  for (std::size_t input : ready.inputs) inputs.push_back(leaves.empty() || input < captured ? nullptr : leaves[input - captured]);
+  for (std::size_t input : ready.inputs)
+    inputs.push_back(leaves.empty() || input < captured ? nullptr : leaves[input - captured]);
   ExecutableDetails details = ready.executable->details(inputs);
   if (details.outputs.empty()) details.outputs = result_placements(ready.program, ready.result_types, inputs);
   return details;

@@ -7,14 +7,14 @@
 #include <algorithm>
 
 #include "core/array/body.h"
-#include "lax/sharding/user_partition.h"
 #include "core/processes/job.h"
+#include "core/sharding/placed_memory.h"
+#include "core/sharding/process_grid.h"
+#include "lax/sharding/user_partition.h"
 #include "program/ir/handles.h"
 #include "program/ir/memo.h"
 #include "program/ir/nested.h"
 #include "program/ir/views.h"
-#include "core/sharding/placed_memory.h"
-#include "core/sharding/process_grid.h"
 
 namespace capibara::detail {
 

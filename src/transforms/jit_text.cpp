@@ -1,6 +1,6 @@
 // The text of a jitted function: its program as StableHLO.
-#include "program/ir/plain_types.h"
 #include "compiler/stablehlo/write.h"
+#include "program/ir/plain_types.h"
 #include "transforms/jit_entry.h"
 #include "transforms/jit_stages.h"
 

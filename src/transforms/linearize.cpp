@@ -23,9 +23,10 @@ Linearized linearize_flat(const FlatFunction& function, std::span<const Array> p
   Arrays nonzero;
   for (std::size_t i = 0; i < jvp.tangents.size(); ++i) {
     if (trace->unknown(jvp.primals[i])) {
-      throw ValueError(concat("linearize: output ", i, " of type ", to_string(jvp.primals[i].type()),
-                              " cannot be told from its tangent: the function uses an operation that has no reverse-mode "
-                              "derivative (a while loop, a general reduce_window)"));
+      throw ValueError(
+          concat("linearize: output ", i, " of type ", to_string(jvp.primals[i].type()),
+                 " cannot be told from its tangent: the function uses an operation that has no reverse-mode "
+                 "derivative (a while loop, a general reduce_window)"));
     }
     result.nonzero_outputs.push_back(jvp.tangents[i].defined());
     if (jvp.tangents[i].defined()) nonzero.push_back(jvp.tangents[i]);

@@ -70,7 +70,8 @@ class LoweringTrace final : public Trace {
     }
     if (!keys) return bind_words(primitive, inputs, attrs);
     Types outputs = primitive->type(types, attrs).types;
-    Arrays physical = holds_programs(attrs) ? bind_words(primitive, inputs, attrs) : bind_batched(primitive, inputs, attrs);
+    Arrays physical =
+        holds_programs(attrs) ? bind_words(primitive, inputs, attrs) : bind_batched(primitive, inputs, attrs);
     Arrays results;
     for (std::size_t i = 0; i < physical.size(); ++i) results.push_back(wrap(physical[i], outputs[i]));
     return results;
@@ -129,19 +130,20 @@ Program lower(const Program& given) {
     Types types;
     for (const ArrayType& type : program.input_types()) types.push_back(words_type(type).strong());
     return stage(
-        [&](std::span<const Array> inputs) {
-          auto trace = std::make_shared<LoweringTrace>(current_trace());
-          TraceEnd end(trace);
-          TraceScope scope(trace);
-          Arrays wrapped;
-          for (std::size_t i = 0; i < inputs.size(); ++i) {
-            wrapped.push_back(trace->wrap(inputs[i], program.type(program.invars()[i])));
-          }
-          Arrays outputs;
-          for (const Array& output : evaluate_program(program, wrapped)) outputs.push_back(trace->words(output));
-          return outputs;
-        },
-        types, program.name()).program;
+               [&](std::span<const Array> inputs) {
+                 auto trace = std::make_shared<LoweringTrace>(current_trace());
+                 TraceEnd end(trace);
+                 TraceScope scope(trace);
+                 Arrays wrapped;
+                 for (std::size_t i = 0; i < inputs.size(); ++i) {
+                   wrapped.push_back(trace->wrap(inputs[i], program.type(program.invars()[i])));
+                 }
+                 Arrays outputs;
+                 for (const Array& output : evaluate_program(program, wrapped)) outputs.push_back(trace->words(output));
+                 return outputs;
+               },
+               types, program.name())
+        .program;
   });
 }
 

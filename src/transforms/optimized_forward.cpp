@@ -55,7 +55,9 @@ Primitive remat_opt() {
     record.jvp = jvp;
     record.batch = batch;
     record.dce = prune;
-    record.lower = [](std::span<const Array> inputs, const Attrs& attrs) { return evaluate_program(attrs.program(full), inputs); };
+    record.lower = [](std::span<const Array> inputs, const Attrs& attrs) {
+      return evaluate_program(attrs.program(full), inputs);
+    };
     record.evaluate = record.lower;
     return make_primitive(std::move(record));
   }();
@@ -67,17 +69,19 @@ Program of_all(const Staged& staged, const Types& types, std::size_t first, std:
   const Program closed = constants_to_inputs(staged.program);
   const std::size_t captured = closed.invars().size() - arguments;
   return stage(
-      [&](std::span<const Array> in) {
-        Arrays operands = part(in, first, first + captured);
-        append(operands, in.subspan(in.size() - arguments));
-        return evaluate_program(closed, operands);
-      },
-      types, staged.program.name()).program;
+             [&](std::span<const Array> in) {
+               Arrays operands = part(in, first, first + captured);
+               append(operands, in.subspan(in.size() - arguments));
+               return evaluate_program(closed, operands);
+             },
+             types, staged.program.name())
+      .program;
 }
 
 }  // namespace
 
-CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const CustomVjpRule::Forward& forward, const RuleNames& names) {
+CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const CustomVjpRule::Forward& forward,
+                                         const RuleNames& names) {
   return [=](std::span<const Array> arguments, const std::vector<bool>& perturbed) {
     Types types;
     for (const Array& argument : arguments) types.push_back(argument.type());
@@ -100,7 +104,8 @@ CustomVjpRule::Forward optimized_forward(const FlatFunction& function, const Cus
     append(operands, arguments);
     types.clear();
     for (const Array& operand : operands) types.push_back(operand.type());
-    const Attrs programs = {{full, of_all(rule, types, 0, arguments.size())}, {plain, of_all(itself, types, first, arguments.size())}};
+    const Attrs programs = {{full, of_all(rule, types, 0, arguments.size())},
+                            {plain, of_all(itself, types, first, arguments.size())}};
     Arrays all = capibara::bind(remat_opt(), operands, programs);
     for (std::size_t i = count; i < all.size(); ++i) {  // a residual that is an argument does not need the rule
       const Atom residual = rule.program.outputs()[i];

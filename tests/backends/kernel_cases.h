@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/host.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -42,8 +42,13 @@ inline Bytes random_operand(const ArrayType& type, Values values, std::mt19937& 
     if (is_bool(type.dtype)) return pick(random) % 2;
     if (is_integer(type.dtype)) return is_unsigned(type.dtype) ? pick(random) : pick(random) - 8;
     if (values == Values::awkward) {
-      static const double special[] = {0.0, -0.0, 1.0, 1.0, std::numeric_limits<double>::infinity(),
-                                       -std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()};
+      static const double special[] = {0.0,
+                                       -0.0,
+                                       1.0,
+                                       1.0,
+                                       std::numeric_limits<double>::infinity(),
+                                       -std::numeric_limits<double>::infinity(),
+                                       std::numeric_limits<double>::quiet_NaN()};
       int which = pick(random);
       if (which < 7) return special[which];
       if (which < 10) return std::floor(uniform(random));
@@ -52,7 +57,8 @@ inline Bytes random_operand(const ArrayType& type, Values values, std::mt19937& 
   };
   for (int64_t i = 0; i < type.size(); ++i) {
     if (is_key(type.dtype)) {
-      for (int64_t w = 0; w < storage_size(type.dtype); ++w) bytes[static_cast<std::size_t>(i * storage_size(type.dtype) + w)] = static_cast<std::byte>(random());
+      for (int64_t w = 0; w < storage_size(type.dtype); ++w)
+        bytes[static_cast<std::size_t>(i * storage_size(type.dtype) + w)] = static_cast<std::byte>(random());
     } else if (is_complex(type.dtype)) {
       double re = number(), im = number();
       store_as<std::complex<double>>(type.dtype, bytes.data(), i, {re, im});
@@ -78,7 +84,8 @@ inline bool close_enough(double got, double expected, Tolerance tolerance) {
 inline bool same_bytes(const Bytes& a, const Bytes& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size()) == 0;
 }
-inline void expect_close(const ArrayType& type, const Bytes& got, const Bytes& expected, Tolerance tolerance, const std::string& label) {
+inline void expect_close(const ArrayType& type, const Bytes& got, const Bytes& expected, Tolerance tolerance,
+                         const std::string& label) {
   if (same_bytes(got, expected)) return;
   auto size = static_cast<std::size_t>(storage_size(type.dtype));
   for (int64_t i = 0; i < type.size(); ++i) {
@@ -125,17 +132,19 @@ class KernelTest : public ::testing::Test {
     Run run{label, host_kernel(primitive, test.inputs, outputs, test.attrs, test.constants), outputs, {}, {}};
     std::mt19937 random(17);
     for (std::size_t i = 0; i < test.inputs.size(); ++i) {
-      run.operands.push_back(random_operand(test.inputs[i], i < test.values.size() ? test.values[i] : Values::plain, random));
+      run.operands.push_back(
+          random_operand(test.inputs[i], i < test.values.size() ? test.values[i] : Values::plain, random));
     }
     std::vector<Bytes> wanted = run.results(reference_kernel(primitive, test.inputs, outputs, test.attrs));
     run.first = run.results(run.kernel);
-    for (std::size_t i = 0; i < outputs.size(); ++i) expect_close(outputs[i], run.first[i], wanted[i], test.tolerance, label);
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      expect_close(outputs[i], run.first[i], wanted[i], test.tolerance, label);
     runs_.push_back(std::move(run));
   }
 
   static void SetUpTestSuite() { set_thread_count(1); }
-  // Results are bitwise equal for 1, 2 and 4 threads; of a NaN neither sign nor payload is determined, since an addition on
-  // x86 keeps those of the operand that the compiler puts first.
+  // Results are bitwise equal for 1, 2 and 4 threads; of a NaN neither sign nor payload is determined, since an
+  // addition on x86 keeps those of the operand that the compiler puts first.
   void TearDown() override {
     for (int threads : {2, 4, 1}) {
       set_thread_count(threads);
@@ -143,7 +152,8 @@ class KernelTest : public ::testing::Test {
       for (const Run& run : runs_) {
         const std::vector<Bytes> results = run.results(run.kernel);
         for (std::size_t i = 0; i < results.size(); ++i) {
-          expect_close(run.outputs[i], results[i], run.first[i], {}, concat(run.label, ": ", threads, " threads instead of one"));
+          expect_close(run.outputs[i], results[i], run.first[i], {},
+                       concat(run.label, ": ", threads, " threads instead of one"));
         }
       }
     }
@@ -168,7 +178,8 @@ class KernelTest : public ::testing::Test {
       function(buffers.data());
       for (std::size_t i = 0; i < copies.size(); ++i)
         EXPECT_TRUE(same_bytes(copies[i], operands[i])) << label << ": operand " << i << " was written";
-      for (const Bytes& bytes : results) EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
+      for (const Bytes& bytes : results)
+        EXPECT_EQ(bytes.back(), std::byte{0x5a}) << label << ": written beyond the end";
       return results;
     }
   };

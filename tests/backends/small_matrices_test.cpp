@@ -48,8 +48,8 @@ TEST_F(SmallMatrices, TriangularSolvesOfEveryForm) {
     for (int64_t n : {1, 3, 4, 5, 7, 16, 33, 64, 95}) {
       for (int form = 0; form < 48; ++form) {
         const bool left = form & 1, lower = form & 2, transposed = form & 4, unit = form & 8;
-        const int64_t batch = form < 16 ? 21 : form < 32 ? 1 : 3;         // few matrices are solved one by one
-        const int64_t others = form < 16 ? 1 + form % 3 * 3 : 1;  // 1, 4, 7
+        const int64_t batch = form < 16 ? 21 : form < 32 ? 1 : 3;  // few matrices are solved one by one
+        const int64_t others = form < 16 ? 1 + form % 3 * 3 : 1;   // 1, 4, 7
         Matrices a = random_matrices(batch, n, n),
                  b = left ? random_matrices(batch, n, others) : random_matrices(batch, others, n);
         for (int64_t m = 0; m < a.batch; ++m) {

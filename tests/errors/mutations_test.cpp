@@ -1,5 +1,5 @@
-// Wrong calls of every primitive: each sample with one operand or one attribute spoilt either still has a meaning or is refused
-// with an error of the user's kind that names the operation; nothing crashes.
+// Wrong calls of every primitive: each sample with one operand or one attribute spoilt either still has a meaning or is
+// refused with an error of the user's kind that names the operation; nothing crashes.
 #include <capibara/config.h>
 #include <capibara/primitive.h>
 
@@ -33,7 +33,9 @@ Array ones(const ArrayType& type) {
 
 std::vector<Spoilt> operand_mutations(const Sample& sample) {
   std::vector<Spoilt> list;
-  auto add = [&](std::string what, Types inputs) { list.push_back({std::move(what), std::move(inputs), sample.attrs}); };
+  auto add = [&](std::string what, Types inputs) {
+    list.push_back({std::move(what), std::move(inputs), sample.attrs});
+  };
   Types fewer = sample.inputs, more = sample.inputs;
   if (!fewer.empty()) {
     fewer.pop_back();
@@ -49,7 +51,8 @@ std::vector<Spoilt> operand_mutations(const Sample& sample) {
       add(concat("operand ", i, " ", what), std::move(inputs));
     };
     const ArrayType& type = sample.inputs[i];
-    for (DType dtype : {DType::bool_, DType::int32, DType::uint8, DType::float32, DType::complex64, DType::key_fry, DType::float0}) {
+    for (DType dtype :
+         {DType::bool_, DType::int32, DType::uint8, DType::float32, DType::complex64, DType::key_fry, DType::float0}) {
       if (dtype != type.dtype) with("of another dtype", type.with_dtype(dtype));
     }
     Shape longer = type.shape, shorter = type.shape;
@@ -102,12 +105,14 @@ std::vector<Spoilt> attribute_mutations(const Sample& sample) {
   return list;
 }
 
-// A name as error texts may write it: scatter-add as scatter_add, fft as RFFT. Some texts of jax speak of the matter instead.
+// A name as error texts may write it: scatter-add as scatter_add, fft as RFFT. Some texts of jax speak of the matter
+// instead.
 bool names_operation(std::string text, const Primitive& primitive) {
   for (const char* matter : {"PRNG key", "symmetric eigendecomposition", "Output permutation size"}) {
     if (text.find(matter) != std::string::npos) return true;
   }
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string name = primitive.name();
   std::replace(name.begin(), name.end(), '-', '_');
   if (text.find(name) != std::string::npos || text.find(primitive.name()) != std::string::npos) return true;
@@ -116,7 +121,8 @@ bool names_operation(std::string text, const Primitive& primitive) {
 }
 
 bool small(const Types& types) {
-  return std::all_of(types.begin(), types.end(), [](const ArrayType& type) { return type.size() >= 0 && type.size() < 100000; });
+  return std::all_of(types.begin(), types.end(),
+                     [](const ArrayType& type) { return type.size() >= 0 && type.size() < 100000; });
 }
 
 class Mutations : public testing::TestWithParam<std::string> {};
@@ -172,11 +178,14 @@ std::vector<std::string> names() {
   for (const Primitive& p : catalog()) list.push_back(p.name());
   return list;
 }
-INSTANTIATE_TEST_SUITE_P(Catalog, Mutations, testing::ValuesIn(names()), [](const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Catalog, Mutations, testing::ValuesIn(names()),
+                         [](const testing::TestParamInfo<std::string>& info) {
+                           std::string name = info.param;
+                           std::replace_if(
+                               name.begin(), name.end(),
+                               [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace capibara

@@ -1,4 +1,5 @@
-// A libFuzzer target: no file in the cache's place may crash it, and none but what was stored under its key is given out.
+// A libFuzzer target: no file in the cache's place may crash it, and none but what was stored under its key is given
+// out.
 #include <unistd.h>
 
 #include <cstddef>
@@ -29,7 +30,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // As a file: given out only if it is what the cache would have written.
   const std::filesystem::path file = folder.path / (key.hex() + ".capibara");
   std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
-  if (const std::optional<std::string> found = cache.find(key); found && capibara::cache_entry(key, *found) != text) std::abort();
+  if (const std::optional<std::string> found = cache.find(key); found && capibara::cache_entry(key, *found) != text)
+    std::abort();
   std::filesystem::remove(file);
 
   // As a content: stored and found again, never under another key, and not with any bit changed or byte missing.

@@ -41,9 +41,11 @@ std::optional<Socket> connect_to(int port) {
 
 // The first byte says whether the peer proves the secret first.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const capibara::KeyValueServer server("127.0.0.1:0", member.secret,
-                                               {.max_connections = 64, .max_strangers = 16, .stranger_seconds = 1, .max_bytes = 1 << 22, .max_value = 1 << 20});
-  static const auto store = capibara::KeyValueStore::connect("127.0.0.1:" + std::to_string(server.port()), 5, {member.secret, 0});
+  static const capibara::KeyValueServer server(
+      "127.0.0.1:0", member.secret,
+      {.max_connections = 64, .max_strangers = 16, .stranger_seconds = 1, .max_bytes = 1 << 22, .max_value = 1 << 20});
+  static const auto store =
+      capibara::KeyValueStore::connect("127.0.0.1:" + std::to_string(server.port()), 5, {member.secret, 0});
   if (size == 0) return 0;
   {
     const std::optional<Socket> peer = connect_to(server.port());

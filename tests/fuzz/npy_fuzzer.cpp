@@ -23,7 +23,8 @@ struct Folder {
 };
 
 void write(const std::filesystem::path& file, const std::uint8_t* data, std::size_t size) {
-  std::ofstream(file, std::ios::binary | std::ios::trunc).write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
+  std::ofstream(file, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(data), static_cast<std::streamsize>(size));
 }
 
 std::string read(const std::filesystem::path& file) {
@@ -35,7 +36,8 @@ std::string read(const std::filesystem::path& file) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Folder folder;
-  const std::filesystem::path given = folder.path / "given.npy", first = folder.path / "first.npy", second = folder.path / "second.npy";
+  const std::filesystem::path given = folder.path / "given.npy", first = folder.path / "first.npy",
+                              second = folder.path / "second.npy";
   write(given, data, size);
   try {
     // What can be read can be written, and reads the same.

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/fuse.h"
 #include "compiler/optimise/pipeline.h"
+#include "kernels/fuse.h"
 #include "program/ir/build.h"
 #include "program/ir/nested.h"
 #include "program/trace/stage.h"

@@ -68,7 +68,9 @@ TEST(DotGrad, KeepsEachOperandsShape) {
 
 TEST(DotVmap, MakesOneDotOfMany) {
   Array x = counting({6, 2, 3}), y = counting({3, 4});
-  auto text = jax::make_jaxpr([&](Array a, Array b) { return jax::vmap([](Array p, Array q) { return lax::dot(p, q); }, {.in_axes = {0, std::nullopt}})(a, b); })(x, y);
+  auto text = jax::make_jaxpr([&](Array a, Array b) {
+    return jax::vmap([](Array p, Array q) { return lax::dot(p, q); }, {.in_axes = {0, std::nullopt}})(a, b);
+  })(x, y);
   EXPECT_EQ(text.equations().size(), 1u);
 }
 
@@ -144,7 +146,8 @@ TEST(ConvErrors, NameTheArgument) {
   EXPECT_THROW(lax::conv(x, k, {1}, "VALID"), ValueError);
   EXPECT_THROW(lax::conv_general_dilated(x, k, {.feature_group_count = 3}), ValueError);
   EXPECT_THROW(lax::conv_general_dilated(x, counting({6, 4}), {}), TypeError);
-  EXPECT_THROW(lax::conv_general_dilated(x, k, {.padding_mode = "SAME", .lhs_dilation = {2}, .feature_group_count = 2}), ValueError);
+  EXPECT_THROW(lax::conv_general_dilated(x, k, {.padding_mode = "SAME", .lhs_dilation = {2}, .feature_group_count = 2}),
+               ValueError);
 }
 
 }  // namespace

@@ -22,7 +22,9 @@ using Integers = std::vector<int>;
 
 ArrayType f32(Shape shape) { return {std::move(shape), DType::float32, false, false, {}}; }
 
-std::string text(const FlatFunction& function, const Types& types) { return stage(function, types, "f").program.to_string(); }
+std::string text(const FlatFunction& function, const Types& types) {
+  return stage(function, types, "f").program.to_string();
+}
 
 // The jaxpr of (primals, tangents) -> (output, tangent).
 std::string jvp_text(const FlatFunction& function, std::size_t count) {
@@ -139,7 +141,8 @@ TEST(Special, LoweredFormAgreesWithTheKernel) {
     const Arrays operands = {a, x};
     const Floats direct = capibara::bind(p, operands)[0].to_vector<float>();
     const Floats lowered = p->lower(operands, {})[0].to_vector<float>();
-    for (std::size_t i = 0; i < direct.size(); ++i) EXPECT_NEAR(lowered[i], direct[i], 1e-5f * std::fabs(direct[i])) << name;
+    for (std::size_t i = 0; i < direct.size(); ++i)
+      EXPECT_NEAR(lowered[i], direct[i], 1e-5f * std::fabs(direct[i])) << name;
   }
   EXPECT_NEAR(lax::igamma(a, x).to_vector<float>()[0], 0.56142193f, 1e-6f);
   EXPECT_NEAR(lax::betainc(2.0, 3.0, array<float>({0.4f})).item<float>(), 0.5248f, 1e-5f);
@@ -154,14 +157,19 @@ TEST(Derivative, OfAbsAtZeroIsOne) {
 }
 
 TEST(Derivative, OfMaxSplitsTiesEvenly) {
-  EXPECT_EQ(derivative([](std::span<const Array> in) { return Arrays{lax::max(in[0], array<float>({1, 1, 1}))}; },
-                       array<float>({1, 2, 0})).to_vector<float>(),
+  EXPECT_EQ(derivative(
+                [](std::span<const Array> in) {
+                  return Arrays{lax::max(in[0], array<float>({1, 1, 1}))};
+                },
+                array<float>({1, 2, 0}))
+                .to_vector<float>(),
             Floats({0.5f, 1, 0}));
 }
 
 TEST(Derivative, OfClampIsZeroAtItsBounds) {
   EXPECT_EQ(derivative([](std::span<const Array> in) { return Arrays{lax::clamp(0.0, in[0], 1.0)}; },
-                       array<float>({0, 0.5f, 1})).to_vector<float>(),
+                       array<float>({0, 0.5f, 1}))
+                .to_vector<float>(),
             Floats({0, 1, 0}));
 }
 
@@ -200,8 +208,8 @@ TEST(Derivative, OfMaxIsWrittenAsJaxWritesIt) {
 }
 
 TEST(Derivative, OfStopGradientIsZero) {
-  const Array dx = derivative([](std::span<const Array> in) { return Arrays{lax::mul(lax::stop_gradient(in[0]), in[0])}; },
-                              array<float>({3}));
+  const Array dx = derivative(
+      [](std::span<const Array> in) { return Arrays{lax::mul(lax::stop_gradient(in[0]), in[0])}; }, array<float>({3}));
   EXPECT_EQ(dx.item<float>(), 3);
 }
 
@@ -249,12 +257,15 @@ TEST(Operators, ComplexNumbersCompareByTheirRealParts) {
 // ---- errors -------------------------------------------------------------------------------------------------------
 
 TEST(ElementwiseErrors, NameOperationAndDtypes) {
-  EXPECT_EQ(message_of<TypeError>([] { lax::add(array<float>({1}), array<int>({1})); }),
-            "lax.add requires arguments to have the same dtypes, got float32, int32. (Tip: jnp.add is a similar function "
-            "that does automatic type promotion on inputs).");
+  EXPECT_EQ(
+      message_of<TypeError>([] { lax::add(array<float>({1}), array<int>({1})); }),
+      "lax.add requires arguments to have the same dtypes, got float32, int32. (Tip: jnp.add is a similar function "
+      "that does automatic type promotion on inputs).");
   EXPECT_EQ(message_of<TypeError>([] { lax::neg(array<bool>({true})); }),
             "neg does not accept dtype bool. Accepted dtypes are subtypes of integer, floating, complexfloating.");
-  EXPECT_EQ(message_of<TypeError>([] { lax::add(array<float>({1, 2}), array<float>({1, 2, 3})); }),
+  EXPECT_EQ(message_of<TypeError>([] {
+              lax::add(array<float>({1, 2}), array<float>({1, 2, 3}));
+            }),
             "add got incompatible shapes for broadcasting: (2,), (3,).");
 }
 
@@ -273,7 +284,8 @@ TEST(Catalog, SuggestsTheNearestName) {
 }
 
 TEST(Catalog, EveryElementwiseSampleTypeChecks) {
-  for (const char* name : {"add", "mul", "pow", "clamp", "select_n", "convert_element_type", "erf", "igamma", "round"}) {
+  for (const char* name :
+       {"add", "mul", "pow", "clamp", "select_n", "convert_element_type", "erf", "igamma", "round"}) {
     const Primitive p = primitive(name);
     for (DType dtype : p->dtypes) {
       for (const Sample& sample : p->samples(dtype)) EXPECT_NO_THROW(p->type(sample.inputs, sample.attrs)) << name;

@@ -15,7 +15,8 @@ using Complex = std::complex<double>;
 
 std::vector<Complex> signal(int64_t n) {
   std::vector<Complex> values;
-  for (int64_t i = 0; i < n; ++i) values.emplace_back(static_cast<double>((i * 37) % 11) - 5, static_cast<double>((i * 17) % 7) - 3);
+  for (int64_t i = 0; i < n; ++i)
+    values.emplace_back(static_cast<double>((i * 37) % 11) - 5, static_cast<double>((i * 17) % 7) - 3);
   return values;
 }
 
@@ -63,7 +64,9 @@ TEST(Fft, RealTransformsKeepHalf) {
 }
 
 TEST(Fft, OfThreeDimensionsIsOneAfterAnother) {
-  Array x = lax::complex(lax::reshape(lax::convert_element_type(lax::iota(DType::int32, 24), DType::float32), {2, 3, 4}), lax::zeros(ArrayType{.shape = {2, 3, 4}}));
+  Array x =
+      lax::complex(lax::reshape(lax::convert_element_type(lax::iota(DType::int32, 24), DType::float32), {2, 3, 4}),
+                   lax::zeros(ArrayType{.shape = {2, 3, 4}}));
   Array all = lax::fft(x, lax::FftType::fft, {2, 3, 4});
   Array steps = lax::fft(x, lax::FftType::fft, {4});
   for (Ints order : {Ints{0, 2, 1}, Ints{2, 1, 0}}) {

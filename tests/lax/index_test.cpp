@@ -125,11 +125,17 @@ TEST(Index, BadDimensionNumbersAreNamed) {
     }
     return "";
   };
-  EXPECT_NE(message({{1}, {0}, {2}, {}, {}}, {1, 2}).find("Invalid start_index_map mapping; domain is [0, 2)"), std::string::npos);
-  EXPECT_NE(message({{1}, {0}, {0}, {}, {}}, {1, 3}).find("Slice size at index 1 in gather op is out of range, must be within [0, 2], got 3"), std::string::npos);
-  EXPECT_NE(message({{1}, {0}, {0}, {}, {}}, {2, 2}).find("collapse slice dims with bound 1, but bound is 2 for index 0 at position 0"), std::string::npos);
+  EXPECT_NE(message({{1}, {0}, {2}, {}, {}}, {1, 2}).find("Invalid start_index_map mapping; domain is [0, 2)"),
+            std::string::npos);
+  EXPECT_NE(message({{1}, {0}, {0}, {}, {}}, {1, 3})
+                .find("Slice size at index 1 in gather op is out of range, must be within [0, 2], got 3"),
+            std::string::npos);
+  EXPECT_NE(message({{1}, {0}, {0}, {}, {}}, {2, 2})
+                .find("collapse slice dims with bound 1, but bound is 2 for index 0 at position 0"),
+            std::string::npos);
   EXPECT_NE(message({{1}, {0}, {0}, {}, {}}, {1}).find("one slice size for every input dimension"), std::string::npos);
-  EXPECT_NE(message({{5}, {0}, {0}, {}, {}}, {1, 2}).find("Offset dimension 0 in gather op is out of bounds; got 5"), std::string::npos);
+  EXPECT_NE(message({{5}, {0}, {0}, {}, {}}, {1, 2}).find("Offset dimension 0 in gather op is out of bounds; got 5"),
+            std::string::npos);
   EXPECT_THROW(lax::gather(x, counted({1, 1}), rows, {1, 2}), ValueError);
   EXPECT_THROW(lax::scatter(x, i, counted({1, 3}), {{1}, {0}, {0}, {}, {}}), TypeError);
   EXPECT_THROW(lax::scatter(x, i, array<int>({{1, 2}}), {{1}, {0}, {0}, {}, {}}), TypeError);

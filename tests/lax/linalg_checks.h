@@ -34,9 +34,12 @@ inline Array positive_definite(DType dtype, const Shape& shape, unsigned seed = 
 
 inline double tolerance(DType dtype) {
   switch (real_dtype(dtype)) {
-    case DType::float64: return 1e-11;
-    case DType::float32: return 2e-4;
-    default: return 5e-2;
+    case DType::float64:
+      return 1e-11;
+    case DType::float32:
+      return 2e-4;
+    default:
+      return 5e-2;
   }
 }
 

@@ -29,7 +29,8 @@ void check_derivative(const Function& f, const Arrays& inputs, double allowed = 
   const double h = 1e-6;
   auto moved = [&](double by) {
     Arrays point;
-    for (std::size_t i = 0; i < inputs.size(); ++i) point.push_back(lax::add(inputs[i], lax::mul(tangents[i], scalar_of(inputs[i].dtype(), by))));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      point.push_back(lax::add(inputs[i], lax::mul(tangents[i], scalar_of(inputs[i].dtype(), by))));
     return f(point);
   };
   Arrays up = moved(h), down = moved(-h);
@@ -54,7 +55,8 @@ void check_derivative(const Function& f, const Arrays& inputs, double allowed = 
       cotangents.push_back(Array());
       continue;
     }
-    cotangents.push_back(random_matrix(linear.outputs[i].dtype(), linear.outputs[i].shape(), static_cast<unsigned>(80 + i)));
+    cotangents.push_back(
+        random_matrix(linear.outputs[i].dtype(), linear.outputs[i].shape(), static_cast<unsigned>(80 + i)));
     left += inner(cotangents.back(), forward.tangents[i]);
   }
   Arrays back = pull_back(linear, cotangents);
@@ -75,11 +77,13 @@ TEST_F(LinalgDerivatives, CholeskyDerivative) {
 TEST_F(LinalgDerivatives, TriangularSolveDerivative) {
   for (DType dtype : wide_types) {
     for (int bits = 0; bits < 32; ++bits) {
-      la::TriangularSolveOptions form = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+      la::TriangularSolveOptions form = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0,
+                                         (bits & 16) != 0};
       auto f = [form](std::span<const Array> in) { return Arrays{la::triangular_solve(in[0], in[1], form)}; };
       for (int64_t other : {2, 4}) {
         SCOPED_TRACE(concat(to_string(dtype), " ", bits, " ", other));
-        check_derivative(f, {positive_definite(dtype, {3, 3}), random_matrix(dtype, form.left_side ? Shape{3, other} : Shape{other, 3})});
+        check_derivative(f, {positive_definite(dtype, {3, 3}),
+                             random_matrix(dtype, form.left_side ? Shape{3, other} : Shape{other, 3})});
       }
     }
   }
@@ -88,7 +92,8 @@ TEST_F(LinalgDerivatives, TriangularSolveDerivative) {
 TEST_F(LinalgDerivatives, LuDerivative) {
   for (DType dtype : wide_types) {
     for (Shape shape : {Shape{3, 3}, Shape{4, 3}, Shape{3, 4}, Shape{2, 3, 3}}) {
-      check_derivative([](std::span<const Array> in) { return Arrays{std::get<0>(la::lu(in[0]))}; }, {random_matrix(dtype, shape)});
+      check_derivative([](std::span<const Array> in) { return Arrays{std::get<0>(la::lu(in[0]))}; },
+                       {random_matrix(dtype, shape)});
     }
   }
 }
@@ -114,26 +119,34 @@ TEST_F(LinalgDerivatives, QrDerivative) {
 }
 
 TEST_F(LinalgDerivatives, EighDerivative) {
-  check_derivative([](std::span<const Array> in) {
-    auto [v, w] = la::eigh(in[0]);
-    return Arrays{v, w};
-  }, {random_matrix(DType::float64, {4, 4})});
-  check_derivative([](std::span<const Array> in) { return Arrays{la::eigh(in[0]).second}; }, {random_matrix(DType::float64, {2, 3, 3})});
+  check_derivative(
+      [](std::span<const Array> in) {
+        auto [v, w] = la::eigh(in[0]);
+        return Arrays{v, w};
+      },
+      {random_matrix(DType::float64, {4, 4})});
+  check_derivative([](std::span<const Array> in) { return Arrays{la::eigh(in[0]).second}; },
+                   {random_matrix(DType::float64, {2, 3, 3})});
   // Complex eigenvectors are fixed up to a phase: the projections are not.
-  check_derivative([](std::span<const Array> in) {
-    auto [v, w] = la::eigh(in[0]);
-    Array first = linalg::cols(v, 0, 1);
-    return Arrays{w, times(first, linalg::adjoint(first))};
-  }, {random_matrix(DType::complex128, {3, 3})}, 1e-5, false);
+  check_derivative(
+      [](std::span<const Array> in) {
+        auto [v, w] = la::eigh(in[0]);
+        Array first = linalg::cols(v, 0, 1);
+        return Arrays{w, times(first, linalg::adjoint(first))};
+      },
+      {random_matrix(DType::complex128, {3, 3})}, 1e-5, false);
 }
 
 TEST_F(LinalgDerivatives, SvdDerivative) {
   for (Shape shape : {Shape{3, 3}, Shape{4, 3}, Shape{3, 4}, Shape{2, 3, 2}}) {
-    check_derivative([](std::span<const Array> in) {
-      auto [u, s, vh] = la::svd(in[0], {.full_matrices = false});
-      return Arrays{u, s, vh};
-    }, {random_matrix(DType::float64, shape)});
-    check_derivative([](std::span<const Array> in) { return Arrays{la::singular_values(in[0])}; }, {random_matrix(DType::complex128, shape)});
+    check_derivative(
+        [](std::span<const Array> in) {
+          auto [u, s, vh] = la::svd(in[0], {.full_matrices = false});
+          return Arrays{u, s, vh};
+        },
+        {random_matrix(DType::float64, shape)});
+    check_derivative([](std::span<const Array> in) { return Arrays{la::singular_values(in[0])}; },
+                     {random_matrix(DType::complex128, shape)});
   }
   EXPECT_THROW(jvp_flat([](std::span<const Array> in) { return Arrays{std::get<0>(la::svd(in[0]))}; },
                         Arrays{random_matrix(DType::float64, {3, 2})}, Arrays{random_matrix(DType::float64, {3, 2})}),
@@ -144,18 +157,23 @@ TEST_F(LinalgDerivatives, EigDerivative) {
   for (DType dtype : wide_types) {
     for (Shape shape : {Shape{3, 3}, Shape{2, 3, 3}}) {
       la::EigOptions values = {.compute_left_eigenvectors = false, .compute_right_eigenvectors = false};
-      check_derivative([values](std::span<const Array> in) { return la::eig(in[0], values); }, {random_matrix(dtype, shape)});
-      check_derivative([](std::span<const Array> in) { return la::eig(in[0], {.enable_eigvec_derivs = true}); }, {random_matrix(dtype, shape)}, 1e-5, false);
+      check_derivative([values](std::span<const Array> in) { return la::eig(in[0], values); },
+                       {random_matrix(dtype, shape)});
+      check_derivative([](std::span<const Array> in) { return la::eig(in[0], {.enable_eigvec_derivs = true}); },
+                       {random_matrix(dtype, shape)}, 1e-5, false);
     }
   }
   Array a = random_matrix(DType::float64, {2, 2});
-  EXPECT_THROW(jvp_flat([](std::span<const Array> in) { return la::eig(in[0]); }, Arrays{a}, Arrays{a}), NotImplementedError);
+  EXPECT_THROW(jvp_flat([](std::span<const Array> in) { return la::eig(in[0]); }, Arrays{a}, Arrays{a}),
+               NotImplementedError);
 }
 
 TEST_F(LinalgDerivatives, TridiagonalSolveDerivative) {
   for (DType dtype : wide_types) {
-    Arrays inputs = {random_matrix(dtype, {4}, 1), random_matrix(dtype, {4}, 2), random_matrix(dtype, {4}, 3), random_matrix(dtype, {4, 2}, 4)};
-    check_derivative([](std::span<const Array> in) { return Arrays{la::tridiagonal_solve(in[0], in[1], in[2], in[3])}; }, inputs);
+    Arrays inputs = {random_matrix(dtype, {4}, 1), random_matrix(dtype, {4}, 2), random_matrix(dtype, {4}, 3),
+                     random_matrix(dtype, {4, 2}, 4)};
+    check_derivative(
+        [](std::span<const Array> in) { return Arrays{la::tridiagonal_solve(in[0], in[1], in[2], in[3])}; }, inputs);
   }
 }
 
@@ -183,7 +201,8 @@ Array conjugate_gradients(Matvec matvec, const Array& b) {
     Array alpha = lax::div(size, dot(p, ap));
     Array next = lax::sub(r, lax::mul(alpha, ap));
     Array next_size = dot(next, next);
-    return State(lax::add(x, lax::mul(alpha, p)), next, lax::add(next, lax::mul(lax::div(next_size, size), p)), next_size);
+    return State(lax::add(x, lax::mul(alpha, p)), next, lax::add(next, lax::mul(lax::div(next_size, size), p)),
+                 next_size);
   };
   return std::get<0>(lax::while_loop(unfinished, step, start));
 }
@@ -236,12 +255,16 @@ TEST_F(Solve, CustomLinearSolvePrintsItsPrograms) {
   auto f = [](std::span<const Array> in) {
     Array m = in[0];
     auto matvec = [m](const Array& x) { return lax::dot(m, x); };
-    auto solve = [](const std::function<Array(const Array&)>&, const Array& y) { return lax::div(y, scalar_of(DType::float64, 2)); };
+    auto solve = [](const std::function<Array(const Array&)>&, const Array& y) {
+      return lax::div(y, scalar_of(DType::float64, 2));
+    };
     return Arrays{lax::custom_linear_solve(matvec, in[1], solve)};
   };
   Types types = {random_matrix(DType::float64, {3, 3}).type(), random_matrix(DType::float64, {3}).type()};
   std::string text = stage(f, types, "f").program.to_string();
-  EXPECT_NE(text.find("const_lengths=_LinearSolveTuple(matvec=1, vecmat=0, solve=0, transpose_solve=0)"), std::string::npos) << text;
+  EXPECT_NE(text.find("const_lengths=_LinearSolveTuple(matvec=1, vecmat=0, solve=0, transpose_solve=0)"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("vecmat=None, solve={ lambda"), std::string::npos) << text;
 }
 
@@ -271,9 +294,12 @@ TEST_F(Solve, CustomRootDifferentiatesImplicitly) {
   Array many = array<double>({1, 2, 3});
   Array roots = vmap_flat(f, Arrays{many}, std::vector<int64_t>{0}, {0}, {"", 3})[0];
   expect_close(roots, lax::sqrt(many), 1e-12);
-  FlatFunction slope = [&](std::span<const Array> in) { return jvp_flat(f, in, Arrays{lax::ones(in[0].type())}).tangents; };
+  FlatFunction slope = [&](std::span<const Array> in) {
+    return jvp_flat(f, in, Arrays{lax::ones(in[0].type())}).tangents;
+  };
   expect_close(slope(Arrays{a})[0], scalar_of(DType::float64, 0.5 / std::sqrt(3.0)), 1e-9);
-  expect_close(jvp_flat(slope, Arrays{a}, Arrays{lax::ones(a.type())}).tangents[0], scalar_of(DType::float64, -0.25 * std::pow(3.0, -1.5)), 1e-8);
+  expect_close(jvp_flat(slope, Arrays{a}, Arrays{lax::ones(a.type())}).tangents[0],
+               scalar_of(DType::float64, -0.25 * std::pow(3.0, -1.5)), 1e-8);
 }
 
 }  // namespace

@@ -67,8 +67,10 @@ std::map<std::string, Case> cases() {
       {"cholesky", {[](In x) { return Arrays{la::cholesky(x[0])}; }, {f32({3, 3})}}},
       {"cholesky_jvp", {bound("cholesky"), {f32({3, 3})}}},
       {"cholesky_batch_jvp", {bound("cholesky"), {f32({2, 3, 3})}}},
-      {"triangular_solve_jvp", {solve({.left_side = true, .lower = true, .unit_diagonal = true}), {f32({3, 3}), f32({3, 2})}}},
-      {"triangular_solve_batch_jvp", {solve({.left_side = true, .transpose_a = true}), {f32({2, 3, 3}), f32({2, 3, 3})}}},
+      {"triangular_solve_jvp",
+       {solve({.left_side = true, .lower = true, .unit_diagonal = true}), {f32({3, 3}), f32({3, 2})}}},
+      {"triangular_solve_batch_jvp",
+       {solve({.left_side = true, .transpose_a = true}), {f32({2, 3, 3}), f32({2, 3, 3})}}},
       {"triangular_solve_conj_jvp", {solve({.conjugate_a = true}), {c64({3, 3}), c64({2, 3})}}},
       {"triangular_solve_vector", {solve({.left_side = true}), {f32({2, 3, 3}), f32({2, 3})}}},
       {"triangular_solve_row_vector", {solve({}), {f32({2, 3, 3}), f32({2, 3})}}},
@@ -92,11 +94,14 @@ std::map<std::string, Case> cases() {
       {"svd_complex_jvp", {svd(thin), {c64({3, 3})}}},
       {"svd_values_jvp", {[](In x) { return Arrays{la::singular_values(x[0])}; }, {f32({4, 3})}}},
       {"tridiagonal_solve_jvp",
-       {[](In x) { return Arrays{la::tridiagonal_solve(x[0], x[1], x[2], x[3])}; }, {f32({5}), f32({5}), f32({5}), f32({5, 2})}}},
+       {[](In x) { return Arrays{la::tridiagonal_solve(x[0], x[1], x[2], x[3])}; },
+        {f32({5}), f32({5}), f32({5}), f32({5, 2})}}},
       {"symmetric_product",
-       {[](In x) { return Arrays{la::symmetric_product(x[0], x[1], {.symmetrize_output = true})}; }, {f32({2, 3}), f32({2, 2})}}},
+       {[](In x) { return Arrays{la::symmetric_product(x[0], x[1], {.symmetrize_output = true})}; },
+        {f32({2, 3}), f32({2, 2})}}},
       {"svd_qr", {svd({.algorithm = la::SvdAlgorithm::qr}), {f32({3, 3})}}},
-      {"eigh_subset", {eigh({.subset_by_index = la::IndexRange(0, 3), .implementation = la::EighImplementation::qr}), {f32({3, 3})}}},
+      {"eigh_subset",
+       {eigh({.subset_by_index = la::IndexRange(0, 3), .implementation = la::EighImplementation::qr}), {f32({3, 3})}}},
   };
 }
 
@@ -119,8 +124,10 @@ TEST(LinalgPrograms, ReadAsJaxPrintsThem) {
   std::map<std::string, std::string> expected;
   std::string line, name;
   while (std::getline(file, line)) {
-    if (line.starts_with("== ")) name = line.substr(3);
-    else expected[name] += line + "\n";
+    if (line.starts_with("== "))
+      name = line.substr(3);
+    else
+      expected[name] += line + "\n";
   }
   std::map<std::string, Case> all = cases();
   EXPECT_EQ(all.size(), expected.size());
@@ -132,7 +139,9 @@ TEST(LinalgPrograms, ReadAsJaxPrintsThem) {
     bool derivative = key.ends_with("_jvp");
     Types types = c.types;
     if (derivative) types.insert(types.end(), c.types.begin(), c.types.end());
-    FlatFunction function = [&](In x) { return derivative ? jvp_flat(c.function, x.first(count), x.subspan(count)).tangents : c.function(x); };
+    FlatFunction function = [&](In x) {
+      return derivative ? jvp_flat(c.function, x.first(count), x.subspan(count)).tangents : c.function(x);
+    };
     EXPECT_EQ(flowing(stage(function, types, "f").program.to_string()), flowing(text));
   }
 }

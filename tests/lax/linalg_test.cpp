@@ -13,7 +13,8 @@ class Linalg : public WithX64 {};
 // ---- factors ----------------------------------------------------------------------------------------------------
 
 TEST_F(Linalg, CholeskyFactorsMultiplyBack) {
-  for (DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+  for (DType dtype :
+       {DType::float16, DType::bfloat16, DType::float32, DType::float64, DType::complex64, DType::complex128}) {
     SCOPED_TRACE(to_string(dtype));
     Array a = positive_definite(dtype, {2, 4, 4});
     Array l = la::cholesky(a);
@@ -51,9 +52,12 @@ TEST_F(Linalg, LuMultipliesBackToThePermutedMatrix) {
       Array a = random_matrix(dtype, shape);
       auto [lu, pivots, permutation] = la::lu(a);
       int64_t m = a.shape(-2), n = a.shape(-1), k = std::min(m, n);
-      Array l = lax::add(linalg::tril(linalg::cols(lu, 0, k), -1), linalg::with_rank(linalg::eye(dtype, m, k), a.ndim()));
-      Array moved = linalg::map_batch([](std::span<const Array> in) { return in[0](in[1]); }, Arrays{a, permutation}, a.ndim() - 2);
-      expect_close(times(l, linalg::triu(linalg::rows(lu, 0, k))), moved, m > 100 ? 50 * tolerance(dtype) : tolerance(dtype));
+      Array l =
+          lax::add(linalg::tril(linalg::cols(lu, 0, k), -1), linalg::with_rank(linalg::eye(dtype, m, k), a.ndim()));
+      Array moved = linalg::map_batch([](std::span<const Array> in) { return in[0](in[1]); }, Arrays{a, permutation},
+                                      a.ndim() - 2);
+      expect_close(times(l, linalg::triu(linalg::rows(lu, 0, k))), moved,
+                   m > 100 ? 50 * tolerance(dtype) : tolerance(dtype));
       EXPECT_TRUE(rule_checks::same_bytes(la::lu_pivots_to_permutation(pivots, m), permutation));
     }
   }
@@ -75,7 +79,8 @@ TEST_F(Linalg, QrMultipliesBack) {
         expect_orthonormal_columns(q);
         expect_close(linalg::triu(r), r);
         auto [pq, pr, p] = la::qr_with_pivoting(a, full);
-        Array moved = linalg::map_batch([](std::span<const Array> in) { return in[0](ellipsis, in[1]); }, Arrays{a, p}, a.ndim() - 2);
+        Array moved = linalg::map_batch([](std::span<const Array> in) { return in[0](ellipsis, in[1]); }, Arrays{a, p},
+                                        a.ndim() - 2);
         expect_close(times(pq, pr), moved);
       }
     }
@@ -182,10 +187,12 @@ TEST_F(Linalg, QdwhGivesAPolarDecomposition) {
 // ---- solves -----------------------------------------------------------------------------------------------------
 
 TEST_F(Linalg, TriangularSolveInvertsEveryForm) {
-  for (DType dtype : {DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64, DType::complex128}) {
+  for (DType dtype :
+       {DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64, DType::complex128}) {
     for (int64_t n : {4, 100}) {
       for (int bits = 0; bits < 32; ++bits) {
-        la::TriangularSolveOptions form = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0, (bits & 16) != 0};
+        la::TriangularSolveOptions form = {(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, (bits & 8) != 0,
+                                           (bits & 16) != 0};
         if (n == 100 && real_dtype(dtype) != DType::float64) continue;
         SCOPED_TRACE(concat(to_string(dtype), " ", bits, " ", n));
         Array random = random_matrix(dtype, {n, n});
@@ -208,7 +215,8 @@ TEST_F(Linalg, TriangularSolveInvertsEveryForm) {
 
 TEST_F(Linalg, TriangularSolveTakesVectors) {
   Array a = array<double>({{2, 0}, {1, 4}}), b = array<double>({2, 9});
-  EXPECT_EQ(la::triangular_solve(a, b, {.left_side = true, .lower = true}).to_vector<double>(), (std::vector<double>{1, 2}));
+  EXPECT_EQ(la::triangular_solve(a, b, {.left_side = true, .lower = true}).to_vector<double>(),
+            (std::vector<double>{1, 2}));
 }
 
 TEST_F(Linalg, TridiagonalSolveSolves) {
@@ -217,9 +225,11 @@ TEST_F(Linalg, TridiagonalSolveSolves) {
     Array dl = random_matrix(dtype, {n}, 1), d = random_matrix(dtype, {n}, 2), du = random_matrix(dtype, {n}, 3);
     Array b = random_matrix(dtype, {n, 2}, 4);
     Array x = la::tridiagonal_solve(dl, d, du, b);
-    Array below = linalg::diagonal_matrix(lax::slice(dl, {1}, {n})), above = linalg::diagonal_matrix(lax::slice(du, {0}, {n - 1}));
+    Array below = linalg::diagonal_matrix(lax::slice(dl, {1}, {n})),
+          above = linalg::diagonal_matrix(lax::slice(du, {0}, {n - 1}));
     Array zero = scalar_of(dtype, 0);
-    Array a = lax::add(linalg::diagonal_matrix(d), lax::add(lax::pad(below, zero, {{1, 0, 0}, {0, 1, 0}}), lax::pad(above, zero, {{0, 1, 0}, {1, 0, 0}})));
+    Array a = lax::add(linalg::diagonal_matrix(d), lax::add(lax::pad(below, zero, {{1, 0, 0}, {0, 1, 0}}),
+                                                            lax::pad(above, zero, {{0, 1, 0}, {1, 0, 0}})));
     expect_close(times(a, x), b);
     expect_close(linalg::solve(a, b), x, 10 * tolerance(dtype));
   }
@@ -231,7 +241,8 @@ TEST_F(Linalg, TridiagonalSolveSolves) {
 TEST_F(Linalg, SymmetricProductFillsBothTriangles) {
   Array a = random_matrix(DType::float64, {3, 2}), c = linalg::symmetrized(random_matrix(DType::float64, {3, 3}, 2));
   Array got = la::symmetric_product(a, c, {.alpha = 2, .beta = 0.5, .symmetrize_output = true});
-  Array want = lax::add(lax::mul(times(a, linalg::transposed(a)), scalar_of(DType::float64, 2)), lax::mul(c, scalar_of(DType::float64, 0.5)));
+  Array want = lax::add(lax::mul(times(a, linalg::transposed(a)), scalar_of(DType::float64, 2)),
+                        lax::mul(c, scalar_of(DType::float64, 0.5)));
   expect_close(got, want);
 }
 
@@ -245,17 +256,23 @@ TEST_F(Linalg, BatchedEqualsLooped) {
 }
 
 TEST_F(Linalg, LoweredProgramsComputeTheSame) {
-  for (DType dtype : {DType::float32, DType::complex128, DType::int32}) rule_checks::check_lowering(linalg_family(), dtype);
+  for (DType dtype : {DType::float32, DType::complex128, DType::int32})
+    rule_checks::check_lowering(linalg_family(), dtype);
 }
 
 TEST_F(Linalg, WrittenAsStableHloTheyComputeTheSame) {
   for (DType dtype : {DType::float64, DType::complex64}) {
-    rule_checks::for_each_sample(linalg_family(), dtype, [](const Primitive& p, const Sample& sample, const Arrays& inputs) {
-      Program program = stage([&](std::span<const Array> in) { return capibara::bind(p, in, sample.attrs); }, sample.inputs, "f").program;
-      Arrays want = evaluate_program(program, inputs), got = evaluate_program(from_stablehlo(to_stablehlo(program)), inputs);
-      ASSERT_EQ(got.size(), want.size());
-      for (std::size_t i = 0; i < want.size(); ++i) EXPECT_TRUE(rule_checks::same_bytes(got[i], want[i])) << got[i].repr() << want[i].repr();
-    });
+    rule_checks::for_each_sample(
+        linalg_family(), dtype, [](const Primitive& p, const Sample& sample, const Arrays& inputs) {
+          Program program =
+              stage([&](std::span<const Array> in) { return capibara::bind(p, in, sample.attrs); }, sample.inputs, "f")
+                  .program;
+          Arrays want = evaluate_program(program, inputs),
+                 got = evaluate_program(from_stablehlo(to_stablehlo(program)), inputs);
+          ASSERT_EQ(got.size(), want.size());
+          for (std::size_t i = 0; i < want.size(); ++i)
+            EXPECT_TRUE(rule_checks::same_bytes(got[i], want[i])) << got[i].repr() << want[i].repr();
+        });
   }
 }
 
@@ -276,7 +293,8 @@ TEST_F(Linalg, WrongOperandsAreNamed) {
   EXPECT_THROW(la::triangular_solve(a, a), ValueError);
   EXPECT_THROW(la::triangular_solve(random_matrix(DType::float64, {3, 3}), a), ValueError);
   EXPECT_THROW(la::triangular_solve(random_matrix(DType::float32, {2, 2}), a), TypeError);
-  EXPECT_THROW(la::eigh(random_matrix(DType::float64, {3, 3}), {.subset_by_index = la::IndexRange(0, 2)}), NotImplementedError);
+  EXPECT_THROW(la::eigh(random_matrix(DType::float64, {3, 3}), {.subset_by_index = la::IndexRange(0, 2)}),
+               NotImplementedError);
   EXPECT_THROW(la::qr(random_matrix(DType::float16, {3, 3})), NotImplementedError);
   EXPECT_THROW(la::householder_product(random_matrix(DType::float64, {2, 3}), array<double>({1})), ValueError);
   EXPECT_THROW(la::lu_pivots_to_permutation(array<int32_t>({1, 2, 2}), 2), ValueError);

@@ -52,11 +52,12 @@ struct Operations<lanes::Value> {
   static V name(V x, V y) { return {{Scalar::name(x.lane[0], y.lane[0]), Scalar::name(x.lane[1], y.lane[1])}}; }
 #define COMPARE(name) \
   static Condition name(V x, V y) { return {{Scalar::name(x.lane[0], y.lane[0]), Scalar::name(x.lane[1], y.lane[1])}}; }
-  UNARY(abs)
-  UNARY(exp) UNARY(expm1) UNARY(log) UNARY(log1p) UNARY(tanh) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(sqrt) UNARY(rsqrt)
-      UNARY(cbrt) UNARY(floor) UNARY(ceil) UNARY(round) UNARY(round_nearest_even) UNARY(erf) BINARY(atan2) BINARY(pow)
-          BINARY(rem) BINARY(copysign) BINARY(maximum) BINARY(minimum) COMPARE(lt) COMPARE(le) COMPARE(gt) COMPARE(ge)
-              COMPARE(eq) COMPARE(ne)
+  // clang-format off
+  UNARY(abs) UNARY(exp) UNARY(expm1) UNARY(log) UNARY(log1p) UNARY(tanh) UNARY(sin) UNARY(cos) UNARY(tan) UNARY(sqrt)
+  UNARY(rsqrt) UNARY(cbrt) UNARY(floor) UNARY(ceil) UNARY(round) UNARY(round_nearest_even) UNARY(erf)
+  BINARY(atan2) BINARY(pow) BINARY(rem) BINARY(copysign) BINARY(maximum) BINARY(minimum)
+  COMPARE(lt) COMPARE(le) COMPARE(gt) COMPARE(ge) COMPARE(eq) COMPARE(ne)
+  // clang-format on
 #undef UNARY
 #undef BINARY
 #undef COMPARE

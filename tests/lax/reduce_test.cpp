@@ -41,7 +41,8 @@ TEST(Reduce, OfNothingIsTheIdentity) {
   EXPECT_EQ(floats(lax::reduce_sum(none, {{0}})), (std::vector<float>{0, 0}));
   EXPECT_EQ(floats(lax::reduce_prod(none, {{0}})), (std::vector<float>{1, 1}));
   EXPECT_EQ(floats(lax::reduce_max(none, {{0}})), (std::vector<float>{-inf, -inf}));
-  EXPECT_EQ(ints(lax::reduce_min(array<int>(std::vector<int>{}), {{0}})), (std::vector<int>{std::numeric_limits<int>::max()}));
+  EXPECT_EQ(ints(lax::reduce_min(array<int>(std::vector<int>{}), {{0}})),
+            (std::vector<int>{std::numeric_limits<int>::max()}));
 }
 
 TEST(Reduce, NarrowFloatsAreRoundedOnce) {
@@ -95,10 +96,12 @@ TEST(Reduce, GeneralFoldGoesFromLeftToRight) {
 TEST(Reduce, GeneralFoldOfPairs) {
   Array values = array<float>({3, 1, 2, 5, 5, 4}, Shape{2, 3});
   Array places = lax::broadcasted_iota(DType::int32, {2, 3}, 1);
-  Arrays out = lax::reduce(Arrays{values, places}, Arrays{-inf, 0}, [](const Arrays& a, const Arrays& b) {
-    Array keep = lax::ge(a[0], b[0]);
-    return Arrays{lax::select(keep, a[0], b[0]), lax::select(keep, a[1], b[1])};
-  }, {1});
+  Arrays out = lax::reduce(Arrays{values, places}, Arrays{-inf, 0},
+                           [](const Arrays& a, const Arrays& b) {
+                             Array keep = lax::ge(a[0], b[0]);
+                             return Arrays{lax::select(keep, a[0], b[0]), lax::select(keep, a[1], b[1])};
+                           },
+                           {1});
   EXPECT_EQ(floats(out[0]), (std::vector<float>{3, 5}));
   EXPECT_EQ(ints(out[1]), (std::vector<int>{0, 0}));
 }
@@ -111,7 +114,8 @@ TEST(Reduce, NamedFunctionsWithTheirIdentityAreNamedReductions) {
 
 TEST(Reduce, LowersToTheGeneralFold) {
   Array x = array<float>({4, nan, 1, 9, 2, 2}, Shape{2, 3});
-  for (auto f : {+[](const Array& a) { return lax::reduce_sum(a, {{1}}); }, +[](const Array& a) { return lax::reduce_min(a, {{0}}); }}) {
+  for (auto f : {+[](const Array& a) { return lax::reduce_sum(a, {{1}}); },
+                 +[](const Array& a) { return lax::reduce_min(a, {{0}}); }}) {
     Array direct = f(x), other = lowered(f, x);
     for (std::size_t i = 0; i < floats(direct).size(); ++i) {
       float a = floats(direct)[i], b = floats(other)[i];
@@ -157,14 +161,16 @@ TEST(ReduceErrors, NameOperationAndArgument) {
     lax::reduce_sum(x, {{4}});
     FAIL();
   } catch (const ValueError& error) {
-    EXPECT_EQ(std::string(error.what()).rfind("reduce_sum: axis 4 is out of range for float32[3] (argument 'axes')", 0), 0u);
+    EXPECT_EQ(std::string(error.what()).rfind("reduce_sum: axis 4 is out of range for float32[3] (argument 'axes')", 0),
+              0u);
   }
 }
 
 TEST(BatchNorm, NormalisesEachFeature) {
   Array x = array<float>({1, 10, 3, 30}, Shape{2, 2});
   Array ones = array<float>({1, 1}), zeros = array<float>({0, 0});
-  Arrays out = bind(primitive("batch_norm_training"), std::vector<Array>{x, ones, zeros}, {{"epsilon", 0.0}, {"feature_index", 1}});
+  Arrays out = bind(primitive("batch_norm_training"), std::vector<Array>{x, ones, zeros},
+                    {{"epsilon", 0.0}, {"feature_index", 1}});
   EXPECT_EQ(floats(out[0]), (std::vector<float>{-1, -1, 1, 1}));
   EXPECT_EQ(floats(out[1]), (std::vector<float>{2, 20}));
   EXPECT_EQ(floats(out[2]), (std::vector<float>{1, 100}));

@@ -56,8 +56,8 @@ inline double dot(const Array& a, const Array& b) {
   return sum;
 }
 
-// Calls check(primitive, sample, inputs) for every sample of every record, on the reference backend: the claims are about bits, and
-// kernels of other backends divide sums in their own ways.
+// Calls check(primitive, sample, inputs) for every sample of every record, on the reference backend: the claims are
+// about bits, and kernels of other backends divide sums in their own ways.
 template <class Check>
 void for_each_sample(const Family& family, DType dtype, Check&& check) {
   Config settings = config();

@@ -24,8 +24,9 @@ std::vector<int> ints(const Array& x) { return x.to_vector<int>(); }
 Arrays sort_with(const Arrays& operands, const ScalarFunction& less) {
   Types types;
   for (const Array& x : operands) types.insert(types.end(), 2, scalar_type(x.dtype()));
-  return bind(primitive("sort_general"), operands,
-              {{"comparator", stage_region("sort", less, types)}, {"dimension", operands[0].ndim() - 1}, {"is_stable", true}});
+  return bind(
+      primitive("sort_general"), operands,
+      {{"comparator", stage_region("sort", less, types)}, {"dimension", operands[0].ndim() - 1}, {"is_stable", true}});
 }
 
 TEST(Sort, PutsNaNLastAndHoldsZerosEqual) {
@@ -64,7 +65,8 @@ TEST(Sort, OrdersComplexNumbersByRealThenImaginary) {
 
 TEST(SortGeneral, FollowsAPlainComparison) {
   Array x = array<float>({3, 1, 2, 1});
-  Arrays sorted = sort_with({x, lax::iota(DType::int32, 4)}, [](std::span<const Array> a) { return Arrays{lax::gt(a[0], a[1])}; });
+  Arrays sorted =
+      sort_with({x, lax::iota(DType::int32, 4)}, [](std::span<const Array> a) { return Arrays{lax::gt(a[0], a[1])}; });
   EXPECT_EQ(floats(sorted[0]), (std::vector<float>{3, 2, 1, 1}));
   EXPECT_EQ(ints(sorted[1]), (std::vector<int>{0, 2, 1, 3}));
 }
@@ -92,7 +94,8 @@ TEST(SortGeneral, OfSortsOwnComparatorIsSort) {
     }
     Arrays operands = {array<float>(keys), array<float>(more), lax::iota(DType::int32, length)};
     Types types = {operands[0].type(), operands[1].type(), operands[2].type()};
-    Arrays general = bind(primitive("sort_general"), operands, {{"comparator", sort_comparator(types, 2)}, {"dimension", 0}, {"is_stable", true}});
+    Arrays general = bind(primitive("sort_general"), operands,
+                          {{"comparator", sort_comparator(types, 2)}, {"dimension", 0}, {"is_stable", true}});
     EXPECT_EQ(ints(general[2]), ints(lax::sort(operands, {.num_keys = 2})[2]));
   }
 }

@@ -27,7 +27,8 @@ Array lowered(const std::function<Array(const Array&)>& function, const Array& x
 TEST(Window, SumsEachPlace) {
   Array x = array<float>({1, 2, 3, 4});
   EXPECT_EQ(floats(lax::reduce_window_sum(x, {2})), (std::vector<float>{3, 5, 7}));
-  EXPECT_EQ(floats(lax::reduce_window_sum(x, {2}, {.strides = {2}, .padding_mode = "SAME"})), (std::vector<float>{3, 7}));
+  EXPECT_EQ(floats(lax::reduce_window_sum(x, {2}, {.strides = {2}, .padding_mode = "SAME"})),
+            (std::vector<float>{3, 7}));
   EXPECT_EQ(floats(lax::reduce_window_sum(x, {2}, {.window_dilation = {2}})), (std::vector<float>{4, 6}));
   EXPECT_EQ(floats(lax::reduce_window_sum(x, {2}, {.base_dilation = {2}})), (std::vector<float>{1, 2, 2, 3, 3, 4}));
 }
@@ -48,7 +49,9 @@ TEST(Window, LowersToTheGeneralForm) {
   Array x = array<float>({3, 1, 2, 5, 4, 9}, Shape{2, 3});
   auto pool = [](const Array& a) { return lax::reduce_window_max(a, {1, 2}, {.padding_mode = "SAME"}); };
   EXPECT_EQ(floats(lowered(pool, x)), floats(pool(x)));
-  auto gradient = [&](const Array& a) { return jax::grad([&](Array y) { return lax::reduce_sum(pool(y), {{0, 1}}); })(a); };
+  auto gradient = [&](const Array& a) {
+    return jax::grad([&](Array y) { return lax::reduce_sum(pool(y), {{0, 1}}); })(a);
+  };
   EXPECT_EQ(floats(lowered(gradient, x)), floats(gradient(x)));
 }
 
@@ -58,7 +61,9 @@ TEST(WindowGrad, GoesToTheFirstGreatestElement) {
 }
 
 TEST(WindowGrad, OfSumCountsThePlaces) {
-  auto f = [](Array x) { return lax::reduce_sum(lax::reduce_window_sum(x, {2}, {.strides = {2}, .padding_mode = "SAME"}), {{0}}); };
+  auto f = [](Array x) {
+    return lax::reduce_sum(lax::reduce_window_sum(x, {2}, {.strides = {2}, .padding_mode = "SAME"}), {{0}});
+  };
   EXPECT_EQ(floats(jax::grad(f)(array<float>({1, 2, 3}))), (std::vector<float>{1, 1, 1}));
 }
 
@@ -90,7 +95,8 @@ TEST(Cumulative, LowersToAWindowInLinearTime) {
   Array x = lax::iota(DType::int32, 200000);
   auto f = [](const Array& a) { return lax::cumsum(a); };
   EXPECT_EQ(lowered(f, x).to_vector<int>(), f(x).to_vector<int>());
-  Array y = lax::mul(lax::convert_element_type(lax::iota(DType::int32, 1000), DType::float32), lax::full({1000}, Array(0.01f)));
+  Array y = lax::mul(lax::convert_element_type(lax::iota(DType::int32, 1000), DType::float32),
+                     lax::full({1000}, Array(0.01f)));
   std::vector<float> direct = floats(lax::cumlogsumexp(y, {.reverse = true}));
   std::vector<float> other = floats(lowered([](const Array& a) { return lax::cumlogsumexp(a, {.reverse = true}); }, y));
   for (std::size_t i = 0; i < direct.size(); ++i) EXPECT_NEAR(direct[i], other[i], 1e-4);

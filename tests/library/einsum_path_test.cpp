@@ -1,4 +1,5 @@
-// Orders of einsum: cheap ones for few operands and many, checked against every order, and for more labels than a word has bits.
+// Orders of einsum: cheap ones for few operands and many, checked against every order, and for more labels than a word
+// has bits.
 #include <capibara/numpy.h>
 #include <gtest/gtest.h>
 
@@ -147,7 +148,8 @@ TEST(EinsumPath, TakesMoreLabelsThanAWordHasBits) {
     text += (i ? "," : "") + label(i) + label(i + 1);
     shapes.push_back({2, 2});
   }
-  const auto found = jax::numpy::einsum_path(text + "->" + label(0) + label(80), shapes, {.optimize = std::string("auto")});
+  const auto found =
+      jax::numpy::einsum_path(text + "->" + label(0) + label(80), shapes, {.optimize = std::string("auto")});
   EXPECT_EQ(found.path.size(), 79u);
   EXPECT_EQ(found.largest_intermediate, 4);
 }

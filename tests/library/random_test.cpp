@@ -300,7 +300,8 @@ TEST(Random, DrawsTheSameUnderJit) {
     const double units = function == "wald" ? 4096 : 8;  // wald subtracts numbers that are nearly equal
     const int64_t parts = is_key(eager.dtype()) ? 0 : eager.size();
     for (int64_t i = 0; i < parts && !is_complex(eager.dtype()); ++i) {
-      const double a = load_as<double>(eager.dtype(), eager.raw_data(), i), b = load_as<double>(eager.dtype(), compiled.raw_data(), i);
+      const double a = load_as<double>(eager.dtype(), eager.raw_data(), i),
+                   b = load_as<double>(eager.dtype(), compiled.raw_data(), i);
       EXPECT_NEAR(a, b, units * unit * std::max(1.0, std::fabs(a))) << record.name << " element " << i;
     }
     if (parts == 0) {

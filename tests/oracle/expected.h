@@ -118,7 +118,8 @@ void read_records(const std::string& path, Visit visit) {
       std::size_t wanted = static_cast<std::size_t>(element_count(array.shape) * storage_size(array.dtype));
       if (array.bytes.empty()) array.bytes.resize(wanted);  // float0 carries no bytes
       if (array.bytes.size() != wanted) {
-        throw ValueError(concat("expected file: record ", record.name, ": ", array.bytes.size(), " bytes, expected ", wanted));
+        throw ValueError(
+            concat("expected file: record ", record.name, ": ", array.bytes.size(), " bytes, expected ", wanted));
       }
       record.arrays.emplace_back(key, std::move(array));
     } else if (word == "text") {
@@ -187,11 +188,16 @@ struct Tolerance {
   static Tolerance ulp(double count) { return {0, 0, count}; }
   static Tolerance of_dtype(DType dtype) {
     switch (real_dtype(dtype)) {
-      case DType::float64: return {1e-12, 1e-13};
-      case DType::float32: return {2e-5, 2e-6};
-      case DType::float16: return {4e-3, 1e-3};
-      case DType::bfloat16: return {2e-2, 1e-2};
-      default: return {0.13, 0.07};
+      case DType::float64:
+        return {1e-12, 1e-13};
+      case DType::float32:
+        return {2e-5, 2e-6};
+      case DType::float16:
+        return {4e-3, 1e-3};
+      case DType::bfloat16:
+        return {2e-2, 1e-2};
+      default:
+        return {0.13, 0.07};
     }
   }
   // "exact", "ulp N" or "close RELATIVE ABSOLUTE", as fields of the files say it.
@@ -240,7 +246,8 @@ inline std::optional<std::string> difference(const Array& got, const ExpectedArr
   }
   Tolerance tolerance = given ? *given : Tolerance::of_dtype(want.dtype);
   std::vector<std::complex<double>> a = got.to_vector<std::complex<double>>();
-  std::vector<std::complex<double>> b = Array::from_host(want.dtype, want.shape, want.bytes.data()).to_vector<std::complex<double>>();
+  std::vector<std::complex<double>> b =
+      Array::from_host(want.dtype, want.shape, want.bytes.data()).to_vector<std::complex<double>>();
   auto near = [&](double x, double y, double scale) {
     if (x == y || (std::isnan(x) && std::isnan(y))) return true;
     if (!std::isfinite(x) || !std::isfinite(y)) return false;

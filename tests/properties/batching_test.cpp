@@ -91,7 +91,12 @@ Program staged_vmap(const Call& call, const std::vector<int64_t>& dims, int64_t 
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (dims[i] != not_mapped) types[i].shape.insert(types[i].shape.begin() + dims[i], size);
   }
-  return stage([&](std::span<const Array> in) { return vmap_flat(call.function(), in, dims, {}, {"", size}); }, types, "f").program;
+  return stage(
+             [&](std::span<const Array> in) {
+               return vmap_flat(call.function(), in, dims, {}, {"", size});
+             },
+             types, "f")
+      .program;
 }
 
 class Batching : public Property {};
@@ -122,7 +127,8 @@ TEST_P(Batching, IsALoop) {
           rows.push_back(std::move(inputs));
         }
         try {
-          for (const std::vector<int64_t>& dims : all_positions(call, mapped, call.dtype == first && points == Points::plain)) {
+          for (const std::vector<int64_t>& dims :
+               all_positions(call, mapped, call.dtype == first && points == Points::plain)) {
             Arrays batched = shared;
             for (std::size_t i = 0; i < count; ++i) {
               if (!mapped[i]) continue;

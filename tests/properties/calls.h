@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
-#include <cstring>
 #include <cstdio>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <random>
@@ -36,7 +36,8 @@ struct Call {
     return [*this](std::span<const Array> inputs) { return capibara::bind(primitive, inputs, sample.attrs); };
   }
   bool takes(bool (*accepts)(DType)) const {
-    return std::any_of(sample.inputs.begin(), sample.inputs.end(), [&](const ArrayType& t) { return accepts(t.dtype); });
+    return std::any_of(sample.inputs.begin(), sample.inputs.end(),
+                       [&](const ArrayType& t) { return accepts(t.dtype); });
   }
 };
 
@@ -73,7 +74,9 @@ inline std::string print_attr(const Attr& attr) {
     std::string operator()(const ArrayType& type) const { return to_string(type); }
     std::string operator()(const Array& array) const { return array.to_string(); }
     std::string operator()(const std::shared_ptr<const Program>& program) const { return program->to_string(); }
-    std::string operator()(const std::shared_ptr<const Opaque>& opaque) const { return opaque ? opaque->print() : "null"; }
+    std::string operator()(const std::shared_ptr<const Opaque>& opaque) const {
+      return opaque ? opaque->print() : "null";
+    }
     std::string operator()(const std::shared_ptr<const Attr::List>& list) const {
       std::string text = "(";
       for (const Attr& entry : *list) text += print_attr(entry) + ",";
@@ -98,7 +101,8 @@ inline bool is_wide(DType dtype) {
 
 inline std::vector<DType> dtypes_of(const PrimitiveRecord& record) {
   if (!record.dtypes.empty()) return record.dtypes;
-  return {DType::bool_, DType::int8, DType::int32, DType::uint32, DType::bfloat16, DType::float32, DType::float64, DType::complex64};
+  return {DType::bool_,    DType::int8,    DType::int32,   DType::uint32,
+          DType::bfloat16, DType::float32, DType::float64, DType::complex64};
 }
 
 std::vector<Call> composed_calls(const Primitive& primitive);  // see compositions_test.cpp
@@ -174,7 +178,8 @@ class Values {
     if (points != Points::plain) {
       FloatInfo info = finfo(dtype);
       const double inf = std::numeric_limits<double>::infinity();
-      const double list[] = {0.0, -0.0, 1.0, 1.0, -1.0, 0.5, inf, -inf, std::nan(""), 2.0, info.max, -info.max, info.tiny};
+      const double list[] = {0.0,  -0.0,         1.0, 1.0,      -1.0,      0.5,      inf,
+                             -inf, std::nan(""), 2.0, info.max, -info.max, info.tiny};
       return list[random_() % (std::size(list) - (points == Points::gentle ? 3 : 0))];
     }
     return std::uniform_real_distribution<double>(sample.low, sample.high)(random_);
@@ -195,7 +200,8 @@ class Values {
       return list[random_() % std::size(list)];
     }
     double low = std::max(std::floor(sample.low), least), high = std::min(std::floor(sample.high), greatest);
-    return static_cast<double>(std::uniform_int_distribution<int64_t>(static_cast<int64_t>(low), static_cast<int64_t>(std::max(low, high)))(random_));
+    return static_cast<double>(std::uniform_int_distribution<int64_t>(
+        static_cast<int64_t>(low), static_cast<int64_t>(std::max(low, high)))(random_));
   }
   Array key(const ArrayType& type) {
     std::size_t bytes = static_cast<std::size_t>(type.size() * storage_size(type.dtype));
@@ -230,7 +236,8 @@ inline Arrays prepared(const Call& call, Arrays inputs) {
 }
 
 inline unsigned seed_of(const Call& call) {
-  return static_cast<unsigned>(std::hash<std::string>{}(call.primitive.name()) * 31 + static_cast<unsigned>(call.dtype) * 101 + call.number);
+  return static_cast<unsigned>(std::hash<std::string>{}(call.primitive.name()) * 31 +
+                               static_cast<unsigned>(call.dtype) * 101 + call.number);
 }
 
 // ---- comparison -------------------------------------------------------------------------------------------------
@@ -252,9 +259,9 @@ inline double spacing(const FloatInfo& info, double value) {
   return std::ldexp(info.eps, std::ilogb(size));
 }
 
-// What may lie between two results of one operation. Up to two units are units of the value itself: it was rounded once. More are
-// units of the greatest magnitude around, at least of one: sums and series. Numbers of 16 bits and fewer are computed in float32
-// and rounded once: two units, and the error of float32.
+// What may lie between two results of one operation. Up to two units are units of the value itself: it was rounded
+// once. More are units of the greatest magnitude around, at least of one: sums and series. Numbers of 16 bits and fewer
+// are computed in float32 and rounded once: two units, and the error of float32.
 inline double allowed_difference(const FloatInfo& info, bool small, double units, double size) {
   constexpr double single = std::numeric_limits<float>::epsilon();
   if (small) return 2 * spacing(info, size) + units * single * std::max(size, 1.0);
@@ -263,9 +270,11 @@ inline double allowed_difference(const FloatInfo& info, bool small, double units
 
 // Operations of which every element is one arithmetic operation, correctly rounded.
 inline bool rounds_once(const Call& call) {
-  static const std::string_view names[] = {"add", "add_any", "sub", "mul", "div", "sqrt", "square", "convert_element_type", "reduce_precision"};
+  static const std::string_view names[] = {
+      "add", "add_any", "sub", "mul", "div", "sqrt", "square", "convert_element_type", "reduce_precision"};
   const bool complex = call.takes([](DType dtype) { return is_complex(dtype); });
-  return !complex && !call.body && std::find(std::begin(names), std::end(names), call.primitive.name()) != std::end(names);
+  return !complex && !call.body &&
+         std::find(std::begin(names), std::end(names), call.primitive.name()) != std::end(names);
 }
 
 // Empty where two arrays agree: exactly for integers, as allowed_difference says for inexact types; NaN equals NaN.
@@ -292,7 +301,8 @@ inline std::string difference(const Array& got, const Array& want, double units)
     if (!std::isfinite(size)) size = 1;
     const double allowed = allowed_difference(info, bits(element) <= 16, units, size);
     if (std::isfinite(a[i]) && std::isfinite(b[i]) && std::abs(a[i] - b[i]) <= allowed) continue;
-    return concat("element ", i / parts, ": got ", a[i], ", want ", b[i], "\n    got ", got.repr(), "\n    want ", want.repr());
+    return concat("element ", i / parts, ": got ", a[i], ", want ", b[i], "\n    got ", got.repr(), "\n    want ",
+                  want.repr());
   }
   return "";
 }

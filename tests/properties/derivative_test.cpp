@@ -53,8 +53,8 @@ Point point_of(const Call& call) {
   return point;
 }
 
-// Eigenvalues come in any order, and the phase of an eigenvector is free: LAPACK makes its largest component real, of which
-// there may be several. The outputs of eig at a point nearby, in the order and with the phases of those here.
+// Eigenvalues come in any order, and the phase of an eigenvector is free: LAPACK makes its largest component real, of
+// which there may be several. The outputs of eig at a point nearby, in the order and with the phases of those here.
 Arrays aligned_with(const Arrays& here, Arrays there) {
   const int64_t n = here[0].shape(-1);
   const auto size = static_cast<std::size_t>(n);
@@ -109,10 +109,12 @@ TEST_P(Derivatives, AreFiniteDifferences) {
     Arrays near_up = at(h), near_down = at(-h), far_up = at(2 * h), far_down = at(-2 * h);
     for (std::size_t i = 0; i < near_up.size(); ++i) {
       if (!is_double(near_up[i].dtype())) continue;
-      Complexes a = elements(near_up[i]), b = elements(near_down[i]), c = elements(far_up[i]), d = elements(far_down[i]);
+      Complexes a = elements(near_up[i]), b = elements(near_down[i]), c = elements(far_up[i]),
+                d = elements(far_down[i]);
       Complexes got = jvp.tangents[i].defined() ? elements(jvp.tangents[i]) : Complexes(a.size());
       if (jvp.tangents[i].defined() && jvp.tangents[i].shape() != near_up[i].shape()) {
-        return concat("output ", i, ": the tangent is ", to_string(jvp.tangents[i].type()), ", the output ", to_string(near_up[i].type()));
+        return concat("output ", i, ": the tangent is ", to_string(jvp.tangents[i].type()), ", the output ",
+                      to_string(near_up[i].type()));
       }
       for (std::size_t k = 0; k < a.size(); ++k) {
         if (!std::isfinite(std::abs(a[k]))) continue;
@@ -126,7 +128,8 @@ TEST_P(Derivatives, AreFiniteDifferences) {
     return "";
   });
   Primitive p = primitive(GetParam());
-  if (tried == 0 && p->jvp && p->differentiable) Tally::of("jvp = finite differences").note(p.name() + ": no call of 64-bit floats to try");
+  if (tried == 0 && p->jvp && p->differentiable)
+    Tally::of("jvp = finite differences").note(p.name() + ": no call of 64-bit floats to try");
 }
 
 // Every operand alone, so that rules meet symbolic zeros; and the programs type-check.
@@ -137,7 +140,8 @@ TEST_P(Derivatives, WithSomeTangentsZeroAddUp) {
     FlatFunction f = call.function();
     Point point = point_of(call);
     verify(jvp_program(stage(f, call.sample.inputs, "f").program, point.differentiable).program);
-    std::size_t moving = static_cast<std::size_t>(std::count(point.differentiable.begin(), point.differentiable.end(), true));
+    std::size_t moving =
+        static_cast<std::size_t>(std::count(point.differentiable.begin(), point.differentiable.end(), true));
     if (moving < 2) return "";
     JvpResult all = jvp_flat(f, point.primals, point.tangents);
     std::vector<Complexes> sums(all.tangents.size());
@@ -164,7 +168,8 @@ TEST_P(Derivatives, WithSomeTangentsZeroAddUp) {
       for (std::size_t k = 0; k < want.size(); ++k) {
         if (std::isnan(std::abs(want[k])) || std::isinf(std::abs(want[k]))) continue;
         if (!(std::abs(sums[o][k] - want[k]) <= units * (4 + std::abs(want[k])))) {
-          return concat("output ", o, ", element ", k, ": all tangents give ", want[k], ", the sum of single ones ", sums[o][k]);
+          return concat("output ", o, ", element ", k, ": all tangents give ", want[k], ", the sum of single ones ",
+                        sums[o][k]);
         }
       }
     }
@@ -217,7 +222,8 @@ TEST_P(Derivatives, TransposeKeepsProducts) {
       if (!cotangent.defined()) continue;
       const Array& input = point.primals[i];
       if (cotangent.shape() != input.shape() || cotangent.dtype() != input.dtype()) {
-        return concat("the cotangent of input ", i, " is ", to_string(cotangent.type()), ", the input ", to_string(input.type()));
+        return concat("the cotangent of input ", i, " is ", to_string(cotangent.type()), ", the input ",
+                      to_string(input.type()));
       }
       coarsest = std::max(coarsest, precision(cotangent.dtype()));
       right.add(cotangent, point.tangents[i]);
@@ -225,11 +231,13 @@ TEST_P(Derivatives, TransposeKeepsProducts) {
     // The same as a program.
     std::vector<bool> is_linear(linear.linear.invars().size(), true);
     std::fill_n(is_linear.begin(), linear.residuals.size(), false);
-    TransposedProgram transposed = transpose_program(linear.linear, is_linear, std::vector<bool>(linear.linear.outputs().size(), true));
+    TransposedProgram transposed =
+        transpose_program(linear.linear, is_linear, std::vector<bool>(linear.linear.outputs().size(), true));
     verify(transposed.program);
     double allowed = 64 * coarsest * (left.magnitude + right.magnitude + 1e-3);
     if (!std::isfinite(left.value) && !std::isfinite(right.value)) return "";
-    if (!(std::abs(left.value - right.value) <= allowed)) return concat("<ct, J t> = ", left.value, ", <J' ct, t> = ", right.value);
+    if (!(std::abs(left.value - right.value) <= allowed))
+      return concat("<ct, J t> = ", left.value, ", <J' ct, t> = ", right.value);
     return "";
   });
 }

@@ -14,7 +14,9 @@ struct Exception {
   std::string_view reason;
 };
 
-inline bool takes_complex(const Call& call) { return call.takes([](DType dtype) { return is_complex(dtype); }); }
+inline bool takes_complex(const Call& call) {
+  return call.takes([](DType dtype) { return is_complex(dtype); });
+}
 inline bool takes_half(const Call& call) {
   return call.takes([](DType dtype) { return is_floating(dtype) && bits(dtype) <= 16; });
 }
@@ -34,11 +36,15 @@ inline constexpr Exception exceptions[] = {
     {"jvp = finite", "reduce_precision", always, "the tangent is rounded, not the step function differentiated"},
     {"jvp = finite", "stop_gradient", always, "its purpose"},
     {"<ct", "reduce_precision", always, "rounding is not linear"},
-    {"<ct", "reduce_max", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no maximum is 0/0"},
-    {"<ct", "reduce_min", [](const Call& call) { return call.sample.inputs[0].size() == 0; }, "the tangent of no minimum is 0/0"},
-    {"jvp = finite", "reduce", takes_complex, "the tree of the derivative meets a nonzero initial value more than once"},
+    {"<ct", "reduce_max", [](const Call& call) { return call.sample.inputs[0].size() == 0; },
+     "the tangent of no maximum is 0/0"},
+    {"<ct", "reduce_min", [](const Call& call) { return call.sample.inputs[0].size() == 0; },
+     "the tangent of no minimum is 0/0"},
+    {"jvp = finite", "reduce", takes_complex,
+     "the tree of the derivative meets a nonzero initial value more than once"},
     {"jvp = finite", "eigh", is_bare, "the derivative symmetrises its operand; the samples are not symmetric"},
-    {"jvp = finite", "cholesky", takes_complex, "differences leave the Hermitian matrices, on which alone it is defined"},
+    {"jvp = finite", "cholesky", takes_complex,
+     "differences leave the Hermitian matrices, on which alone it is defined"},
     {"jvp = finite", "svd", takes_complex, "the phases of singular vectors are free"},
     {"jvp = finite", "pmax", always, "the composition stops its tangent: pmax has none"},
     {"jvp = finite", "pmin", always, "the composition stops its tangent: pmin has none"},
@@ -59,7 +65,8 @@ inline constexpr Exception exceptions[] = {
     {"jvp", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
     {"<ct", "reduce_window_min", takes_complex, "the derivative compares, and complex numbers do not"},
     // Texts that say less than a program.
-    {"read(write", "sharding_constraint", always, "a text names axes of a mesh, not devices: a reader keeps the values"},
+    {"read(write", "sharding_constraint", always,
+     "a text names axes of a mesh, not devices: a reader keeps the values"},
     // Batching by a loop, as its vmap_method or its effect demands.
     {"size", "pure_callback", always, "lane by lane"},
     {"size", "io_callback", always, "lane by lane"},
@@ -76,12 +83,18 @@ inline constexpr Exception exceptions[] = {
     {"compiled = eager at hard", "reduce_prod", takes_complex, "fused products overflow later"},
     {"compiled = eager at hard", "cumprod", takes_complex, "fused products overflow later"},
     {"compiled = eager at hard", "dot_general", takes_complex, "fused products overflow later"},
-    {"compiled = eager at hard", "rem", takes_scale, "the least value of float8_e8m0fnu is a denormal of float32: zero"},
-    {"compiled = eager at hard", "pow", takes_scale, "the least value of float8_e8m0fnu is a denormal of float32: zero"},
-    {"compiled = eager at hard", "expm1", takes_scale, "the least value of float8_e8m0fnu is a denormal of float32: zero"},
-    {"compiled = eager at hard", "tanh", takes_scale, "the least value of float8_e8m0fnu is a denormal of float32: zero"},
-    {"compiled = eager at hard", "sin", takes_scale, "the least value of float8_e8m0fnu is a denormal of float32: zero"},
-    {"compiled = eager at hard", "tan", takes_scale, "the least value of float8_e8m0fnu is a denormal of float32: zero"},
+    {"compiled = eager at hard", "rem", takes_scale,
+     "the least value of float8_e8m0fnu is a denormal of float32: zero"},
+    {"compiled = eager at hard", "pow", takes_scale,
+     "the least value of float8_e8m0fnu is a denormal of float32: zero"},
+    {"compiled = eager at hard", "expm1", takes_scale,
+     "the least value of float8_e8m0fnu is a denormal of float32: zero"},
+    {"compiled = eager at hard", "tanh", takes_scale,
+     "the least value of float8_e8m0fnu is a denormal of float32: zero"},
+    {"compiled = eager at hard", "sin", takes_scale,
+     "the least value of float8_e8m0fnu is a denormal of float32: zero"},
+    {"compiled = eager at hard", "tan", takes_scale,
+     "the least value of float8_e8m0fnu is a denormal of float32: zero"},
     {"compiled = eager at hard", "cholesky_update", always, "fused products leave what rounded ones cancel"},
     {"compiled = eager at hard", "conv_general_dilated", always, "padding is multiplied, as in jax: 0 * inf"},
     // Compositions whose steps overflow, or meet 0 * NaN, where one rounded operation does not.
@@ -98,7 +111,8 @@ inline constexpr Exception exceptions[] = {
 
 inline const Exception* exception_for(std::string_view property, const Call& call) {
   for (const Exception& exception : exceptions) {
-    if (property.starts_with(exception.property) && call.primitive.is(exception.primitive) && exception.covers(call)) return &exception;
+    if (property.starts_with(exception.property) && call.primitive.is(exception.primitive) && exception.covers(call))
+      return &exception;
   }
   return nullptr;
 }
@@ -116,7 +130,7 @@ inline constexpr Refusal refusals[] = {
     {"ragged_dot_general", "where the ragged dimension is noncontracting"},
     {"lu", "LAPACK has no routine for"},
     {"tridiagonal_solve", "LAPACK has no routine for"},
-    {"pure_callback", "host callbacks"},   // jax passes the address of a host function to its own process
+    {"pure_callback", "host callbacks"},  // jax passes the address of a host function to its own process
     {"io_callback", "host callbacks"},
     {"debug_callback", "host callbacks"},
     {"new_ref", "no lowering to StableHLO"},  // jax discharges refs to values before lowering

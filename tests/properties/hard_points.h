@@ -22,7 +22,7 @@ inline bool is_fused(const Primitive& primitive) {
 inline Points hard_points(const Primitive& primitive) {
   // A value that one row sees is a factor of all rows of its block: times 0, NaN and infinities stay NaN.
   if (primitive.name().find("_attention") != std::string::npos) return Points::plain;
-  if (is_fused(primitive)) return Points::gentle;  // where sums overflow depends on their order
+  if (is_fused(primitive)) return Points::gentle;                 // where sums overflow depends on their order
   if (primitive.is("ragged_dot_general")) return Points::gentle;  // for the same reason
   for (const char* name : {"igamma", "igammac", "igamma_grad_a", "random_gamma_grad"}) {
     if (primitive.is(name)) return Points::gentle;

@@ -40,8 +40,7 @@ std::map<std::string, JaxPrimitive> read_rules() {
 }
 
 // What jax has under another name.
-const std::map<std::string, std::string> renamed = {
-};
+const std::map<std::string, std::string> renamed = {};
 
 // Primitives that jax does not have, and why they are here.
 const std::map<std::string, std::string> own = {
@@ -124,7 +123,8 @@ TEST(MissingRules, NoPrimitiveOfLaxIsMissing) {
   }
   for (const auto& [name, entry] : read_rules()) {
     if (!entry.in_lax) continue;
-    EXPECT_NE(names.count(name) > 0, absent.count(name) > 0) << name << (absent.count(name) ? " is there: it need not be excused" : " is missing");
+    EXPECT_NE(names.count(name) > 0, absent.count(name) > 0)
+        << name << (absent.count(name) ? " is there: it need not be excused" : " is missing");
   }
 }
 
@@ -134,7 +134,8 @@ TEST(MissingRules, OwnPrimitivesAreExplained) {
   for (const Primitive& primitive : catalog()) {
     if (properties::is_fused(primitive)) continue;
     bool known = jax.count(primitive.name()) || renamed.count(primitive.name());
-    EXPECT_NE(known, own.count(primitive.name()) > 0) << primitive.name() << (known ? " is in jax too" : " is not in jax");
+    EXPECT_NE(known, own.count(primitive.name()) > 0)
+        << primitive.name() << (known ? " is in jax too" : " is not in jax");
   }
 }
 

@@ -18,13 +18,14 @@ class Staging : public Property {};
 
 TEST_P(Staging, KeepsValues) {
   for (Points points : {Points::plain, hard_points(primitive(GetParam()))}) {
-    for_each_call(points == Points::plain ? "staged = eager" : "staged = eager at hard points", GetParam(), [&](const Call& call) {
-      Program program = staged(call);
-      verify(program);
-      Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
-      Arrays eager = call.function()(inputs);
-      return difference(reference::interpret(program, inputs), eager, 0);
-    });
+    for_each_call(points == Points::plain ? "staged = eager" : "staged = eager at hard points", GetParam(),
+                  [&](const Call& call) {
+                    Program program = staged(call);
+                    verify(program);
+                    Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
+                    Arrays eager = call.function()(inputs);
+                    return difference(reference::interpret(program, inputs), eager, 0);
+                  });
   }
 }
 
@@ -45,18 +46,22 @@ Arrays as_words(const Arrays& arrays) {
 
 TEST_P(Staging, LoweringKeepsValues) {
   for (Points points : {Points::plain, hard_points(primitive(GetParam()))}) {
-    for_each_call(points == Points::plain ? "lowered = eager" : "lowered = eager at hard points", GetParam(), [&](const Call& call) -> std::string {
-      // Each step of a composition rounds: the ends of narrow ranges are out of reach of some.
-      if (points != Points::plain && call.takes([](DType dtype) { return is_floating(dtype) && bits(dtype) < 16; })) return not_applicable;
-      Program lowered = lower(staged(call));
-      verify(lowered);
-      for (const Equation& equation : lowered.equations()) {
-        if (equation.primitive->stablehlo.empty()) return concat("lowered to ", equation.primitive.name(), ", which StableHLO has not");
-      }
-      Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
-      Arrays eager = call.function()(inputs);
-      return difference(reference::interpret(lowered, as_words(inputs)), as_words(eager), 64);
-    });
+    for_each_call(
+        points == Points::plain ? "lowered = eager" : "lowered = eager at hard points", GetParam(),
+        [&](const Call& call) -> std::string {
+          // Each step of a composition rounds: the ends of narrow ranges are out of reach of some.
+          if (points != Points::plain && call.takes([](DType dtype) { return is_floating(dtype) && bits(dtype) < 16; }))
+            return not_applicable;
+          Program lowered = lower(staged(call));
+          verify(lowered);
+          for (const Equation& equation : lowered.equations()) {
+            if (equation.primitive->stablehlo.empty())
+              return concat("lowered to ", equation.primitive.name(), ", which StableHLO has not");
+          }
+          Arrays inputs = Values(seed_of(call)).operands(call.sample, points);
+          Arrays eager = call.function()(inputs);
+          return difference(reference::interpret(lowered, as_words(inputs)), as_words(eager), 64);
+        });
   }
 }
 
@@ -66,7 +71,8 @@ TEST_P(Staging, TextKeepsTheProgram) {
     std::string text = to_stablehlo(program);
     Program read = from_stablehlo(text);
     verify(read);
-    if (std::string again = to_stablehlo(read); again != text) return concat("write(read(text)) is another text:\n", text, "\n---\n", again);
+    if (std::string again = to_stablehlo(read); again != text)
+      return concat("write(read(text)) is another text:\n", text, "\n---\n", again);
     Program want = strengthened(lower(program));
     if (strengthened(read) == want) return "";
     return concat("read\n", read.to_string(), "\nwant\n", want.to_string());

@@ -45,7 +45,8 @@ void on_threads(const std::function<void(int)>& body) {
 
 bool same(const Array& a, const Array& b) {
   return a.type() == b.type() &&
-         std::memcmp(a.raw_data(), b.raw_data(), static_cast<std::size_t>(a.size() * capibara::storage_size(a.dtype()))) == 0;
+         std::memcmp(a.raw_data(), b.raw_data(),
+                     static_cast<std::size_t>(a.size() * capibara::storage_size(a.dtype()))) == 0;
 }
 
 Array input(int seed) {
@@ -64,10 +65,17 @@ const std::vector<std::function<Array(Array)>>& bodies() {
       [](Array x) { return jax::jit(layer)(jax::jit(layer)(x)); },
       [](Array x) { return jax::grad([](Array v) { return total(jax::jit(layer)(v)); })(x); },
       [](Array x) { return jax::vmap(jax::jit([](Array v) { return lax::sort(v); }))(x); },
-      [](Array x) { return lax::scan([](Array c, Array v) { return std::pair(c + v, c * v); }, lax::index_in_dim(x, 0, 0, false), x).second; },
+      [](Array x) {
+        return lax::scan([](Array c, Array v) { return std::pair(c + v, c * v); }, lax::index_in_dim(x, 0, 0, false), x)
+            .second;
+      },
       [](Array x) { return jax::grad([](Array v) { return total(jax::checkpoint(layer)(v)); })(x); },
-      [](Array x) { return lax::dot(x, lax::transpose(x, {1, 0})); },
-      [](Array x) { return x + jax::random::normal(jax::random::key(3), {.shape = {2, 3}}); },
+      [](Array x) {
+        return lax::dot(x, lax::transpose(x, {1, 0}));
+      },
+      [](Array x) {
+        return x + jax::random::normal(jax::random::key(3), {.shape = {2, 3}});
+      },
       [](Array x) { return std::get<1>(jax::jvp(jax::grad([](Array v) { return total(layer(v)); }), x, x + 1.0f)); },
   };
   return all;
@@ -109,7 +117,9 @@ TEST(Threads, OneJittedFunctionIsShared) {
 
 TEST(Threads, ProgramsHaveOneText) {
   auto program = [](int seed) {
-    return jax::make_jaxpr([](Array x) { return jax::grad([](Array v) { return total(jax::jit(layer)(v)); })(x); })(input(seed)).to_string();
+    return jax::make_jaxpr([](Array x) { return jax::grad([](Array v) { return total(jax::jit(layer)(v)); })(x); })(
+               input(seed))
+        .to_string();
   };
   std::string want = program(0);
   on_threads([&](int t) {
@@ -123,7 +133,8 @@ TEST(Threads, TextsAreWrittenAndReadAtOnce) {
     for (int i = 0; i < 5; ++i) {
       std::string text = jax::jit([](Array x) { return layer(layer(x)); }).lower(input(0)).as_text();
       EXPECT_EQ(text, want);
-      EXPECT_EQ(capibara::to_stablehlo(capibara::from_stablehlo(text)), capibara::to_stablehlo(capibara::from_stablehlo(want)));
+      EXPECT_EQ(capibara::to_stablehlo(capibara::from_stablehlo(text)),
+                capibara::to_stablehlo(capibara::from_stablehlo(want)));
     }
   });
 }
@@ -137,7 +148,10 @@ TEST(Threads, ConfigurationIsOwn) {
     for (int i = 0; i < 20; ++i) {
       DType want = t % 2 ? DType::float64 : DType::float32;
       EXPECT_EQ(capibara::array<double>({1.0, 2.0}).dtype(), want);
-      EXPECT_EQ(jax::jit([](Array x) { return lax::sin(x) + lax::convert_element_type(Array(1.0), x.dtype()); })(capibara::array<double>({1.0, 2.0})).dtype(), want);
+      EXPECT_EQ(jax::jit([](Array x) { return lax::sin(x) + lax::convert_element_type(Array(1.0), x.dtype()); })(
+                    capibara::array<double>({1.0, 2.0}))
+                    .dtype(),
+                want);
     }
   });
 }

@@ -63,8 +63,8 @@ std::optional<jax::CheckpointPolicy> policy_named(const std::string& name) {
                                                                     policies::save_only_these_names({"scores"}))},
       {"offload_dot_with_no_batch_dims", policies::offload_dot_with_no_batch_dims("device", "pinned_host")},
       {"save_and_offload_only_these_names",
-       policies::save_and_offload_only_these_names({.names_which_can_be_saved = {"hidden"},
-                                                    .names_which_can_be_offloaded = {"scores", "carry"}})},
+       policies::save_and_offload_only_these_names(
+           {.names_which_can_be_saved = {"hidden"}, .names_which_can_be_offloaded = {"scores", "carry"}})},
   };
   return all.at(name);
 }
@@ -72,16 +72,20 @@ std::optional<jax::CheckpointPolicy> policy_named(const std::string& name) {
 class Residuals : public testing::TestWithParam<std::string> {};
 
 TEST_P(Residuals, AreThoseThatJaxKeeps) {
-  const std::map<std::string, Body> bodies = {{"mlp", mlp}, {"attention", attention}, {"loop", loop}, {"nested", nested}};
-  const std::map<std::string, std::vector<capibara::Shape>> shapes = {
-      {"mlp", {{4, 3}, {3, 3}, {4, 3}}}, {"attention", {{4, 3}, {3, 3}, {4, 3}}}, {"loop", {{3}, {5, 3}, {3}}},
-      {"nested", {{3}, {5, 3}, {3}}}};
+  const std::map<std::string, Body> bodies = {
+      {"mlp", mlp}, {"attention", attention}, {"loop", loop}, {"nested", nested}};
+  const std::map<std::string, std::vector<capibara::Shape>> shapes = {{"mlp", {{4, 3}, {3, 3}, {4, 3}}},
+                                                                      {"attention", {{4, 3}, {3, 3}, {4, 3}}},
+                                                                      {"loop", {{3}, {5, 3}, {3}}},
+                                                                      {"nested", {{3}, {5, 3}, {3}}}};
   std::size_t checked = 0;
   for (const oracle::Record& record : oracle::read_records(oracle::recording("residuals.expected"))) {
-    std::string body = record.name.substr(0, record.name.find('/')), policy = record.name.substr(record.name.find('/') + 1);
+    std::string body = record.name.substr(0, record.name.find('/')),
+                policy = record.name.substr(record.name.find('/') + 1);
     if (body != GetParam() || record.field("error")) continue;
     SCOPED_TRACE(record.name);
-    Array x = lax::full(shapes.at(body)[0], 1.0f), w = lax::full(shapes.at(body)[1], 1.0f), b = lax::full(shapes.at(body)[2], 1.0f);
+    Array x = lax::full(shapes.at(body)[0], 1.0f), w = lax::full(shapes.at(body)[1], 1.0f),
+          b = lax::full(shapes.at(body)[2], 1.0f);
     std::vector<jax::SavedResidual> saved;
     if (policy == "without_checkpoint") {
       saved = jax::saved_residuals(bodies.at(body), x, w, b);
@@ -89,8 +93,8 @@ TEST_P(Residuals, AreThoseThatJaxKeeps) {
       saved = jax::saved_residuals(jax::checkpoint(bodies.at(body), {.policy = policy_named(policy)}), x, w, b);
     }
     std::vector<std::string> got, expected;
-    // jax wraps the known half of a loop in a call. The offloading policies save in place here, so that only the types of
-    // what they keep are compared.
+    // jax wraps the known half of a loop in a call. The offloading policies save in place here, so that only the types
+    // of what they keep are compared.
     bool offloads = policy.find("offload") != std::string::npos;
     for (const jax::SavedResidual& one : saved) {
       got.push_back(offloads ? to_string(one.type) : concat(to_string(one.type), " ", one.origin));

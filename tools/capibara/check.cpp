@@ -13,14 +13,14 @@
 #include "backends/backend.h"
 #include "backends/pjrt/backend.h"
 #include "command.h"
-#include "lax/linalg/lapack_calls.h"
 #include "compiler/optimise/passes.h"
-#include "program/ir/build.h"
-#include "program/ir/handles.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/operations_check.h"
-#include "compiler/stablehlo/syntax/parser.h"
 #include "compiler/stablehlo/read.h"
+#include "compiler/stablehlo/syntax/parser.h"
+#include "lax/linalg/lapack_calls.h"
+#include "program/ir/build.h"
+#include "program/ir/handles.h"
 
 namespace capibara::command {
 
@@ -38,8 +38,9 @@ struct Application {
   Arrays arguments;
 };
 
-// The files hold their inputs and expected values as constants, which an optimiser may compute with while it compiles: nothing
-// would be left to run. Here they become arguments: what functions without parameters return, and every constant array.
+// The files hold their inputs and expected values as constants, which an optimiser may compute with while it compiles:
+// nothing would be left to run. Here they become arguments: what functions without parameters return, and every
+// constant array.
 Application apply_to_arguments(const Program& program) {
   Program::Body body = program.body();
   Arrays arguments;
@@ -130,7 +131,7 @@ int check(const Arguments& arguments) {
   settings.enable_x64 = true;
   settings.platform = arguments.text("backend", settings.platform);
   settings.default_matmul_precision = "highest";  // the expected values are those of full products
-  backend(settings.platform);  // an unknown name is an error before any file is read
+  backend(settings.platform);                     // an unknown name is an error before any file is read
   const bool self_test = arguments.has("self-test");
 
   std::vector<Verdict> verdicts(files.size());
@@ -154,7 +155,8 @@ int check(const Arguments& arguments) {
     std::printf("%s %s\n", words[static_cast<int>(verdict.kind)], files[i].c_str());
     for (const std::string& line : verdict.lines) std::printf("     %s\n", line.c_str());
   }
-  if (self_test) std::printf("self-test: one expected element of each file was changed, so that every file must fail\n");
+  if (self_test)
+    std::printf("self-test: one expected element of each file was changed, so that every file must fail\n");
   std::printf("%zu passed, %zu failed, %zu skipped\n", counts[0], counts[1], counts[2]);
   return (self_test ? counts[0] : counts[1]) == 0 ? 0 : 1;
 }

@@ -8,8 +8,8 @@
 #include <capibara/checkpoint.h>
 #include <capibara/safetensors.h>
 
-#include "io/checkpoint/step.h"
 #include "command.h"
+#include "io/checkpoint/step.h"
 
 namespace capibara::command {
 

@@ -51,28 +51,35 @@ int compile(const Arguments& arguments) {
     topology = std::make_unique<pjrt::Topology>(pjrt::client(arguments.text("platform", "pjrt")));
   } else {
     const std::string platform = arguments.text("platform", "");
-    topology = std::make_unique<pjrt::Topology>(platform.empty() ? pjrt::topology_platform(name) : platform, name, read_options(arguments.text("options", "")));
+    topology = std::make_unique<pjrt::Topology>(platform.empty() ? pjrt::topology_platform(name) : platform, name,
+                                                read_options(arguments.text("options", "")));
   }
   const std::vector<pjrt::DeviceInfo>& devices = topology->devices();
   pjrt::CompileOptions options = pjrt::standard_options(topology->plugin().platform());
   options.partitions = pjrt::partition_count(text);
   if (options.partitions > static_cast<int64_t>(devices.size())) {
-    throw ValueError(concat(arguments.words[0], " is for ", options.partitions, " devices, but the topology has ", devices.size()));
+    throw ValueError(
+        concat(arguments.words[0], " is for ", options.partitions, " devices, but the topology has ", devices.size()));
   }
   for (int64_t i = 0; i < options.partitions; ++i) options.devices.push_back(devices[static_cast<std::size_t>(i)].id);
-  const std::shared_ptr<const pjrt::Compiled> compiled = topology->compile(text, options, concat("compile of ", arguments.words[0]));
-  std::printf("%s, %s\n%zu x %s, the program runs on %lld\n", topology->plugin().version().c_str(), topology->platform_version().c_str(), devices.size(),
+  const std::shared_ptr<const pjrt::Compiled> compiled =
+      topology->compile(text, options, concat("compile of ", arguments.words[0]));
+  std::printf("%s, %s\n%zu x %s, the program runs on %lld\n", topology->plugin().version().c_str(),
+              topology->platform_version().c_str(), devices.size(),
               devices.empty() ? "device" : devices[0].kind.c_str(), static_cast<long long>(options.partitions));
   const MemoryUse use = compiled->memory_analysis();
-  const std::pair<const char*, int64_t> rows[] = {{"arguments", use.argument}, {"results", use.output}, {"aliased", use.alias},
-                                                   {"temporaries", use.temp}, {"code", use.generated_code}, {"peak", use.peak}};
-  for (const auto& [what, bytes] : rows) std::printf("  %-12s %14lld bytes on each device\n", what, static_cast<long long>(bytes));
+  const std::pair<const char*, int64_t> rows[] = {{"arguments", use.argument},  {"results", use.output},
+                                                  {"aliased", use.alias},       {"temporaries", use.temp},
+                                                  {"code", use.generated_code}, {"peak", use.peak}};
+  for (const auto& [what, bytes] : rows)
+    std::printf("  %-12s %14lld bytes on each device\n", what, static_cast<long long>(bytes));
   const std::string output = arguments.text("output", "");
   if (output.empty()) return 0;
   const std::optional<std::string> bytes = compiled->serialized();
   if (!bytes) throw RuntimeError(concat("the plugin ", topology->plugin().path(), " does not serialize programs"));
   std::ofstream file(output, std::ios::binary);
-  if (!file.write(bytes->data(), static_cast<std::streamsize>(bytes->size()))) throw RuntimeError(concat(output, " cannot be written"));
+  if (!file.write(bytes->data(), static_cast<std::streamsize>(bytes->size())))
+    throw RuntimeError(concat(output, " cannot be written"));
   std::printf("%s: %zu bytes\n", output.c_str(), bytes->size());
   return 0;
 }

@@ -45,10 +45,14 @@ std::string cell_text(const std::string& text) {
 
 // The page docs/primitives.md.
 void print_markdown() {
-  std::printf("# Primitives\n\nMade by `capibara coverage --markdown` from the catalog. A dot is a rule that does not exist.\n\n"
-              "How a backend runs the samples of a primitive: on cpu as generated code alone (compiled), by a C++ kernel of that backend\n"
-              "(kernel), by LAPACK, by a host function, or by a kernel of the reference backend (reference); on pjrt inside the program or by a\n"
-              "host function.\n\n| primitive |");
+  std::printf(
+      "# Primitives\n\nMade by `capibara coverage --markdown` from the catalog. A dot is a rule that does not "
+      "exist.\n\n"
+      "How a backend runs the samples of a primitive: on cpu as generated code alone (compiled), by a C++ kernel of "
+      "that backend\n"
+      "(kernel), by LAPACK, by a host function, or by a kernel of the reference backend (reference); on pjrt inside "
+      "the program or by a\n"
+      "host function.\n\n| primitive |");
   for (const Column& column : columns) std::printf(" %s |", column.name);
   for (const std::string& name : backend_names()) std::printf(" %s |", name.c_str());
   std::printf(" StableHLO | what it does |\n|---|");

@@ -58,7 +58,8 @@ void describe_plugin(const pjrt::Candidate& candidate) {
   try {
     pjrt::Client& client = pjrt::client(candidate.platform);
     std::printf("           %s, %s\n", client.plugin().version().c_str(), client.platform_version().c_str());
-    for (const pjrt::DeviceInfo& device : client.devices()) std::printf("           device %d: %s\n", device.id, device.kind.c_str());
+    for (const pjrt::DeviceInfo& device : client.devices())
+      std::printf("           device %d: %s\n", device.id, device.kind.c_str());
     if (candidate.platform == "cuda") {
       std::printf("           own kernels: %s\n", pjrt::has_cuda_kernels(client) ? "loaded" : "none");
       std::printf("           cuDNN for attention: %s\n", pjrt::cudnn_capability(client) > 0 ? "yes" : "none");
@@ -105,7 +106,8 @@ int doctor(const Arguments& arguments) {
   std::vector<std::string> seen;
   for (const pjrt::Candidate& candidate : found.found) {
     if (std::find(seen.begin(), seen.end(), candidate.platform) != seen.end()) {
-      std::printf("  %-8s %s (another one of this platform comes first)\n", candidate.platform.c_str(), candidate.path.c_str());
+      std::printf("  %-8s %s (another one of this platform comes first)\n", candidate.platform.c_str(),
+                  candidate.path.c_str());
       continue;
     }
     seen.push_back(candidate.platform);

@@ -16,9 +16,9 @@
 
 #include <capibara/error.h>
 
-#include "launch.h"
 #include "core/processes/launch_environment.h"
 #include "core/processes/launch_report.h"
+#include "launch.h"
 
 namespace capibara::command {
 

@@ -10,8 +10,8 @@
 #include "backends/cpu/execution/backend.h"
 #include "command.h"
 #include "compiler/optimise/pipeline.h"
-#include "compiler/stablehlo/syntax/parser.h"
 #include "compiler/stablehlo/read.h"
+#include "compiler/stablehlo/syntax/parser.h"
 
 namespace capibara::command {
 
@@ -20,7 +20,8 @@ namespace {
 int show_passes() {
   std::size_t width = 0;
   for (const passes::Pass& pass : passes::list()) width = std::max(width, std::string_view(pass.name).size());
-  for (const passes::Pass& pass : passes::list()) std::printf("%-*s  %s\n", static_cast<int>(width), pass.name, pass.doc);
+  for (const passes::Pass& pass : passes::list())
+    std::printf("%-*s  %s\n", static_cast<int>(width), pass.name, pass.doc);
   return 0;
 }
 

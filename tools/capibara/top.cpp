@@ -13,9 +13,9 @@
 #include <capibara/error.h>
 
 #include "command.h"
+#include "core/runtime/private_folder.h"
 #include "io/files/json.h"
 #include "operate/monitor/capture.h"
-#include "core/runtime/private_folder.h"
 
 namespace capibara::command {
 

@@ -14,9 +14,9 @@ struct AttentionOptions {
   std::optional<Array> mask = {};   // bool of the same shape: where false, a key is not seen
   std::optional<Array> scale = {};  // by default 1 / sqrt(head size)
   bool is_causal = false;
-  std::optional<Array> query_seq_lengths = {}, key_value_seq_lengths = {};     // int32 [batch]
-  std::optional<std::pair<int64_t, int64_t>> local_window_size = {};           // keys seen to the left and to the right
-  std::string implementation = {};                                             // "" or "xla"
+  std::optional<Array> query_seq_lengths = {}, key_value_seq_lengths = {};  // int32 [batch]
+  std::optional<std::pair<int64_t, int64_t>> local_window_size = {};        // keys seen to the left and to the right
+  std::string implementation = {};                                          // "" or "xla"
 };
 // softmax(scale query key^T + bias) value, with grouped heads, masks, lengths and windows.
 // query [batch, queries, heads, size], key and value [batch, keys, groups, size]; heads are a multiple of groups. The

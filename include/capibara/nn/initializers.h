@@ -10,7 +10,8 @@
 
 namespace capibara::jax::nn::initializers {
 
-// Called as init(key, shape) or init(key, shape, dtype); without a dtype, that given to the maker, or the default float.
+// Called as init(key, shape) or init(key, shape, dtype); without a dtype, that given to the maker, or the default
+// float.
 class Initializer {
  public:
   using Function = std::function<Array(const Array& key, const Shape& shape, DType dtype)>;

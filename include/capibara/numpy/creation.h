@@ -72,12 +72,12 @@ Array empty_like(const Array& prototype, const LikeOptions& options = {});
 Array full_like(const Array& a, const Array& fill_value, const LikeOptions& options = {});
 
 // ---- sequences ----------------------------------------------------------------------------------------------------
-// A bound or step of arange, which must be concrete. Numbers decide the length in double precision, arrays in their own.
+// A bound or step of arange, which must be concrete. Numbers decide the length in double precision, arrays in their
+// own.
 class RangeBound {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T>
-  RangeBound(T value)
+  requires std::is_arithmetic_v<T> RangeBound(T value)
       : real_(static_cast<double>(value)), integer_(static_cast<int64_t>(value)), is_integer_(std::is_integral_v<T>) {}
   RangeBound(Array array) : array_(std::move(array)) {}
 

@@ -103,8 +103,7 @@ class NormOrder {
  public:
   NormOrder() = default;  // 2 for vectors, the Frobenius norm for matrices
   template <class T>
-    requires std::is_arithmetic_v<T>
-  NormOrder(T order) : order_(static_cast<double>(order)) {}
+  requires std::is_arithmetic_v<T> NormOrder(T order) : order_(static_cast<double>(order)) {}
   NormOrder(const char* name) : order_(std::string(name)) {}
   NormOrder(std::string name) : order_(std::move(name)) {}
 

@@ -22,8 +22,8 @@ struct GaussianKdeOptions {
 
 class GaussianKde {
  public:
-  Array neff;        // 1 / sum of the squared weights, which sum to 1
-  Array dataset;     // dimensions in rows, observations in columns
+  Array neff;     // 1 / sum of the squared weights, which sum to 1
+  Array dataset;  // dimensions in rows, observations in columns
   Array weights;
   Array covariance;  // of the kernel: of the data, times the squared bandwidth factor
   Array inv_cov;
@@ -38,7 +38,7 @@ class GaussianKde {
   Array logpdf(const Array& points) const;
   Array integrate_gaussian(const Array& mean, const Array& cov) const;  // of the density times a Gaussian
   Array integrate_box_1d(const Array& low, const Array& high) const;
-  Array integrate_kde(const GaussianKde& other) const;  // of the product of two densities
+  Array integrate_kde(const GaussianKde& other) const;              // of the product of two densities
   Array resample(const Array& key, const Shape& shape = {}) const;  // draws, of shape (d, shape...)
 
  private:

@@ -72,7 +72,7 @@ struct SolveSylvesterOptions {
 // The solution X of A X + X B = C.
 Array solve_sylvester(const Array& A, const Array& B, const Array& C, const SolveSylvesterOptions& options = {});
 struct EighTridiagonalOptions {
-  std::string select = "a";                                  // all, or "i": those in select_range
+  std::string select = "a";                                 // all, or "i": those in select_range
   std::optional<std::pair<int64_t, int64_t>> select_range;  // first and last, both included
   std::optional<Array> tol;
   std::optional<Array> key;  // of the random start of the eigenvectors

@@ -14,6 +14,7 @@ struct MapCoordinatesOptions {
 };
 // The input sampled at fractional coordinates, one array of them for each dimension. Order 0 takes the nearest element,
 // 1 interpolates linearly.
-Array map_coordinates(const Array& input, const Arrays& coordinates, int64_t order, const MapCoordinatesOptions& options = {});
+Array map_coordinates(const Array& input, const Arrays& coordinates, int64_t order,
+                      const MapCoordinatesOptions& options = {});
 
 }  // namespace capibara::jax::scipy::ndimage

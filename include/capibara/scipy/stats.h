@@ -19,8 +19,9 @@ struct Location {
   Array loc = 0;
 };
 
-// Each namespace holds a distribution: logpdf and pdf (densities) or logpmf and pmf (probabilities), cdf and logcdf (the
-// distribution function), sf and logsf (1 - cdf), ppf (inverse of cdf), isf (inverse of sf), as far as jax has them.
+// Each namespace holds a distribution: logpdf and pdf (densities) or logpmf and pmf (probabilities), cdf and logcdf
+// (the distribution function), sf and logsf (1 - cdf), ppf (inverse of cdf), isf (inverse of sf), as far as jax has
+// them.
 namespace bernoulli {
 // The logarithm of the probability mass of the Bernoulli distribution.
 Array logpmf(const Array& k, const Array& p, const Location& options = {});

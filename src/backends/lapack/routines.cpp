@@ -18,16 +18,16 @@ using c128 = std::complex<double>;
 extern "C" {
 
 // What real and complex types share. O: or/un, S: sy/he.
-#define CAPIBARA_LAPACK_SHARED(x, T, R, O, S)                                                                          \
-  void x##potrf_(const char*, const int*, T*, const int*, int*, Length);                                             \
-  void x##getrf_(const int*, const int*, T*, const int*, int*, int*);                                                \
-  void x##trsm_(const char*, const char*, const char*, const char*, const int*, const int*, const T*, const T*,      \
-                const int*, T*, const int*, Length, Length, Length, Length);                                         \
-  void x##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);                                  \
-  void x##O##gqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*, int*);               \
-  void x##O##mqr_(const char*, const char*, const int*, const int*, const int*, const T*, const int*, const T*, T*,  \
-                  const int*, T*, const int*, int*, Length, Length);                                                 \
-  void x##gehrd_(const int*, const int*, const int*, T*, const int*, T*, T*, const int*, int*);                      \
+#define CAPIBARA_LAPACK_SHARED(x, T, R, O, S)                                                                       \
+  void x##potrf_(const char*, const int*, T*, const int*, int*, Length);                                            \
+  void x##getrf_(const int*, const int*, T*, const int*, int*, int*);                                               \
+  void x##trsm_(const char*, const char*, const char*, const char*, const int*, const int*, const T*, const T*,     \
+                const int*, T*, const int*, Length, Length, Length, Length);                                        \
+  void x##geqrf_(const int*, const int*, T*, const int*, T*, T*, const int*, int*);                                 \
+  void x##O##gqr_(const int*, const int*, const int*, T*, const int*, const T*, T*, const int*, int*);              \
+  void x##O##mqr_(const char*, const char*, const int*, const int*, const int*, const T*, const int*, const T*, T*, \
+                  const int*, T*, const int*, int*, Length, Length);                                                \
+  void x##gehrd_(const int*, const int*, const int*, T*, const int*, T*, T*, const int*, int*);                     \
   void x##S##trd_(const char*, const int*, T*, const int*, R*, R*, T*, T*, const int*, int*, Length);
 
 CAPIBARA_LAPACK_SHARED(s, float, float, or, sy)
@@ -37,16 +37,16 @@ CAPIBARA_LAPACK_SHARED(z, c128, double, un, he)
 #undef CAPIBARA_LAPACK_SHARED
 
 #define CAPIBARA_LAPACK_REAL(x, T)                                                                                     \
-  void x##geqp3_(const int*, const int*, T*, const int*, int*, T*, T*, const int*, int*);                            \
-  void x##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*,   \
-                 Length, Length);                                                                                    \
-  void x##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,        \
-                 const int*, int*, int*, Length);                                                                    \
-  void x##gesvd_(const char*, const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*,           \
-                 const int*, T*, const int*, int*, Length, Length);                                                  \
-  void x##geev_(const char*, const char*, const int*, T*, const int*, T*, T*, T*, const int*, T*, const int*, T*,    \
-                const int*, int*, Length, Length);                                                                   \
-  void x##gees_(const char*, const char*, int (*)(const T*, const T*), const int*, T*, const int*, int*, T*, T*, T*, \
+  void x##geqp3_(const int*, const int*, T*, const int*, int*, T*, T*, const int*, int*);                              \
+  void x##syevd_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, int*, const int*, int*,     \
+                 Length, Length);                                                                                      \
+  void x##gesdd_(const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,          \
+                 const int*, int*, int*, Length);                                                                      \
+  void x##gesvd_(const char*, const char*, const int*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, \
+                 T*, const int*, int*, Length, Length);                                                                \
+  void x##geev_(const char*, const char*, const int*, T*, const int*, T*, T*, T*, const int*, T*, const int*, T*,      \
+                const int*, int*, Length, Length);                                                                     \
+  void x##gees_(const char*, const char*, int (*)(const T*, const T*), const int*, T*, const int*, int*, T*, T*, T*,   \
                 const int*, T*, const int*, int*, int*, Length, Length);
 
 CAPIBARA_LAPACK_REAL(s, float)
@@ -54,17 +54,17 @@ CAPIBARA_LAPACK_REAL(d, double)
 #undef CAPIBARA_LAPACK_REAL
 
 #define CAPIBARA_LAPACK_COMPLEX(x, T, R)                                                                               \
-  void x##geqp3_(const int*, const int*, T*, const int*, int*, T*, T*, const int*, R*, int*);                        \
-  void x##heevd_(const char*, const char*, const int*, T*, const int*, R*, T*, const int*, R*, const int*, int*,     \
-                 const int*, int*, Length, Length);                                                                  \
-  void x##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*,        \
-                 const int*, R*, int*, int*, Length);                                                                \
-  void x##gesvd_(const char*, const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*,           \
-                 const int*, T*, const int*, R*, int*, Length, Length);                                              \
-  void x##geev_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,        \
-                const int*, R*, int*, Length, Length);                                                               \
-  void x##gees_(const char*, const char*, int (*)(const T*), const int*, T*, const int*, int*, T*, T*, const int*,   \
-                T*, const int*, R*, int*, int*, Length, Length);
+  void x##geqp3_(const int*, const int*, T*, const int*, int*, T*, T*, const int*, R*, int*);                          \
+  void x##heevd_(const char*, const char*, const int*, T*, const int*, R*, T*, const int*, R*, const int*, int*,       \
+                 const int*, int*, Length, Length);                                                                    \
+  void x##gesdd_(const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, T*,          \
+                 const int*, R*, int*, int*, Length);                                                                  \
+  void x##gesvd_(const char*, const char*, const int*, const int*, T*, const int*, R*, T*, const int*, T*, const int*, \
+                 T*, const int*, R*, int*, Length, Length);                                                            \
+  void x##geev_(const char*, const char*, const int*, T*, const int*, T*, T*, const int*, T*, const int*, T*,          \
+                const int*, R*, int*, Length, Length);                                                                 \
+  void x##gees_(const char*, const char*, int (*)(const T*), const int*, T*, const int*, int*, T*, T*, const int*, T*, \
+                const int*, R*, int*, int*, Length, Length);
 
 CAPIBARA_LAPACK_COMPLEX(c, c64, float)
 CAPIBARA_LAPACK_COMPLEX(z, c128, double)
@@ -75,23 +75,23 @@ CAPIBARA_LAPACK_COMPLEX(z, c128, double)
 template <class T>
 struct Fortran;
 
-#define CAPIBARA_LAPACK_CALLS(x, T, O, S)                                                                              \
-  template <>                                                                                                        \
-  struct Fortran<T> {                                                                                                \
-    static constexpr auto potrf = &x##potrf_;                                                                        \
-    static constexpr auto getrf = &x##getrf_;                                                                        \
-    static constexpr auto trsm = &x##trsm_;                                                                          \
-    static constexpr auto geqrf = &x##geqrf_;                                                                        \
-    static constexpr auto geqp3 = &x##geqp3_;                                                                        \
-    static constexpr auto orgqr = &x##O##gqr_;                                                                       \
-    static constexpr auto ormqr = &x##O##mqr_;                                                                       \
-    static constexpr auto syevd = &x##S##evd_;                                                                       \
-    static constexpr auto gesdd = &x##gesdd_;                                                                        \
-    static constexpr auto gesvd = &x##gesvd_;                                                                        \
-    static constexpr auto geev = &x##geev_;                                                                          \
-    static constexpr auto gees = &x##gees_;                                                                          \
-    static constexpr auto gehrd = &x##gehrd_;                                                                        \
-    static constexpr auto sytrd = &x##S##trd_;                                                                       \
+#define CAPIBARA_LAPACK_CALLS(x, T, O, S)      \
+  template <>                                  \
+  struct Fortran<T> {                          \
+    static constexpr auto potrf = &x##potrf_;  \
+    static constexpr auto getrf = &x##getrf_;  \
+    static constexpr auto trsm = &x##trsm_;    \
+    static constexpr auto geqrf = &x##geqrf_;  \
+    static constexpr auto geqp3 = &x##geqp3_;  \
+    static constexpr auto orgqr = &x##O##gqr_; \
+    static constexpr auto ormqr = &x##O##mqr_; \
+    static constexpr auto syevd = &x##S##evd_; \
+    static constexpr auto gesdd = &x##gesdd_;  \
+    static constexpr auto gesvd = &x##gesvd_;  \
+    static constexpr auto geev = &x##geev_;    \
+    static constexpr auto gees = &x##gees_;    \
+    static constexpr auto gehrd = &x##gehrd_;  \
+    static constexpr auto sytrd = &x##S##trd_; \
   };
 
 CAPIBARA_LAPACK_CALLS(s, float, or, sy)
@@ -152,8 +152,10 @@ int geqp3(int m, int n, T* a, int* pivots, T* tau) {
   std::vector<Real<T>> real_work(static_cast<std::size_t>(2 * n));
   return with_workspace<T>([&](T* work, int length) {
     int info = 0;
-    if constexpr (is_complex<T>) Fortran<T>::geqp3(&m, &n, a, &m, pivots, tau, work, &length, real_work.data(), &info);
-    else Fortran<T>::geqp3(&m, &n, a, &m, pivots, tau, work, &length, &info);
+    if constexpr (is_complex<T>)
+      Fortran<T>::geqp3(&m, &n, a, &m, pivots, tau, work, &length, real_work.data(), &info);
+    else
+      Fortran<T>::geqp3(&m, &n, a, &m, pivots, tau, work, &length, &info);
     return info;
   });
 }
@@ -185,7 +187,8 @@ int syevd(char uplo, int n, T* a, Real<T>* values) {
   T size{};
   if constexpr (is_complex<T>) {
     Real<T> real_size{};
-    Fortran<T>::syevd(&vectors, &uplo, &n, a, &n, values, &size, &query, &real_size, &query, &integers, &query, &info, 1, 1);
+    Fortran<T>::syevd(&vectors, &uplo, &n, a, &n, values, &size, &query, &real_size, &query, &integers, &query, &info,
+                      1, 1);
     if (info != 0) return info;
     int length = static_cast<int>(std::real(size)), real_length = static_cast<int>(real_size);
     std::vector<T> work(static_cast<std::size_t>(length));
@@ -199,7 +202,8 @@ int syevd(char uplo, int n, T* a, Real<T>* values) {
     int length = static_cast<int>(size);
     std::vector<T> work(static_cast<std::size_t>(length));
     std::vector<int> integer_work(static_cast<std::size_t>(integers));
-    Fortran<T>::syevd(&vectors, &uplo, &n, a, &n, values, work.data(), &length, integer_work.data(), &integers, &info, 1, 1);
+    Fortran<T>::syevd(&vectors, &uplo, &n, a, &n, values, work.data(), &length, integer_work.data(), &integers, &info,
+                      1, 1);
   }
   return info;
 }
@@ -210,14 +214,16 @@ int gesdd(char mode, int m, int n, T* a, Real<T>* values, T* u, T* vt) {
   int vt_rows = mode == 'A' ? n : mode == 'S' ? least : 1, u_rows = mode == 'N' ? 1 : m;
   std::vector<int> integer_work(static_cast<std::size_t>(8 * least));
   std::size_t k = static_cast<std::size_t>(least), l = static_cast<std::size_t>(most);
-  std::vector<Real<T>> real_work(is_complex<T> ? std::max(7 * k, std::max(5 * k * k + 5 * k, 2 * l * k + 2 * k * k + k)) : 0);
+  std::vector<Real<T>> real_work(is_complex<T> ? std::max(7 * k, std::max(5 * k * k + 5 * k, 2 * l * k + 2 * k * k + k))
+                                               : 0);
   return with_workspace<T>([&](T* work, int length) {
     int info = 0;
     if constexpr (is_complex<T>) {
       Fortran<T>::gesdd(&mode, &m, &n, a, &m, values, u, &u_rows, vt, &vt_rows, work, &length, real_work.data(),
                         integer_work.data(), &info, 1);
     } else {
-      Fortran<T>::gesdd(&mode, &m, &n, a, &m, values, u, &u_rows, vt, &vt_rows, work, &length, integer_work.data(), &info, 1);
+      Fortran<T>::gesdd(&mode, &m, &n, a, &m, values, u, &u_rows, vt, &vt_rows, work, &length, integer_work.data(),
+                        &info, 1);
     }
     return info;
   });
@@ -231,7 +237,8 @@ int gesvd(char mode, int m, int n, T* a, Real<T>* values, T* u, T* vt) {
   return with_workspace<T>([&](T* work, int length) {
     int info = 0;
     if constexpr (is_complex<T>) {
-      Fortran<T>::gesvd(&mode, &mode, &m, &n, a, &m, values, u, &u_rows, vt, &vt_rows, work, &length, real_work.data(), &info, 1, 1);
+      Fortran<T>::gesvd(&mode, &mode, &m, &n, a, &m, values, u, &u_rows, vt, &vt_rows, work, &length, real_work.data(),
+                        &info, 1, 1);
     } else {
       Fortran<T>::gesvd(&mode, &mode, &m, &n, a, &m, values, u, &u_rows, vt, &vt_rows, work, &length, &info, 1, 1);
     }
@@ -242,7 +249,9 @@ int gesvd(char mode, int m, int n, T* a, Real<T>* values, T* u, T* vt) {
 // A real matrix has complex eigenvectors in conjugate pairs: one column holds the real parts, the next the imaginary.
 template <class R>
 void unpack_pairs(int n, const R* imaginary, const std::vector<R>& packed, std::complex<R>* vectors) {
-  auto at = [n](int row, int column) { return static_cast<std::size_t>(column) * static_cast<std::size_t>(n) + static_cast<std::size_t>(row); };
+  auto at = [n](int row, int column) {
+    return static_cast<std::size_t>(column) * static_cast<std::size_t>(n) + static_cast<std::size_t>(row);
+  };
   for (int j = 0; j < n; ++j) {
     bool pair = imaginary[j] != 0 && j + 1 < n;
     for (int i = 0; i < n; ++i) {
@@ -260,7 +269,8 @@ int geev(bool left, bool right, int n, T* a, Complex<T>* values, Complex<T>* vl,
     std::vector<Real<T>> real_work(static_cast<std::size_t>(2 * n));
     return with_workspace<T>([&](T* work, int length) {
       int info = 0;
-      Fortran<T>::geev(&left_job, &right_job, &n, a, &n, values, vl, &n, vr, &n, work, &length, real_work.data(), &info, 1, 1);
+      Fortran<T>::geev(&left_job, &right_job, &n, a, &n, values, vl, &n, vr, &n, work, &length, real_work.data(), &info,
+                       1, 1);
       return info;
     });
   } else {
@@ -268,8 +278,8 @@ int geev(bool left, bool right, int n, T* a, Complex<T>* values, Complex<T>* vl,
     std::vector<T> re(size), im(size), packed_left(left ? size * size : 1), packed_right(right ? size * size : 1);
     int info = with_workspace<T>([&](T* work, int length) {
       int status = 0;
-      Fortran<T>::geev(&left_job, &right_job, &n, a, &n, re.data(), im.data(), packed_left.data(), &n, packed_right.data(),
-                       &n, work, &length, &status, 1, 1);
+      Fortran<T>::geev(&left_job, &right_job, &n, a, &n, re.data(), im.data(), packed_left.data(), &n,
+                       packed_right.data(), &n, work, &length, &status, 1, 1);
       return status;
     });
     for (std::size_t i = 0; i < size; ++i) values[i] = {re[i], im[i]};
@@ -321,8 +331,8 @@ int sytrd(char uplo, int n, T* a, Real<T>* d, Real<T>* e, T* tau) {
 
 template <class T>
 constexpr Routines<T> routines() {
-  return {potrf<T>, getrf<T>, trsm<T>, geqrf<T>, geqp3<T>, orgqr<T>, ormqr<T>, syevd<T>,
-          gesdd<T>, gesvd<T>, geev<T>, gees<T>, gehrd<T>, sytrd<T>};
+  return {potrf<T>, getrf<T>, trsm<T>,  geqrf<T>, geqp3<T>, orgqr<T>, ormqr<T>,
+          syevd<T>, gesdd<T>, gesvd<T>, geev<T>,  gees<T>,  gehrd<T>, sytrd<T>};
 }
 
 }  // namespace

@@ -11,6 +11,8 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
+// A structure stays a line.
+// clang-format off
 namespace capibara::pjrt::abi {
 
 struct Error;

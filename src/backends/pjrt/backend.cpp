@@ -16,9 +16,9 @@
 #include "backends/pjrt/sharded_buffer.h"
 #include "backends/reference/backend.h"
 #include "backends/single_operations.h"
-#include "program/ir/build.h"
 #include "core/runtime/compiler_options.h"
 #include "core/runtime/disk_cache.h"
+#include "program/ir/build.h"
 #include "program/trace/discharge.h"
 
 namespace capibara::pjrt {
@@ -29,7 +29,8 @@ class PjrtBackend final : public Backend {
  public:
   explicit PjrtBackend(std::string platform) : platform_(std::move(platform)) {}
   // The same client with another device for inputs that are placed nowhere.
-  PjrtBackend(Client& client, std::string platform, int device) : platform_(std::move(platform)), device_(device), client_(&client) {}
+  PjrtBackend(Client& client, std::string platform, int device)
+      : platform_(std::move(platform)), device_(device), client_(&client) {}
 
   std::string name() const override { return platform_; }
   std::string platform() const override { return client().platform(); }
@@ -52,7 +53,9 @@ class PjrtBackend final : public Backend {
     return join_shards(client(), shape, placement, shards);
   }
 
-  bool supports(const Primitive& primitive) const override { return can_prepare(primitive) || reference::backend().supports(primitive); }
+  bool supports(const Primitive& primitive) const override {
+    return can_prepare(primitive) || reference::backend().supports(primitive);
+  }
 
   std::vector<std::string> ways(const Primitive& primitive) const override {
     if (runs_on_host(primitive)) return {"host"};
@@ -63,8 +66,11 @@ class PjrtBackend final : public Backend {
   Arrays run(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     bool refs = false;
     for (const Array& input : inputs) refs = refs || input.type().ref || input.dtype() == DType::token;
-    if (refs || holds_refs(attrs) || runs_on_host(primitive) || !can_prepare(primitive)) return reference::backend().run(primitive, inputs, attrs);
-    return single_operations_.find(primitive, inputs, attrs, [this](const Program& program) { return compile(program); })->execute(inputs, {});
+    if (refs || holds_refs(attrs) || runs_on_host(primitive) || !can_prepare(primitive))
+      return reference::backend().run(primitive, inputs, attrs);
+    return single_operations_
+        .find(primitive, inputs, attrs, [this](const Program& program) { return compile(program); })
+        ->execute(inputs, {});
   }
 
   std::shared_ptr<Executable> compile(const Program& program) override { return compile_donating(program, {}); }
@@ -77,10 +83,11 @@ class PjrtBackend final : public Backend {
     Client& device = client();
     const Extras extras{has_cuda_kernels(device), [&device] { return has_cusolver(device); },
                         [&device] { return cudnn_capability(device); }};
-    return std::make_shared<PjrtExecutable>(device, program, donated, extras, device_.value_or(device.first_device()),
-                                            [this, &device, name = program.name()](const Prepared& prepared, const std::vector<int>& devices) {
-                                              return find(device, prepared, devices, name);
-                                            });
+    return std::make_shared<PjrtExecutable>(
+        device, program, donated, extras, device_.value_or(device.first_device()),
+        [this, &device, name = program.name()](const Prepared& prepared, const std::vector<int>& devices) {
+          return find(device, prepared, devices, name);
+        });
   }
 
   Client& client() const {
@@ -98,7 +105,8 @@ class PjrtBackend final : public Backend {
 
  private:
   // The program of a text: in memory while somebody runs it, and on disk.
-  std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::vector<int>& devices, const std::string& name) {
+  std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::vector<int>& devices,
+                               const std::string& name) {
     CompileOptions options = standard_options(device.plugin().platform());
     for (const auto& [name, value] : compiler_options()) options.overrides.insert_or_assign(name, value);
     options.devices.assign(devices.begin(), devices.end());
@@ -109,7 +117,8 @@ class PjrtBackend final : public Backend {
     {
       std::lock_guard lock(programs_mutex_);
       if (std::shared_ptr<Loaded> known = programs_[key].lock()) return known;
-      if (programs_.size() > max_entries) std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
+      if (programs_.size() > max_entries)
+        std::erase_if(programs_, [](const auto& entry) { return entry.second.expired(); });
     }
     std::shared_ptr<Loaded> loaded;
     if (std::optional<std::string> bytes = DiskCache::instance().find(key)) loaded = device.load(*bytes);
@@ -178,7 +187,8 @@ Backend& backend(const Device& device) {
   std::lock_guard lock(mutex);
   std::unique_ptr<PjrtBackend>& one = (*backends)[{client, device.id}];
   if (!one) {
-    if (!client->info(device.id).addressable) throw ValueError(concat("backend: ", to_string(device), " belongs to another process"));
+    if (!client->info(device.id).addressable)
+      throw ValueError(concat("backend: ", to_string(device), " belongs to another process"));
     one = std::make_unique<PjrtBackend>(*client, device.platform, device.id);
   }
   return *one;

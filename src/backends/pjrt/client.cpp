@@ -24,8 +24,10 @@ NamedValues client_options(const std::string& platform, int cpu_devices, const P
     // The variables by which jax's users choose how much memory is taken at once.
     // Taking three quarters of the card at the start costs 1.6 s on an H200: memory is taken as it is needed, and kept.
     const char* preallocate = std::getenv("XLA_PYTHON_CLIENT_PREALLOCATE");
-    options.boolean("preallocate", preallocate && (std::string_view(preallocate) == "true" || std::string_view(preallocate) == "1"));
-    if (const char* text = std::getenv("XLA_PYTHON_CLIENT_MEM_FRACTION")) options.real("memory_fraction", std::strtof(text, nullptr));
+    options.boolean("preallocate",
+                    preallocate && (std::string_view(preallocate) == "true" || std::string_view(preallocate) == "1"));
+    if (const char* text = std::getenv("XLA_PYTHON_CLIENT_MEM_FRACTION"))
+      options.real("memory_fraction", std::strtof(text, nullptr));
     if (group.store) {
       options.integer("node_id", group.process_id);
       options.integer("num_nodes", group.process_count);
@@ -34,7 +36,9 @@ NamedValues client_options(const std::string& platform, int cpu_devices, const P
   return options;
 }
 
-std::string public_platform(const std::string& platform) { return platform == "cuda" || platform == "rocm" ? "gpu" : platform; }
+std::string public_platform(const std::string& platform) {
+  return platform == "cuda" || platform == "rocm" ? "gpu" : platform;
+}
 
 }  // namespace
 
@@ -42,41 +46,98 @@ HostType host_type(const ArrayType& type) {
   HostType result{abi::Type::invalid, type.shape};
   switch (type.dtype) {
     case DType::bool_:
-    case DType::float0: result.type = abi::Type::pred; break;
-    case DType::int2: result.type = abi::Type::s2; break;
-    case DType::int4: result.type = abi::Type::s4; break;
-    case DType::int8: result.type = abi::Type::s8; break;
-    case DType::int16: result.type = abi::Type::s16; break;
-    case DType::int32: result.type = abi::Type::s32; break;
-    case DType::int64: result.type = abi::Type::s64; break;
-    case DType::uint2: result.type = abi::Type::u2; break;
-    case DType::uint4: result.type = abi::Type::u4; break;
-    case DType::uint8: result.type = abi::Type::u8; break;
-    case DType::uint16: result.type = abi::Type::u16; break;
-    case DType::uint32: result.type = abi::Type::u32; break;
-    case DType::uint64: result.type = abi::Type::u64; break;
-    case DType::float4_e2m1fn: result.type = abi::Type::f4e2m1fn; break;
-    case DType::float8_e3m4: result.type = abi::Type::f8e3m4; break;
-    case DType::float8_e4m3: result.type = abi::Type::f8e4m3; break;
-    case DType::float8_e4m3b11fnuz: result.type = abi::Type::f8e4m3b11fnuz; break;
-    case DType::float8_e4m3fn: result.type = abi::Type::f8e4m3fn; break;
-    case DType::float8_e4m3fnuz: result.type = abi::Type::f8e4m3fnuz; break;
-    case DType::float8_e5m2: result.type = abi::Type::f8e5m2; break;
-    case DType::float8_e5m2fnuz: result.type = abi::Type::f8e5m2fnuz; break;
-    case DType::float8_e8m0fnu: result.type = abi::Type::f8e8m0fnu; break;
-    case DType::bfloat16: result.type = abi::Type::bf16; break;
-    case DType::float16: result.type = abi::Type::f16; break;
-    case DType::float32: result.type = abi::Type::f32; break;
-    case DType::float64: result.type = abi::Type::f64; break;
-    case DType::complex64: result.type = abi::Type::c64; break;
-    case DType::complex128: result.type = abi::Type::c128; break;
+    case DType::float0:
+      result.type = abi::Type::pred;
+      break;
+    case DType::int2:
+      result.type = abi::Type::s2;
+      break;
+    case DType::int4:
+      result.type = abi::Type::s4;
+      break;
+    case DType::int8:
+      result.type = abi::Type::s8;
+      break;
+    case DType::int16:
+      result.type = abi::Type::s16;
+      break;
+    case DType::int32:
+      result.type = abi::Type::s32;
+      break;
+    case DType::int64:
+      result.type = abi::Type::s64;
+      break;
+    case DType::uint2:
+      result.type = abi::Type::u2;
+      break;
+    case DType::uint4:
+      result.type = abi::Type::u4;
+      break;
+    case DType::uint8:
+      result.type = abi::Type::u8;
+      break;
+    case DType::uint16:
+      result.type = abi::Type::u16;
+      break;
+    case DType::uint32:
+      result.type = abi::Type::u32;
+      break;
+    case DType::uint64:
+      result.type = abi::Type::u64;
+      break;
+    case DType::float4_e2m1fn:
+      result.type = abi::Type::f4e2m1fn;
+      break;
+    case DType::float8_e3m4:
+      result.type = abi::Type::f8e3m4;
+      break;
+    case DType::float8_e4m3:
+      result.type = abi::Type::f8e4m3;
+      break;
+    case DType::float8_e4m3b11fnuz:
+      result.type = abi::Type::f8e4m3b11fnuz;
+      break;
+    case DType::float8_e4m3fn:
+      result.type = abi::Type::f8e4m3fn;
+      break;
+    case DType::float8_e4m3fnuz:
+      result.type = abi::Type::f8e4m3fnuz;
+      break;
+    case DType::float8_e5m2:
+      result.type = abi::Type::f8e5m2;
+      break;
+    case DType::float8_e5m2fnuz:
+      result.type = abi::Type::f8e5m2fnuz;
+      break;
+    case DType::float8_e8m0fnu:
+      result.type = abi::Type::f8e8m0fnu;
+      break;
+    case DType::bfloat16:
+      result.type = abi::Type::bf16;
+      break;
+    case DType::float16:
+      result.type = abi::Type::f16;
+      break;
+    case DType::float32:
+      result.type = abi::Type::f32;
+      break;
+    case DType::float64:
+      result.type = abi::Type::f64;
+      break;
+    case DType::complex64:
+      result.type = abi::Type::c64;
+      break;
+    case DType::complex128:
+      result.type = abi::Type::c128;
+      break;
     case DType::key_fry:
     case DType::key_rbg:
     case DType::key_unsafe_rbg:
       result.type = abi::Type::u32;
       result.shape.push_back(key_words(type.dtype));
       break;
-    default: throw TypeError(concat("pjrt: plugins hold no arrays of type ", to_string(type)));
+    default:
+      throw TypeError(concat("pjrt: plugins hold no arrays of type ", to_string(type)));
   }
   return result;
 }
@@ -89,7 +150,8 @@ namespace {
 template <class Question, class Answer>
 abi::Error* ask(Question* question, const Answer& answer) {
   constexpr int32_t internal = 13;
-  constexpr std::pair<const char*, int32_t> codes[] = {{"DEADLINE_EXCEEDED", 4}, {"NOT_FOUND", 5}, {"ALREADY_EXISTS", 6}, {"UNAVAILABLE", 14}};
+  constexpr std::pair<const char*, int32_t> codes[] = {
+      {"DEADLINE_EXCEEDED", 4}, {"NOT_FOUND", 5}, {"ALREADY_EXISTS", 6}, {"UNAVAILABLE", 14}};
   try {
     answer(*static_cast<KeyValueStore*>(question->user), std::string(question->key, question->key_size));
     return nullptr;
@@ -112,7 +174,9 @@ void give(Question* question, const std::string& value) {
 }
 
 abi::Error* get_value(abi::KeyValueGet* question) {
-  return ask(question, [&](KeyValueStore& store, const std::string& key) { give(question, store.get(key, question->timeout_ms)); });
+  return ask(question, [&](KeyValueStore& store, const std::string& key) {
+    give(question, store.get(key, question->timeout_ms));
+  });
 }
 abi::Error* try_get_value(abi::KeyValueTryGet* question) {
   return ask(question, [&](KeyValueStore& store, const std::string& key) {
@@ -122,7 +186,9 @@ abi::Error* try_get_value(abi::KeyValueTryGet* question) {
   });
 }
 abi::Error* put_value(abi::KeyValuePut* question) {
-  return ask(question, [&](KeyValueStore& store, const std::string& key) { store.put(key, std::string(question->value, question->value_size), true); });
+  return ask(question, [&](KeyValueStore& store, const std::string& key) {
+    store.put(key, std::string(question->value, question->value_size), true);
+  });
 }
 
 }  // namespace
@@ -142,7 +208,8 @@ Client::Client(std::shared_ptr<const Plugin> plugin, int cpu_devices)
     create.try_get = try_get_value;
     create.get_user = create.put_user = create.try_get_user = group.store.get();
   }
-  plugin_->call(Function::client_create, create, concat("Unable to initialize backend '", plugin_->platform(), "' of ", plugin_->path()));
+  plugin_->call(Function::client_create, create,
+                concat("Unable to initialize backend '", plugin_->platform(), "' of ", plugin_->path()));
   client_ = create.client;
   Args<abi::ClientProcessIndex> process;
   process.client = client_;
@@ -186,18 +253,23 @@ void Client::list_devices() {
       Args<abi::DeviceMemories> memories;
       memories.device = info.handle;
       plugin_->call(Function::device_memories, memories, "memories");
-      for (std::size_t m = 0; m < memories.count; ++m) info.memories.push_back({kind_of(memories.memories[m]), memories.memories[m]});
+      for (std::size_t m = 0; m < memories.count; ++m)
+        info.memories.push_back({kind_of(memories.memories[m]), memories.memories[m]});
       Args<abi::DeviceDefaultMemory> standard;
       standard.device = info.handle;
       // A plugin without one says so by an error.
-      if (abi::Error* error = plugin_->try_call(Function::device_default_memory, standard)) plugin_->take_message(error);
-      else info.default_memory = kind_of(standard.memory);
+      if (abi::Error* error = plugin_->try_call(Function::device_default_memory, standard))
+        plugin_->take_message(error);
+      else
+        info.default_memory = kind_of(standard.memory);
     }
     devices_.push_back(std::move(info));
   }
   std::sort(devices_.begin(), devices_.end(), [](const DeviceInfo& a, const DeviceInfo& b) { return a.id < b.id; });
-  const auto first = std::find_if(devices_.begin(), devices_.end(), [](const DeviceInfo& info) { return info.addressable; });
-  if (first == devices_.end()) throw RuntimeError(concat("Unable to initialize backend '", plugin_->platform(), "': it has no device"));
+  const auto first =
+      std::find_if(devices_.begin(), devices_.end(), [](const DeviceInfo& info) { return info.addressable; });
+  if (first == devices_.end())
+    throw RuntimeError(concat("Unable to initialize backend '", plugin_->platform(), "': it has no device"));
   first_ = first->id;
 }
 
@@ -220,8 +292,9 @@ abi::Memory* Client::memory(int device, const std::string& kind) const {
     if (memory.kind == kind || (kind.empty() && memory.kind == where.default_memory)) return memory.handle;
     known += concat(known.empty() ? "" : ", ", memory.kind);
   }
-  throw ValueError(concat("Could not find memory addressable by device ", platform_, ":", device, ". Device ", platform_, ":", device,
-                          " can address the following memory kinds: ", known, ". Got memory kind: ", kind));
+  throw ValueError(concat("Could not find memory addressable by device ", platform_, ":", device, ". Device ",
+                          platform_, ":", device, " can address the following memory kinds: ", known,
+                          ". Got memory kind: ", kind));
 }
 
 std::string Client::text(Function function) const {
@@ -251,7 +324,8 @@ std::optional<MemoryStats> Client::memory_stats(int device) const {
   return stats;
 }
 
-std::unique_ptr<Loaded> Client::compile(const std::string& text, const CompileOptions& options, const std::string& what) {
+std::unique_ptr<Loaded> Client::compile(const std::string& text, const CompileOptions& options,
+                                        const std::string& what) {
   CompileArguments arguments(text, options);
   Args<abi::ClientCompile> args;
   args.client = client_;
@@ -274,7 +348,8 @@ std::unique_ptr<Loaded> Client::load(const std::string& serialized) {
 }
 
 std::string Client::fingerprint() const {
-  return concat(plugin_->path(), "\n", plugin_->version(), "\n", platform_version(), "\n", devices_[0].kind, "\n", device_count());
+  return concat(plugin_->path(), "\n", plugin_->version(), "\n", platform_version(), "\n", devices_[0].kind, "\n",
+                device_count());
 }
 
 std::shared_ptr<DeviceBuffer> Client::buffer_of(const Array& array, int device) {
@@ -288,9 +363,12 @@ std::shared_ptr<DeviceBuffer> Client::buffer_of(const Array& array, int device) 
 }
 
 std::shared_ptr<DeviceBuffer> Client::upload(const Array& array, int device, const std::string& memory_kind) {
-  const auto describe = [&] { return concat("aval=ShapedArray(", to_string(array.type()), "), dst=", platform_, ":", device); };
+  const auto describe = [&] {
+    return concat("aval=ShapedArray(", to_string(array.type()), "), dst=", platform_, ":", device);
+  };
   // From one memory of this client to another without the host.
-  if (auto known = std::dynamic_pointer_cast<DeviceBuffer>(array.buffer().device_memory()); known && &known->client() == this) {
+  if (auto known = std::dynamic_pointer_cast<DeviceBuffer>(array.buffer().device_memory());
+      known && &known->client() == this) {
     if (plugin_->has(Function::buffer_copy_to_memory) && !info(device).default_memory.empty()) {
       transfer::check(transfer::Direction::device_to_device, describe);
       Args<abi::BufferCopyToMemory> args;
@@ -321,8 +399,10 @@ std::shared_ptr<DeviceBuffer> Client::upload(const Array& array, int device, con
   if (args.done_with_host) {
     Event done(*plugin_, args.done_with_host);
     // The host's memory stays until it has been read; a failure shows at the buffer itself.
-    if (block) done.on_ready([block](const std::string&) {});
-    else if (args.semantics != abi::during_call) done.on_ready([host](const std::string&) {});
+    if (block)
+      done.on_ready([block](const std::string&) {});
+    else if (args.semantics != abi::during_call)
+      done.on_ready([host](const std::string&) {});
   }
   return std::make_shared<DeviceBuffer>(*this, args.buffer, array.type(), device, nullptr, memory_kind);
 }

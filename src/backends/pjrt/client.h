@@ -92,7 +92,8 @@ class Compiled {
   std::optional<std::string> serialized() const;  // nothing where the plugin cannot
   MemoryUse memory_analysis() const;
   std::map<std::string, double> cost_analysis() const;
-  // The compiled program as XLA's own message (HloModuleProto, perhaps with its configuration behind it), and its format.
+  // The compiled program as XLA's own message (HloModuleProto, perhaps with its configuration behind it), and its
+  // format.
   std::pair<std::string, std::string> optimized_program() const;
 
  private:
@@ -109,11 +110,12 @@ class Loaded {
 
   std::size_t output_count() const { return output_count_; }
   const Compiled& compiled() const { return *compiled_; }
-  // Starts the program and returns at once. Each device has a list of `argument_count` buffers; the outputs of the first device
-  // come first. `kept` are positions of donated inputs that the caller keeps all the same. The events (one for each device) tell
-  // when it has ended; only made where they are asked for.
+  // Starts the program and returns at once. Each device has a list of `argument_count` buffers; the outputs of the
+  // first device come first. `kept` are positions of donated inputs that the caller keeps all the same. The events (one
+  // for each device) tell when it has ended; only made where they are asked for.
   std::vector<abi::Buffer*> execute(std::span<abi::Buffer* const* const> arguments, std::size_t argument_count,
-                                    std::span<const int64_t> kept, const std::string& what, abi::Event** ended = nullptr) const;
+                                    std::span<const int64_t> kept, const std::string& what,
+                                    abi::Event** ended = nullptr) const;
 
  private:
   Client& client_;

@@ -59,7 +59,8 @@ bool hides_vectors() {
 #endif
 }
 
-// CAPIBARA_XLA_OPTIONS="xla_gpu_autotune_level=0 xla_cpu_enable_fast_math=False": settings of XLA, checked by the plugin.
+// CAPIBARA_XLA_OPTIONS="xla_gpu_autotune_level=0 xla_cpu_enable_fast_math=False": settings of XLA, checked by the
+// plugin.
 std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides_from_environment() {
   std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides;
   const char* variable = std::getenv("CAPIBARA_XLA_OPTIONS");
@@ -70,7 +71,8 @@ std::map<std::string, std::variant<bool, int64_t, double, std::string>> override
     begin = end + 1;
     if (word.empty()) continue;
     const std::size_t equals = word.find('=');
-    if (equals == std::string::npos) throw ValueError(concat("CAPIBARA_XLA_OPTIONS: expected NAME=VALUE, got '", word, "'"));
+    if (equals == std::string::npos)
+      throw ValueError(concat("CAPIBARA_XLA_OPTIONS: expected NAME=VALUE, got '", word, "'"));
     overrides[word.substr(0, equals)] = word.substr(equals + 1);
   }
   return overrides;
@@ -81,7 +83,8 @@ std::map<std::string, std::variant<bool, int64_t, double, std::string>> override
 CompileOptions standard_options(const std::string& platform) {
   CompileOptions options;
   options.overrides = overrides_from_environment();
-  if (platform == "xla_cpu" && hides_vectors()) options.overrides.try_emplace("xla_backend_optimization_level", int64_t{0});
+  if (platform == "xla_cpu" && hides_vectors())
+    options.overrides.try_emplace("xla_backend_optimization_level", int64_t{0});
   return options;
 }
 
@@ -111,10 +114,14 @@ std::string CompileOptions::serialize() const {
   options.message(3, build);
   for (const auto& [name, value] : overrides) {
     Message field;
-    if (const auto* text = std::get_if<std::string>(&value)) field.text(1, *text);
-    else if (const auto* flag = std::get_if<bool>(&value)) field.integer(2, *flag);
-    else if (const auto* integer = std::get_if<int64_t>(&value)) field.integer(3, *integer);
-    else field.real(4, std::get<double>(value));
+    if (const auto* text = std::get_if<std::string>(&value))
+      field.text(1, *text);
+    else if (const auto* flag = std::get_if<bool>(&value))
+      field.integer(2, *flag);
+    else if (const auto* integer = std::get_if<int64_t>(&value))
+      field.integer(3, *integer);
+    else
+      field.real(4, std::get<double>(value));
     Message entry;
     entry.text(1, name);
     entry.message(2, field);

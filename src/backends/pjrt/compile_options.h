@@ -23,7 +23,8 @@ struct CompileOptions {
 // The arguments of a compilation: a program's text and its options, kept while the plugin reads them.
 class CompileArguments {
  public:
-  CompileArguments(std::string text, const CompileOptions& options) : text_(std::move(text)), options_(options.serialize()) {
+  CompileArguments(std::string text, const CompileOptions& options)
+      : text_(std::move(text)), options_(options.serialize()) {
     program_.code = text_.data();  // the interface does not promise to leave it alone
     program_.code_size = text_.size();
     program_.format = "mlir";
@@ -42,7 +43,8 @@ class CompileArguments {
   abi::Args<abi::ProgramText> program_;
 };
 
-// What every program of a plugin for this platform is compiled with: settings from CAPIBARA_XLA_OPTIONS, and what the machine needs.
+// What every program of a plugin for this platform is compiled with: settings from CAPIBARA_XLA_OPTIONS, and what the
+// machine needs.
 CompileOptions standard_options(const std::string& platform);
 
 }  // namespace capibara::pjrt

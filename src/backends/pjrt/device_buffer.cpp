@@ -21,7 +21,8 @@ void drop(const Plugin& plugin, abi::Error* error) {
   if (error) plugin.take_message(error);
 }
 
-// Returns when the event is ready, or throws what interrupts the wait: the device goes on with its work, and keeps its buffers.
+// Returns when the event is ready, or throws what interrupts the wait: the device goes on with its work, and keeps its
+// buffers.
 void wait_for_signals_or(const Event& event) {
   constexpr std::chrono::milliseconds period(2);
   struct State {
@@ -91,7 +92,12 @@ void Event::on_ready(std::function<void(std::string)> callback) const {
 
 DeviceBuffer::DeviceBuffer(Client& client, abi::Buffer* buffer, const ArrayType& type, int device,
                            std::shared_ptr<const std::string> operation, std::string memory_kind)
-    : client_(client), buffer_(buffer), type_(type), device_(device), operation_(std::move(operation)), memory_kind_(std::move(memory_kind)) {}
+    : client_(client),
+      buffer_(buffer),
+      type_(type),
+      device_(device),
+      operation_(std::move(operation)),
+      memory_kind_(std::move(memory_kind)) {}
 
 std::shared_ptr<const NamedSharding> DeviceBuffer::placement() const {
   return std::make_shared<const NamedSharding>(NamedSharding{client_.platform(), {device_}, {}, {}, memory_kind_});
@@ -123,7 +129,9 @@ void DeviceBuffer::wait() {
 void DeviceBuffer::copy_to_host(std::byte* to) {
   // Where the device's memory is the host's, reading it is no transfer.
   if (!client_.reads_host_memory()) {
-    transfer::check(transfer::Direction::device_to_host, [&] { return concat("shape=", to_string(type_), ", device=", to_string(client_.device(device_))); });
+    transfer::check(transfer::Direction::device_to_host, [&] {
+      return concat("shape=", to_string(type_), ", device=", to_string(client_.device(device_)));
+    });
   }
   wait();  // may be interrupted; the copy itself writes into memory of the caller and is waited for to the end
   const HostType type = host_type(type_);
@@ -184,7 +192,7 @@ MemoryUse Compiled::memory_analysis() const {
   Args<abi::ExecutableMemory> args;
   args.executable = executable_;
   plugin_->call(Function::executable_memory_stats, args, "memory_analysis");
-  return {args.generated_code, args.argument, args.output, args.alias, args.temp, args.peak,
+  return {args.generated_code,      args.argument,      args.output,      args.alias,      args.temp,     args.peak,
           args.host_generated_code, args.host_argument, args.host_output, args.host_alias, args.host_temp};
 }
 
@@ -196,8 +204,10 @@ std::map<std::string, double> Compiled::cost_analysis() const {
   for (std::size_t i = 0; i < args.count; ++i) {
     const abi::NamedValue& value = args.properties[i];
     const std::string name(value.name, value.name_size);
-    if (value.type == abi::named_float) costs[name] = static_cast<double>(value.real);
-    else if (value.type == abi::named_integer) costs[name] = static_cast<double>(value.integer);
+    if (value.type == abi::named_float)
+      costs[name] = static_cast<double>(value.real);
+    else if (value.type == abi::named_integer)
+      costs[name] = static_cast<double>(value.integer);
   }
   return costs;
 }
@@ -230,14 +240,16 @@ Loaded::~Loaded() {
 }
 
 std::vector<abi::Buffer*> Loaded::execute(std::span<abi::Buffer* const* const> arguments, std::size_t argument_count,
-                                          std::span<const int64_t> kept, const std::string& what, abi::Event** ended) const {
+                                          std::span<const int64_t> kept, const std::string& what,
+                                          abi::Event** ended) const {
   Args<abi::ExecuteOptions> options;
   options.non_donatable = kept.data();
   options.non_donatable_count = kept.size();
   std::vector<abi::Buffer*> outputs(output_count_ * arguments.size(), nullptr);
   abi::Buffer** first_outputs = outputs.data();
   std::vector<abi::Buffer**> lists;  // only where there are several devices
-  for (std::size_t i = 0; arguments.size() > 1 && i < arguments.size(); ++i) lists.push_back(outputs.data() + i * output_count_);
+  for (std::size_t i = 0; arguments.size() > 1 && i < arguments.size(); ++i)
+    lists.push_back(outputs.data() + i * output_count_);
   Args<abi::LoadedExecute> args;
   args.executable = executable_;
   args.options = &options;

@@ -27,7 +27,8 @@ bool same_layout(const NamedSharding& a, const NamedSharding& b) {
     const std::size_t rank = std::max(a.spec.dims.size(), b.spec.dims.size());
     for (std::size_t dim = 0; dim < rank; ++dim) {
       static const std::vector<std::string> none;
-      if ((dim < a.spec.dims.size() ? a.spec.dims[dim] : none) != (dim < b.spec.dims.size() ? b.spec.dims[dim] : none)) return false;
+      if ((dim < a.spec.dims.size() ? a.spec.dims[dim] : none) != (dim < b.spec.dims.size() ? b.spec.dims[dim] : none))
+        return false;
     }
     return true;
   }
@@ -46,13 +47,21 @@ std::string devices_text(const NamedSharding& placement) {
 
 }  // namespace
 
-PjrtExecutable::PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, int first, Compiler compile)
-    : client_(client), program_(program), types_(program.output_types()), donated_(std::move(donated)), extras_(std::move(extras)),
-      first_(first), compile_(std::move(compile)), name_(std::make_shared<const std::string>(program.name().empty() ? "program" : program.name())),
+PjrtExecutable::PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras,
+                               int first, Compiler compile)
+    : client_(client),
+      program_(program),
+      types_(program.output_types()),
+      donated_(std::move(donated)),
+      extras_(std::move(extras)),
+      first_(first),
+      compile_(std::move(compile)),
+      name_(std::make_shared<const std::string>(program.name().empty() ? "program" : program.name())),
       borders_(stablehlo::find_borders(program)) {
   if (borders_.first && borders_.first->platform != client.platform()) {
-    throw ValueError(concat("Received incompatible devices for jitted computation: ", *name_, " has a constraint for ", to_string(*borders_.first),
-                            " of platform ", borders_.first->platform, ", but runs on platform ", client.platform()));
+    throw ValueError(concat("Received incompatible devices for jitted computation: ", *name_, " has a constraint for ",
+                            to_string(*borders_.first), " of platform ", borders_.first->platform,
+                            ", but runs on platform ", client.platform()));
   }
 }
 
@@ -60,7 +69,8 @@ ExecutableDetails PjrtExecutable::details(std::span<const std::shared_ptr<const 
   std::vector<Placed> own(inputs.begin(), inputs.end());
   own.resize(program_.invars().size());
   const bool placed = std::any_of(own.begin(), own.end(), [](const Placed& one) { return one != nullptr; });
-  const std::shared_ptr<const Variant> variant = placed || borders_.first ? find(program_.input_types(), std::move(own)) : plain();
+  const std::shared_ptr<const Variant> variant =
+      placed || borders_.first ? find(program_.input_types(), std::move(own)) : plain();
   const Compiled& compiled = variant->loaded->compiled();
   return {compiled.memory_analysis(), variant->outputs};
 }
@@ -76,7 +86,8 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::plain() {
 // ---- where a call runs --------------------------------------------------------------------------------------------
 
 // The devices that the program's constraints and its inputs agree on.
-PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const ArrayType> types, const std::vector<Placed>& own) const {
+PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const ArrayType> types,
+                                                     const std::vector<Placed>& own) const {
   Placed chosen = borders_.first;
   std::size_t chooser = types.size();
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -85,9 +96,12 @@ PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const ArrayType> 
       chosen = own[i];
       chooser = i;
     } else if (chosen->devices != own[i]->devices) {
-      const std::string other = chooser < types.size() ? concat("argument ", chooser, " with shape ", to_string(types[chooser])) : "a constraint";
-      throw ValueError(concat("Received incompatible devices for jitted computation. Got ", other, " and with ", devices_text(*chosen),
-                              " and argument ", i, " of ", *name_, " with shape ", to_string(types[i]), " and with ", devices_text(*own[i])));
+      const std::string other = chooser < types.size()
+                                    ? concat("argument ", chooser, " with shape ", to_string(types[chooser]))
+                                    : "a constraint";
+      throw ValueError(concat("Received incompatible devices for jitted computation. Got ", other, " and with ",
+                              devices_text(*chosen), " and argument ", i, " of ", *name_, " with shape ",
+                              to_string(types[i]), " and with ", devices_text(*own[i])));
     } else if (chosen->mesh.axis_names.empty()) {
       chosen = own[i];
     }
@@ -99,7 +113,8 @@ PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const ArrayType> 
   return std::make_shared<const NamedSharding>(std::move(partitions));
 }
 
-std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<const Array> inputs, const Memories& memories) {
+std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<const Array> inputs,
+                                                                    const Memories& memories) {
   std::vector<Placed> own(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto* placed = dynamic_cast<const PlacedMemory*>(memories[i].get());
@@ -113,16 +128,21 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<co
   return find(program_.input_types(), std::move(own));
 }
 
-std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<const ArrayType> types, std::vector<Placed> own) {
+std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<const ArrayType> types,
+                                                                    std::vector<Placed> own) {
   for (const stablehlo::BorderDemand& demand : borders_.arguments) {
     Placed& input = own[demand.index];
     if (input && !same_layout(*input, *demand.placement)) {
-      throw ValueError(concat("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: ",
-                              to_string(*demand.placement), ",\narg sharding: ", to_string(*input), " for arg type: ", to_string(types[demand.index])));
+      throw ValueError(
+          concat("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: ",
+                 to_string(*demand.placement), ",\narg sharding: ", to_string(*input),
+                 " for arg type: ", to_string(types[demand.index])));
     }
     if (!input) input = demand.placement;
   }
-  const auto matches = [&](const Variant& variant) { return std::equal(own.begin(), own.end(), variant.inputs.begin(), same_placed); };
+  const auto matches = [&](const Variant& variant) {
+    return std::equal(own.begin(), own.end(), variant.inputs.begin(), same_placed);
+  };
   {
     std::lock_guard lock(mutex_);
     for (const auto& variant : variants_) {
@@ -136,14 +156,16 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::find(std::span<co
   return made;
 }
 
-std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<Placed> inputs, Placed partitions) const {
+std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<Placed> inputs,
+                                                                    Placed partitions) const {
   auto variant = std::make_shared<Variant>();
   const std::vector<int> devices = partitions ? partitions->devices : std::vector<int>{first_};
   const Placed cut = devices.size() > 1 ? partitions : nullptr;
   Prepared prepared = prepare(program_, donated_, extras_, cut, inputs);
   if (prepared.calls) register_host_calls(client_);
   if (prepared.effects && devices.size() > 1) {
-    throw NotImplementedError(concat(*name_, ": callbacks with side effects run on one device, got ", devices.size(), " devices"));
+    throw NotImplementedError(
+        concat(*name_, ": callbacks with side effects run on one device, got ", devices.size(), " devices"));
   }
   const bool first = devices.size() == 1 && devices[0] == client_.first_device() && client_.device_count() == 1;
   const std::vector<int> wanted_devices = first ? std::vector<int>{} : devices;
@@ -173,8 +195,8 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
     for (std::size_t i = 0; i < types_.size(); ++i) {
       for (std::size_t k = variant->inputs.size(); k-- > 0;) {
         const Placed& input = variant->inputs[k];
-        if (input && program_.type(program_.invars()[k]).rank() == types_[i].rank() && input->mesh == partitions->mesh &&
-            same_layout(*input, *variant->outputs[i])) {
+        if (input && program_.type(program_.invars()[k]).rank() == types_[i].rank() &&
+            input->mesh == partitions->mesh && same_layout(*input, *variant->outputs[i])) {
           variant->outputs[i] = input;
         }
       }
@@ -203,10 +225,11 @@ std::vector<int64_t> PjrtExecutable::kept_positions(const std::vector<bool>& don
   return kept;
 }
 
-std::vector<abi::Buffer*> PjrtExecutable::start(const Variant& variant, std::span<abi::Buffer* const* const> arguments, std::size_t count,
-                                                std::span<const int64_t> kept) const {
+std::vector<abi::Buffer*> PjrtExecutable::start(const Variant& variant, std::span<abi::Buffer* const* const> arguments,
+                                                std::size_t count, std::span<const int64_t> kept) const {
   // Where nothing comes back, nobody would learn of an error later on.
-  if (!variant.calls && variant.loaded->output_count() > 0) return variant.loaded->execute(arguments, count, kept, *name_);
+  if (!variant.calls && variant.loaded->output_count() > 0)
+    return variant.loaded->execute(arguments, count, kept, *name_);
   std::vector<abi::Buffer*> results;
   auto run = [&] {
     std::vector<abi::Event*> ended(arguments.size(), nullptr);
@@ -217,8 +240,10 @@ std::vector<abi::Buffer*> PjrtExecutable::start(const Variant& variant, std::spa
     }
     for (const auto& event : events) event->wait(*name_);
   };
-  if (variant.calls) variant.calls->serve(run);
-  else run();
+  if (variant.calls)
+    variant.calls->serve(run);
+  else
+    run();
   return results;
 }
 
@@ -236,7 +261,8 @@ Arrays PjrtExecutable::dispatch(std::span<const Array> inputs, const std::vector
     const auto* placed = dynamic_cast<const PlacedMemory*>(memories.back().get());
     if (!placed) continue;
     const auto* single = dynamic_cast<const DeviceBuffer*>(placed);
-    is_plain = is_plain && single && (&single->client() != &client_ || (single->device() == first_ && single->memory_kind().empty()));
+    is_plain = is_plain && single &&
+               (&single->client() != &client_ || (single->device() == first_ && single->memory_kind().empty()));
   }
   if (!is_plain) return execute_on(*find(inputs, memories), inputs, memories, donated);
 
@@ -261,7 +287,8 @@ Arrays PjrtExecutable::dispatch(std::span<const Array> inputs, const std::vector
   outputs.reserve(results.size());
   for (std::size_t i = 0; i < results.size(); ++i) {
     auto memory = std::make_shared<DeviceBuffer>(client_, results[i], types_[i], first_, name_);
-    outputs.push_back(Array::from_buffer(types_[i], Buffer::on_device(std::move(memory), byte_count(types_[i]), client_.device(first_)), committed));
+    outputs.push_back(Array::from_buffer(
+        types_[i], Buffer::on_device(std::move(memory), byte_count(types_[i]), client_.device(first_)), committed));
   }
   for (std::size_t i = 0; i < donated.size(); ++i) {
     if (donated[i]) inputs[i].delete_buffers();
@@ -272,8 +299,10 @@ Arrays PjrtExecutable::dispatch(std::span<const Array> inputs, const std::vector
 Arrays PjrtExecutable::execute_on(const Variant& variant, std::span<const Array> inputs, const Memories& memories,
                                   const std::vector<bool>& donated) {
   const std::vector<int> devices = variant.partitions ? variant.partitions->devices : std::vector<int>{first_};
-  const bool committed = borders_.first || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.committed(); });
-  const std::size_t constant_count = variant.constants.empty() ? 0 : variant.constants[0].size(), count = inputs.size() + constant_count;
+  const bool committed =
+      borders_.first || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.committed(); });
+  const std::size_t constant_count = variant.constants.empty() ? 0 : variant.constants[0].size(),
+                    count = inputs.size() + constant_count;
   // Row by row the arguments of each device of this process.
   std::vector<abi::Buffer*> arguments(variant.local.size() * count);
   std::vector<std::shared_ptr<DeviceMemory>> held;
@@ -286,7 +315,8 @@ Arrays PjrtExecutable::execute_on(const Variant& variant, std::span<const Array>
     }
     Placed wanted = variant.inputs[i] ? variant.inputs[i] : variant.partitions;
     auto known = std::dynamic_pointer_cast<ShardedBuffer>(memories[i]);
-    if (!known || &known->client() != &client_ || !same_layout(*known->placement(), *wanted) || !wanted->memory_kind.empty()) {
+    if (!known || &known->client() != &client_ || !same_layout(*known->placement(), *wanted) ||
+        !wanted->memory_kind.empty()) {
       if (!wanted->memory_kind.empty()) {
         NamedSharding moved = *wanted;
         moved.memory_kind.clear();
@@ -294,25 +324,30 @@ Arrays PjrtExecutable::execute_on(const Variant& variant, std::span<const Array>
       }
       known = shard(client_, inputs[i], wanted);
     }
-    for (std::size_t d = 0; d < variant.local.size(); ++d) arguments[d * count + i] = known->parts()[variant.local[d]]->handle();
+    for (std::size_t d = 0; d < variant.local.size(); ++d)
+      arguments[d * count + i] = known->parts()[variant.local[d]]->handle();
     held.push_back(std::move(known));
   }
   std::vector<abi::Buffer* const*> lists;
   for (std::size_t d = 0; d < variant.local.size(); ++d) {
-    for (std::size_t i = 0; i < constant_count; ++i) arguments[d * count + inputs.size() + i] = variant.constants[d][i]->handle();
+    for (std::size_t i = 0; i < constant_count; ++i)
+      arguments[d * count + inputs.size() + i] = variant.constants[d][i]->handle();
     lists.push_back(arguments.data() + d * count);
   }
   const std::vector<abi::Buffer*> results = start(variant, lists, count, kept_positions(donated));
   Arrays outputs;
   for (std::size_t i = 0; i < types_.size(); ++i) {
     std::vector<std::shared_ptr<DeviceBuffer>> parts(devices.size());
-    const ArrayType part_type = devices.size() == 1 ? types_[i] : types_[i].with_shape(variant.outputs[i]->shard_shape(types_[i].shape));
+    const ArrayType part_type =
+        devices.size() == 1 ? types_[i] : types_[i].with_shape(variant.outputs[i]->shard_shape(types_[i].shape));
     for (std::size_t d = 0; d < variant.local.size(); ++d) {
       const std::size_t position = variant.local[d];
-      parts[position] = std::make_shared<DeviceBuffer>(client_, results[d * types_.size() + i], part_type, devices[position], name_);
+      parts[position] =
+          std::make_shared<DeviceBuffer>(client_, results[d * types_.size() + i], part_type, devices[position], name_);
     }
     if (devices.size() == 1) {
-      outputs.push_back(Array::from_buffer(types_[i], Buffer::on_device(parts[0], byte_count(types_[i]), client_.device(devices[0])), committed));
+      outputs.push_back(Array::from_buffer(
+          types_[i], Buffer::on_device(parts[0], byte_count(types_[i]), client_.device(devices[0])), committed));
     } else {
       outputs.push_back(sharded_array(client_, types_[i], variant.outputs[i], std::move(parts)));
     }

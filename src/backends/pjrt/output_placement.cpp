@@ -25,11 +25,20 @@ class Fields {
     bytes = {};
     integer = 0;
     switch (tag & 7) {
-      case 0: integer = varint(); break;
-      case 1: take(8); break;
-      case 2: bytes = take(varint()); break;
-      case 5: take(4); break;
-      default: throw RuntimeError("sharding of outputs: the plugin's message has an unknown kind of field");
+      case 0:
+        integer = varint();
+        break;
+      case 1:
+        take(8);
+        break;
+      case 2:
+        bytes = take(varint());
+        break;
+      case 5:
+        take(4);
+        break;
+      default:
+        throw RuntimeError("sharding of outputs: the plugin's message has an unknown kind of field");
     }
     return true;
   }
@@ -82,15 +91,32 @@ OpSharding read_sharding(std::string_view message) {
   OpSharding sharding;
   for (Fields fields(message); fields.next();) {
     switch (fields.number) {
-      case 1: sharding.kind = static_cast<int64_t>(fields.integer); break;
-      case 3: fields.add_integers(sharding.tiles); break;
-      case 4: fields.add_integers(sharding.devices); break;
-      case 5: sharding.members.push_back(read_sharding(fields.bytes)); break;
-      case 6: sharding.last_is_replicas = fields.integer != 0; break;
-      case 8: fields.add_integers(sharding.last_kinds); break;
-      case 9: fields.add_integers(sharding.iota_shape); break;
-      case 10: fields.add_integers(sharding.iota_permutation); break;
-      default: break;
+      case 1:
+        sharding.kind = static_cast<int64_t>(fields.integer);
+        break;
+      case 3:
+        fields.add_integers(sharding.tiles);
+        break;
+      case 4:
+        fields.add_integers(sharding.devices);
+        break;
+      case 5:
+        sharding.members.push_back(read_sharding(fields.bytes));
+        break;
+      case 6:
+        sharding.last_is_replicas = fields.integer != 0;
+        break;
+      case 8:
+        fields.add_integers(sharding.last_kinds);
+        break;
+      case 9:
+        fields.add_integers(sharding.iota_shape);
+        break;
+      case 10:
+        fields.add_integers(sharding.iota_permutation);
+        break;
+      default:
+        break;
     }
   }
   return sharding;
@@ -105,7 +131,8 @@ Ints tile_devices(const OpSharding& sharding) {
   for (std::size_t i = rank; i-- > 1;) strides[i - 1] = strides[i] * shape[i];
   for (int64_t count = element_count(shape); count > 0; --count) {
     int64_t device = 0;
-    for (std::size_t i = 0; i < rank; ++i) device += index[i] * strides[static_cast<std::size_t>(sharding.iota_permutation[i])];
+    for (std::size_t i = 0; i < rank; ++i)
+      device += index[i] * strides[static_cast<std::size_t>(sharding.iota_permutation[i])];
     list.push_back(device);
     for (std::size_t i = rank; i-- > 0;) {
       if (++index[i] < shape[static_cast<std::size_t>(sharding.iota_permutation[i])]) break;
@@ -171,7 +198,8 @@ std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compil
     const OpSharding* own = &all;
     if (all.kind == 2) {
       if (all.members.size() != types.size()) {
-        throw RuntimeError(concat("sharding of outputs: the plugin tells of ", all.members.size(), " outputs, the program has ", types.size()));
+        throw RuntimeError(concat("sharding of outputs: the plugin tells of ", all.members.size(),
+                                  " outputs, the program has ", types.size()));
       }
       own = &all.members[i];
     }

@@ -13,10 +13,11 @@ constexpr int known_major = 0;
 constexpr int oldest_minor = 54;  // what the layouts in api.h were compared with goes back that far
 
 const char* code_name(int32_t code) {
-  static constexpr const char* names[] = {"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND",
-                                          "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-                                          "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS",
-                                          "UNAUTHENTICATED"};
+  static constexpr const char* names[] = {
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
   return code >= 0 && code < 17 ? names[code] : "UNKNOWN";
 }
 
@@ -31,10 +32,11 @@ Plugin::Plugin(std::string platform, const std::string& path) : platform_(std::m
     throw RuntimeError(concat("plugin: ", path, " is no PJRT plugin: it has no function GetPjrtApi"));
   }
   api_ = get();
-  if (!api_ || api_->struct_size < sizeof(abi::Api)) throw RuntimeError(concat("plugin: ", path, " gives no table of functions"));
+  if (!api_ || api_->struct_size < sizeof(abi::Api))
+    throw RuntimeError(concat("plugin: ", path, " gives no table of functions"));
   if (api_->major_version != known_major || api_->minor_version < oldest_minor) {
-    throw RuntimeError(concat("plugin: ", path, " speaks PJRT ", api_->major_version, ".", api_->minor_version, ", but ", known_major,
-                              ".", oldest_minor, " or later is needed"));
+    throw RuntimeError(concat("plugin: ", path, " speaks PJRT ", api_->major_version, ".", api_->minor_version,
+                              ", but ", known_major, ".", oldest_minor, " or later is needed"));
   }
   abi::Args<abi::PluginInitialize> args;
   call(abi::Function::plugin_initialize, args, concat("plugin ", path));
@@ -49,7 +51,9 @@ std::string Plugin::version() const {
   }
   for (std::size_t i = 0; i < args.count; ++i) {
     const abi::NamedValue& value = args.attributes[i];
-    if (std::string_view(value.name, value.name_size) != "stablehlo_current_version" || value.type != abi::named_integers) continue;
+    if (std::string_view(value.name, value.name_size) != "stablehlo_current_version" ||
+        value.type != abi::named_integers)
+      continue;
     text += ", StableHLO ";
     for (std::size_t k = 0; k < value.value_size; ++k) text += concat(k ? "." : "", value.integers[k]);
   }
@@ -58,8 +62,9 @@ std::string Plugin::version() const {
 
 abi::Error* Plugin::raw_call(abi::Function function, void* args, const std::string& what) const {
   if (!has(function) || !entry(function)) {
-    throw NotImplementedError(concat(what, ": the plugin ", path_, " (PJRT ", api_->major_version, ".", api_->minor_version,
-                                     ") does not have the function at byte ", static_cast<std::size_t>(function)));
+    throw NotImplementedError(concat(what, ": the plugin ", path_, " (PJRT ", api_->major_version, ".",
+                                     api_->minor_version, ") does not have the function at byte ",
+                                     static_cast<std::size_t>(function)));
   }
   return entry(function)(args);
 }

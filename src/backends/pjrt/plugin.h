@@ -1,4 +1,5 @@
-// Plugin: a shared library that runs StableHLO on some device, found on this machine and called through PJRT's C interface.
+// Plugin: a shared library that runs StableHLO on some device, found on this machine and called through PJRT's C
+// interface.
 #pragma once
 
 #include <map>
@@ -40,7 +41,9 @@ class Plugin {
   const std::string& path() const { return path_; }
   std::string version() const;  // "PJRT 0.81, StableHLO 1.13.3"
 
-  bool has(abi::Function function) const { return static_cast<std::size_t>(function) + sizeof(void*) <= api_->struct_size; }
+  bool has(abi::Function function) const {
+    return static_cast<std::size_t>(function) + sizeof(void*) <= api_->struct_size;
+  }
   // Calls a function; an error is raised as RuntimeError that begins with `what`.
   template <class T>
   void call(abi::Function function, abi::Args<T>& args, const std::string& what) const {
@@ -63,7 +66,8 @@ class Plugin {
  private:
   using Entry = abi::Error* (*)(void*);
   Entry entry(abi::Function function) const {
-    return *reinterpret_cast<const Entry*>(reinterpret_cast<const std::byte*>(api_) + static_cast<std::size_t>(function));
+    return *reinterpret_cast<const Entry*>(reinterpret_cast<const std::byte*>(api_) +
+                                           static_cast<std::size_t>(function));
   }
   abi::Error* raw_call(abi::Function function, void* args, const std::string& what) const;
   [[noreturn]] void raise(abi::Error* error, const std::string& what) const;

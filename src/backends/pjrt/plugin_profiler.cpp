@@ -9,17 +9,30 @@
 #include <vector>
 
 #include "backends/pjrt/api.h"
-#include "io/files/protobuf.h"
 #include "core/profile/devices.h"
+#include "io/files/protobuf.h"
 
 // Layouts of the profiler extension: arguments begin with their size alone, those about errors with a Head.
 
 namespace capibara::pjrt::abi {
 
 struct Profiler;
-struct ProfilerCreate { std::size_t struct_size; const char* options; std::size_t options_size; Profiler* profiler; };
-struct ProfilerCall { std::size_t struct_size; Profiler* profiler; };
-struct ProfilerCollect { std::size_t struct_size; Profiler* profiler; uint8_t* buffer; std::size_t size; };
+struct ProfilerCreate {
+  std::size_t struct_size;
+  const char* options;
+  std::size_t options_size;
+  Profiler* profiler;
+};
+struct ProfilerCall {
+  std::size_t struct_size;
+  Profiler* profiler;
+};
+struct ProfilerCollect {
+  std::size_t struct_size;
+  Profiler* profiler;
+  uint8_t* buffer;
+  std::size_t size;
+};
 struct ProfilerApi {
   std::size_t struct_size;
   void* reserved;

@@ -12,15 +12,15 @@
 #include "backends/pjrt/calls/order_effects.h"
 #include "backends/pjrt/calls/plain_attention.h"
 #include "backends/pjrt/xla_forms.h"
-#include "lax/linalg/lapack_calls.h"
-#include "lax/shard_map/shard_map_devices.h"
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
+#include "compiler/stablehlo/operations.h"
+#include "compiler/stablehlo/write.h"
+#include "lax/linalg/lapack_calls.h"
+#include "lax/shard_map/shard_map_devices.h"
 #include "program/ir/callback.h"
 #include "program/ir/handles.h"
 #include "program/ir/wide_types.h"
-#include "compiler/stablehlo/operations.h"
-#include "compiler/stablehlo/write.h"
 
 namespace capibara::pjrt {
 
@@ -32,8 +32,10 @@ constexpr std::size_t max_written_constant = 1024;  // bytes
 void refuse_types_without_a_name(const Program& program, const std::string& name) {
   auto check = [&](const ArrayType& type) {
     if (type.dtype != DType::float6_e2m3fn && type.dtype != DType::float6_e3m2fn) return;
-    throw NotImplementedError(concat("compile of ", name.empty() ? "a program" : name, ": plugins of XLA have no element type ", dtype_name(type.dtype),
-                                     ", got a value of type ", to_string(type), "\nHint: convert it to float8_e4m3fn or float32, or use the cpu backend"));
+    throw NotImplementedError(concat("compile of ", name.empty() ? "a program" : name,
+                                     ": plugins of XLA have no element type ", dtype_name(type.dtype),
+                                     ", got a value of type ", to_string(type),
+                                     "\nHint: convert it to float8_e4m3fn or float32, or use the cpu backend"));
   };
   for (const ArrayType& type : program.body().var_types) check(type);
   for (const Equation& equation : program.equations()) {
@@ -49,13 +51,15 @@ class HostCallPass {
   HostCallPass(HostCalls& calls, bool (*chosen)(const Equation&)) : calls_(calls), chosen_(chosen) {}
 
   Program operator()(const Program& program) {
-    return passes::NestedPass([this](const Program& one, passes::NestedPass& nested) { return rewrite(one, nested); })(program);
+    return passes::NestedPass([this](const Program& one, passes::NestedPass& nested) { return rewrite(one, nested); })(
+        program);
   }
 
  private:
   static Atom converted(Copy& copy, Atom value, DType dtype) {
     if (copy.type(value).dtype == dtype) return value;
-    return copy.builder().add_equation(primitive("convert_element_type"), {value}, Attrs{{"new_dtype", dtype}, {"weak_type", false}})[0];
+    return copy.builder().add_equation(primitive("convert_element_type"), {value},
+                                       Attrs{{"new_dtype", dtype}, {"weak_type", false}})[0];
   }
 
   Program rewrite(const Program& program, passes::NestedPass& nested) {
@@ -180,7 +184,8 @@ Program open_constants(const Program& program, Arrays& opened) {
 }
 
 // A donated argument says which output takes its memory.
-std::vector<std::string> donation_attributes(const Program& program, const std::vector<bool>& donated, bool partitioned) {
+std::vector<std::string> donation_attributes(const Program& program, const std::vector<bool>& donated,
+                                             bool partitioned) {
   std::vector<std::string> attributes(program.invars().size());
   const Types outputs = program.output_types();
   std::vector<bool> taken(outputs.size(), false);

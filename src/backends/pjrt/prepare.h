@@ -17,8 +17,8 @@ struct Prepared {
 
 // What a device has beyond the plugin itself.
 struct Extras {
-  bool cuda_kernels = false;       // our own take over what they can
-  std::function<bool()> cusolver;  // whether it takes over calls of LAPACK; asked only where there is one
+  bool cuda_kernels = false;            // our own take over what they can
+  std::function<bool()> cusolver;       // whether it takes over calls of LAPACK; asked only where there is one
   std::function<int64_t()> cudnn = {};  // cudnn_capability; asked only where there is attention
 };
 // `donated` has one entry for each input, or none. For several devices `partitions` is their mesh, and `inputs` say how

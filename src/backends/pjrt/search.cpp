@@ -23,7 +23,8 @@ std::vector<std::string>& added_folders() {
 
 std::string platform_of(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
-  for (const auto& [part, platform] : {std::pair{"cuda", "cuda"}, {"rocm", "rocm"}, {"tpu", "tpu"}, {"cpu", "xla_cpu"}}) {
+  for (const auto& [part, platform] :
+       {std::pair{"cuda", "cuda"}, {"rocm", "rocm"}, {"tpu", "tpu"}, {"cpu", "xla_cpu"}}) {
     if (name.find(part) != std::string::npos) return platform;
   }
   return fs::path(path).stem().string();
@@ -44,13 +45,15 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// The package folders of the interpreter that `prefix`/bin/python3 is: of its own version, and Debian's for all versions.
+// The package folders of the interpreter that `prefix`/bin/python3 is: of its own version, and Debian's for all
+// versions.
 void add_prefix(const fs::path& prefix, std::vector<std::string>& folders) {
   std::error_code error;
   const std::string program = fs::canonical(prefix / "bin" / "python3", error).filename().string();  // python3.11
   if (error || program.rfind("python3.", 0) != 0) return;
   for (const char* library : {"lib", "lib64"}) {
-    for (const char* kind : {"site-packages", "dist-packages"}) folders.push_back((prefix / library / program / kind).string());
+    for (const char* kind : {"site-packages", "dist-packages"})
+      folders.push_back((prefix / library / program / kind).string());
   }
   if (prefix != "/usr") return;
   folders.push_back("/usr/local/lib/" + program + "/dist-packages");
@@ -76,7 +79,8 @@ std::vector<std::string> package_folders() {
   for (const std::string& folder : split(variable("PYTHONPATH"), ':')) folders.push_back(folder);
   std::vector<std::string> distinct;
   for (const std::string& folder : folders) {
-    if (std::find(distinct.begin(), distinct.end(), folder) == distinct.end() && fs::is_directory(folder, error)) distinct.push_back(folder);
+    if (std::find(distinct.begin(), distinct.end(), folder) == distinct.end() && fs::is_directory(folder, error))
+      distinct.push_back(folder);
   }
   return distinct;
 }
@@ -90,7 +94,8 @@ void add_libraries(const fs::path& folder, const std::string& why, std::vector<C
   std::sort(paths.begin(), paths.end());
   for (const std::string& path : paths) {
     const std::string name = fs::path(path).filename().string();
-    const bool named = name.find("plugin") != std::string::npos || name.find("pjrt") != std::string::npos || name == "libtpu.so";
+    const bool named =
+        name.find("plugin") != std::string::npos || name.find("pjrt") != std::string::npos || name == "libtpu.so";
     if (!named) continue;  // other libraries of the package
     found.push_back({platform_of(path), path, why});
   }
@@ -132,8 +137,9 @@ Search search() {
       }
     }
     add_libraries(fs::path(folder) / "libtpu", folder, result.found);
-    result.looked.push_back(concat(folder, ": ", result.found.size() == before ? "no jax_plugins, xla_plugins or libtpu with a plugin"
-                                                                                : concat(result.found.size() - before, " found")));
+    result.looked.push_back(concat(folder, ": ",
+                                   result.found.size() == before ? "no jax_plugins, xla_plugins or libtpu with a plugin"
+                                                                 : concat(result.found.size() - before, " found")));
   }
   std::stable_sort(result.found.begin(), result.found.end(),
                    [](const Candidate& a, const Candidate& b) { return rank_of(a) < rank_of(b); });
@@ -148,9 +154,11 @@ Candidate choose(const std::string& platform) {
   }
   std::string looked;
   for (const std::string& line : result.looked) looked += "\n  " + line;
-  for (const Candidate& candidate : result.found) looked += concat("\n  (", candidate.path, " is for '", candidate.platform, "')");
-  throw RuntimeError(concat("Unable to initialize backend '", platform, "': no PJRT plugin for it was found. Looked at:", looked,
-                            "\nHint: install jax-cuda13-pjrt, libtpu or xla-cpu-pjrt, or name the file in CAPIBARA_PLUGIN."));
+  for (const Candidate& candidate : result.found)
+    looked += concat("\n  (", candidate.path, " is for '", candidate.platform, "')");
+  throw RuntimeError(
+      concat("Unable to initialize backend '", platform, "': no PJRT plugin for it was found. Looked at:", looked,
+             "\nHint: install jax-cuda13-pjrt, libtpu or xla-cpu-pjrt, or name the file in CAPIBARA_PLUGIN."));
 }
 
 }  // namespace capibara::pjrt

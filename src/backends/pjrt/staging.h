@@ -1,7 +1,8 @@
 // Staging: blocks of the host's memory that a device reads and writes directly, for copies of large arrays.
 //
-// A driver copies ordinary memory in small pieces through a block of its own (8 GB/s on an H200); from memory that is mapped
-// for it the device itself fetches (50 GB/s), and the host's threads fill such a block at the speed of its memory.
+// A driver copies ordinary memory in small pieces through a block of its own (8 GB/s on an H200); from memory that is
+// mapped for it the device itself fetches (50 GB/s), and the host's threads fill such a block at the speed of its
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ class Staging {
 
   Staging(const Plugin& plugin, abi::Client* client) : plugin_(plugin), client_(client) {}
 
-  // A block of at least so many bytes, given back by the last holder. Null for sizes that are not worth it or too large, where
-  // the limit is reached, and where the plugin maps no memory.
+  // A block of at least so many bytes, given back by the last holder. Null for sizes that are not worth it or too
+  // large, where the limit is reached, and where the plugin maps no memory.
   std::shared_ptr<std::byte> take(std::size_t bytes);
   std::size_t mapped_bytes() const;
 

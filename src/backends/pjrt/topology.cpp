@@ -23,10 +23,12 @@ Candidate plugin_for(const std::string& platform, const std::string& name) {
   } catch (const RuntimeError& error) {
     utsname machine{};
     uname(&machine);
-    const std::string note = platform == "tpu" && std::string_view(machine.machine) != "x86_64"
-                                 ? concat("\nThe compiler of TPUs, libtpu, exists for x86_64 only; this machine is ", machine.machine, ".")
-                                 : "";
-    throw RuntimeError(concat("topology '", name, "': its compiler is the PJRT plugin for '", platform, "', which is not here. ", error.what(), note));
+    const std::string note =
+        platform == "tpu" && std::string_view(machine.machine) != "x86_64"
+            ? concat("\nThe compiler of TPUs, libtpu, exists for x86_64 only; this machine is ", machine.machine, ".")
+            : "";
+    throw RuntimeError(concat("topology '", name, "': its compiler is the PJRT plugin for '", platform,
+                              "', which is not here. ", error.what(), note));
   }
 }
 
@@ -35,10 +37,14 @@ Candidate plugin_for(const std::string& platform, const std::string& name) {
 std::string topology_platform(const std::string& name) {
   const std::size_t colon = name.find(':');
   const std::string sizes = colon == std::string::npos ? name : name.substr(colon + 1);
-  const bool numbers = !sizes.empty() && sizes.find_first_not_of("0123456789x") == std::string::npos && sizes.back() != 'x' && sizes.front() != 'x';
+  const bool numbers = !sizes.empty() && sizes.find_first_not_of("0123456789x") == std::string::npos &&
+                       sizes.back() != 'x' && sizes.front() != 'x';
   if (numbers && colon == std::string::npos && sizes.find('x') != std::string::npos) return "cuda";
   if (numbers && colon != std::string::npos && (name[0] == 'v' || name.rfind("tpu", 0) == 0)) return "tpu";
-  throw ValueError(concat("topology: expected a TPU's generation and shape such as v5e:4x4 or v4:2x2x4, or slices, hosts and GPUs such as 1x1x4, got '", name, "'"));
+  throw ValueError(
+      concat("topology: expected a TPU's generation and shape such as v5e:4x4 or v4:2x2x4, or slices, hosts and GPUs "
+             "such as 1x1x4, got '",
+             name, "'"));
 }
 
 Topology::Topology(const std::string& platform, const std::string& name, const TopologyOptions& options) {
@@ -48,10 +54,14 @@ Topology::Topology(const std::string& platform, const std::string& name, const T
   plugin_ = std::make_shared<const Plugin>(candidate.platform, candidate.path);
   NamedValues values;
   for (const auto& [key, value] : options) {
-    if (const auto* flag = std::get_if<bool>(&value)) values.boolean(key, *flag);
-    else if (const auto* number = std::get_if<int64_t>(&value)) values.integer(key, *number);
-    else if (const auto* numbers = std::get_if<std::vector<int64_t>>(&value)) values.integers(key, *numbers);
-    else values.text(key, std::get<std::string>(value));
+    if (const auto* flag = std::get_if<bool>(&value))
+      values.boolean(key, *flag);
+    else if (const auto* number = std::get_if<int64_t>(&value))
+      values.integer(key, *number);
+    else if (const auto* numbers = std::get_if<std::vector<int64_t>>(&value))
+      values.integers(key, *numbers);
+    else
+      values.text(key, std::get<std::string>(value));
   }
   // CUDA's plugin reads the shape from an option; the name is free.
   if (candidate.platform == "cuda" && !options.count("topology") && !name.empty()) values.text("topology", name);
@@ -109,7 +119,8 @@ std::string Topology::platform_version() const {
   return std::string(args.text, args.size);
 }
 
-std::shared_ptr<const Compiled> Topology::compile(const std::string& text, const CompileOptions& options, const std::string& what) const {
+std::shared_ptr<const Compiled> Topology::compile(const std::string& text, const CompileOptions& options,
+                                                  const std::string& what) const {
   if (client_) {
     std::shared_ptr<Loaded> loaded = client_->compile(text, options, what);
     return {loaded, &loaded->compiled()};  // the plugin's description does not outlive the program

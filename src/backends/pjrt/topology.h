@@ -13,7 +13,8 @@ namespace capibara::pjrt {
 
 using TopologyOptions = std::map<std::string, std::variant<bool, int64_t, std::vector<int64_t>, std::string>>;
 
-// "tpu" for v5e:4x4 and its kin, "cuda" for 1x1x4 (slices, hosts of each, GPUs of each). Raises ValueError that shows both forms.
+// "tpu" for v5e:4x4 and its kin, "cuda" for 1x1x4 (slices, hosts of each, GPUs of each). Raises ValueError that shows
+// both forms.
 std::string topology_platform(const std::string& name);
 
 class Topology {
@@ -28,7 +29,8 @@ class Topology {
   std::string platform_version() const;
   const std::vector<DeviceInfo>& devices() const { return devices_; }  // without handles
   // The devices that a client has are compiled for by the client: XLA:CPU's plugin has no compiler without one.
-  std::shared_ptr<const Compiled> compile(const std::string& text, const CompileOptions& options, const std::string& what) const;
+  std::shared_ptr<const Compiled> compile(const std::string& text, const CompileOptions& options,
+                                          const std::string& what) const;
 
  private:
   void list_devices();

@@ -3,9 +3,9 @@
 
 #include <capibara/lax.h>
 
+#include "compiler/optimise/passes.h"
 #include "lax/reduce/monoid.h"
 #include "lax/reduce/reduction_rules.h"
-#include "compiler/optimise/passes.h"
 #include "program/ir/handles.h"
 
 namespace capibara::pjrt {
@@ -57,7 +57,8 @@ LowerRule form_of_xla(const Program& program, const Equation& equation) {
 }  // namespace
 
 Program in_forms_of_xla(const Program& program) {
-  return passes::compose(program, [](const Program&, const Equation&) { return true; }, form_of_xla);
+  return passes::compose(
+      program, [](const Program&, const Equation&) { return true; }, form_of_xla);
 }
 
 }  // namespace capibara::pjrt

@@ -5,8 +5,8 @@
 #include "backends/reference/products.h"
 #include "backends/reference/regions.h"
 #include "lax/contract/contract.h"
-#include "lax/math/denormals.h"
 #include "lax/contract/ragged_dot.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::reference {
 
@@ -57,7 +57,8 @@ Arrays dot_general(const KernelArgs& args) {
     auto y = read_all<A>(right.dtype(), right.raw_data(), right.size());
     Elements<A> sums(out_type.size());
     for (int64_t b = 0; b < batch; ++b) {
-      multiply_add(x.data() + b * rows * inner, y.data() + b * inner * columns, sums.data() + b * rows * columns, rows, inner, columns);
+      multiply_add(x.data() + b * rows * inner, y.data() + b * inner * columns, sums.data() + b * rows * columns, rows,
+                   inner, columns);
     }
     store_all<A>(out_type.dtype, out.data, sums);
   });
@@ -73,7 +74,8 @@ std::vector<int64_t> group_of_positions(const Array& sizes, int64_t prefixes, in
     for (int64_t g = 0; g < groups; ++g) {
       int64_t start = end;
       end = start + std::max<int64_t>(0, element_as_int64(sizes.dtype(), sizes.raw_data(), row * groups + g));
-      for (int64_t i = std::min(start, length); i < std::min(end, length); ++i) group[static_cast<std::size_t>(p * length + i)] = g;
+      for (int64_t i = std::min(start, length); i < std::min(end, length); ++i)
+        group[static_cast<std::size_t>(p * length + i)] = g;
     }
   }
   return group;
@@ -121,7 +123,8 @@ Arrays ragged_dot_general(const KernelArgs& args) {
   std::vector<int64_t> groups = group_of_positions(sizes, batch * around.before, around.length);
   auto group_at = [&](int64_t b, int64_t position) {
     int64_t outer = position / around.after;  // (before, ragged)
-    return groups[static_cast<std::size_t>((b * around.before + outer / around.length) * around.length + outer % around.length)];
+    return groups[static_cast<std::size_t>((b * around.before + outer / around.length) * around.length +
+                                           outer % around.length)];
   };
   Output out = allocate(out_type);
   visit_product(lhs.dtype(), rhs.dtype(), out_type.dtype, inner, [&]<class A>(Type<A>) {
@@ -157,8 +160,10 @@ KernelList contract_kernels() {
 
 std::pair<Array, Array> product_operands(const Array& lhs, const Array& rhs, DType out, const Attrs& attrs) {
   if (const std::string* algorithm = attrs["precision"].get_if<std::string>()) {
-    static const std::pair<const char*, DType> rounding[] = {{"F16_F16_F16", DType::float16}, {"F16_F16_F32", DType::float16},
-                                                             {"BF16_BF16_BF16", DType::bfloat16}, {"BF16_BF16_F32", DType::bfloat16}};
+    static const std::pair<const char*, DType> rounding[] = {{"F16_F16_F16", DType::float16},
+                                                             {"F16_F16_F32", DType::float16},
+                                                             {"BF16_BF16_BF16", DType::bfloat16},
+                                                             {"BF16_BF16_F32", DType::bfloat16}};
     for (const auto& [name, dtype] : rounding) {
       if (*algorithm == name) return {converted(lhs, dtype), converted(rhs, dtype)};
     }

@@ -22,7 +22,8 @@ Arrays convolve(const KernelArgs& args) {
   const math::FlushDenormals flush;
   const Attrs& attrs = args.attrs;
   const auto& numbers = attrs.get<ConvDimensionNumbers>("dimension_numbers");
-  const Ints &strides = attrs.ints("window_strides"), &lhs_dilation = attrs.ints("lhs_dilation"), &rhs_dilation = attrs.ints("rhs_dilation");
+  const Ints &strides = attrs.ints("window_strides"), &lhs_dilation = attrs.ints("lhs_dilation"),
+             &rhs_dilation = attrs.ints("rhs_dilation");
   auto padding = padding_of(attrs["padding"]);
   int64_t feature_groups = attrs.integer("feature_group_count"), batch_groups = attrs.integer("batch_group_count");
   const ArrayType& out_type = args.output_types[0];
@@ -77,7 +78,8 @@ Arrays convolve(const KernelArgs& args) {
             const A* input = from == in_padding ? nullptr : x.data() + (row * in_size + from) * features + first;
             const A* kernel = w.data() + k * in_features * out_features + g * group_features;
             for (int64_t i = 0; i < in_features; ++i) {
-              add_scaled(input ? input[i] : A{}, kernel + i * out_features, target + g * group_features, group_features);
+              add_scaled(input ? input[i] : A{}, kernel + i * out_features, target + g * group_features,
+                         group_features);
             }
           }
         }
@@ -87,7 +89,8 @@ Arrays convolve(const KernelArgs& args) {
     store_all<A>(out_type.dtype, out.data, sums);
   });
   Ints back(out_order.size());
-  for (std::size_t d = 0; d < out_order.size(); ++d) back[static_cast<std::size_t>(out_order[d])] = static_cast<int64_t>(d);
+  for (std::size_t d = 0; d < out_order.size(); ++d)
+    back[static_cast<std::size_t>(out_order[d])] = static_cast<int64_t>(d);
   return {permute(out.array, back)};
 }
 

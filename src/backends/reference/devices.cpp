@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <map>
 
-#include "core/array/bad_value.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
+#include "core/array/bad_value.h"
 #include "lax/collective/collective.h"
 #include "lax/shard_map/shard_map.h"
 #include "program/ir/nested.h"

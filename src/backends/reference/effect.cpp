@@ -16,6 +16,9 @@ Arrays run_custom_call(const KernelArgs& args) {
 
 }  // namespace
 
-KernelList effect_kernels() { return {{"optimization_barrier", run_barrier}, {"sharding_constraint", run_barrier}, {"custom_call", run_custom_call}}; }
+KernelList effect_kernels() {
+  return {
+      {"optimization_barrier", run_barrier}, {"sharding_constraint", run_barrier}, {"custom_call", run_custom_call}};
+}
 
 }  // namespace capibara::reference

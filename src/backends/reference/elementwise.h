@@ -10,11 +10,11 @@
 #include <optional>
 #include <type_traits>
 
-#include "core/array/element.h"
 #include "backends/reference/kernels.h"
+#include "core/array/element.h"
+#include "core/runtime/thread_pool.h"
 #include "lax/math/complex.h"
 #include "lax/math/denormals.h"
-#include "core/runtime/thread_pool.h"
 
 namespace capibara::reference {
 

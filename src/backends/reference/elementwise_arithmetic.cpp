@@ -87,9 +87,8 @@ Arrays ceil(const KernelArgs& args) { return apply_unary(args, Ceil{}); }
 
 Arrays round(const KernelArgs& args) {
   const bool to_even = args.attrs.integer("rounding_method") == 1;
-  return apply_unary(args, [to_even]<std::floating_point T>(T x) {
-    return to_even ? math::round_nearest_even(x) : math::round(x);
-  });
+  return apply_unary(
+      args, [to_even]<std::floating_point T>(T x) { return to_even ? math::round_nearest_even(x) : math::round(x); });
 }
 
 struct Add {
@@ -212,10 +211,7 @@ Arrays integer_pow(const KernelArgs& args) { return apply_unary(args, IntegerPow
 
 struct Square {
   template <class T>
-    requires Integer<T> || std::floating_point<T>
-  T operator()(T x) const {
-    return Mul{}(x, x);
-  }
+  requires Integer<T> || std::floating_point<T> T operator()(T x) const { return Mul{}(x, x); }
   template <class T>
   std::complex<T> operator()(std::complex<T> x) const {
     return drop(math::square(lift(x)));

@@ -47,8 +47,8 @@ Arrays population_count(const KernelArgs& args) {
 
 Arrays clz(const KernelArgs& args) {
   const int width = bits(args.inputs[0].dtype());
-  return apply_unary(args,
-                     [width]<Integer T>(T x) { return static_cast<T>(std::countl_zero(cut(x, width)) - (64 - width)); });
+  return apply_unary(
+      args, [width]<Integer T>(T x) { return static_cast<T>(std::countl_zero(cut(x, width)) - (64 - width)); });
 }
 
 // Amounts are read as unsigned: negative ones are beyond the width.
@@ -82,9 +82,15 @@ Arrays shift_right_arithmetic(const KernelArgs& args) {
 
 KernelList bit_kernels() {
   return {
-      {"not", unary<Not>}, {"and", binary<And>}, {"or", binary<Or>}, {"xor", binary<Xor>},
-      {"population_count", population_count}, {"clz", clz}, {"shift_left", shift_left},
-      {"shift_right_logical", shift_right_logical}, {"shift_right_arithmetic", shift_right_arithmetic},
+      {"not", unary<Not>},
+      {"and", binary<And>},
+      {"or", binary<Or>},
+      {"xor", binary<Xor>},
+      {"population_count", population_count},
+      {"clz", clz},
+      {"shift_left", shift_left},
+      {"shift_right_logical", shift_right_logical},
+      {"shift_right_arithmetic", shift_right_arithmetic},
   };
 }
 

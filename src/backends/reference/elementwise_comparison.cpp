@@ -57,9 +57,9 @@ Arrays equality(const KernelArgs& args) {
   const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape);
   Output out = allocate(type);
   for (std::int64_t i = 0; i < type.size(); ++i) {
-    const bool equal = std::memcmp(element_address(dtype, a.data(), i * a.step()),
-                                   element_address(dtype, b.data(), i * b.step()),
-                                   static_cast<std::size_t>(storage_size(dtype))) == 0;
+    const bool equal =
+        std::memcmp(element_address(dtype, a.data(), i * a.step()), element_address(dtype, b.data(), i * b.step()),
+                    static_cast<std::size_t>(storage_size(dtype))) == 0;
     out.data[i] = std::byte{F{}(equal, true)};
   }
   return {out.array};
@@ -84,8 +84,8 @@ Arrays total_order(const KernelArgs& args) {
   const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape);
   Output out = allocate(type);
   for (std::int64_t i = 0; i < type.size(); ++i) {
-    out.data[i] = std::byte{F{}(total_order_key(dtype, a.data(), i * a.step()),
-                                total_order_key(dtype, b.data(), i * b.step()))};
+    out.data[i] =
+        std::byte{F{}(total_order_key(dtype, a.data(), i * a.step()), total_order_key(dtype, b.data(), i * b.step()))};
   }
   return {out.array};
 }
@@ -145,10 +145,20 @@ Arrays select_n(const KernelArgs& args) {
 
 KernelList comparison_kernels() {
   return {
-      {"eq", equality<Eq>}, {"ne", equality<Ne>}, {"ge", binary<Ge>}, {"gt", binary<Gt>}, {"le", binary<Le>},
-      {"lt", binary<Lt>}, {"eq_to", total_order<Eq>}, {"le_to", total_order<Le>}, {"lt_to", total_order<Lt>},
-      {"is_finite", unary<IsFinite>}, {"is_inf", unary<IsInf>}, {"is_pos_inf", unary<IsPositiveInf>},
-      {"is_neg_inf", unary<IsNegativeInf>}, {"select_n", select_n},
+      {"eq", equality<Eq>},
+      {"ne", equality<Ne>},
+      {"ge", binary<Ge>},
+      {"gt", binary<Gt>},
+      {"le", binary<Le>},
+      {"lt", binary<Lt>},
+      {"eq_to", total_order<Eq>},
+      {"le_to", total_order<Le>},
+      {"lt_to", total_order<Lt>},
+      {"is_finite", unary<IsFinite>},
+      {"is_inf", unary<IsInf>},
+      {"is_pos_inf", unary<IsPositiveInf>},
+      {"is_neg_inf", unary<IsNegativeInf>},
+      {"select_n", select_n},
   };
 }
 

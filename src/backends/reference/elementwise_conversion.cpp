@@ -42,8 +42,10 @@ Arrays bitcast_convert_type(const KernelArgs& args) {
   if (old_bits == new_bits) {
     for (std::int64_t i = 0; i < type.size(); ++i) {
       const std::uint64_t word = load_bits(x.dtype(), x.raw_data(), i) & mask;
-      if (is_integer(type.dtype)) store_as<std::int64_t>(type.dtype, out.data, i, static_cast<std::int64_t>(word));
-      else store_bits(type.dtype, out.data, i, word);
+      if (is_integer(type.dtype))
+        store_as<std::int64_t>(type.dtype, out.data, i, static_cast<std::int64_t>(word));
+      else
+        store_bits(type.dtype, out.data, i, word);
     }
   } else if (old_bits > new_bits) {
     for (std::int64_t i = 0; i < x.size(); ++i) {
@@ -99,8 +101,10 @@ Arrays reduce_precision(const KernelArgs& args) {
   const std::int64_t exponent = args.attrs.integer("exponent_bits");
   const std::int64_t mantissa = std::min<std::int64_t>(args.attrs.integer("mantissa_bits"), 64);
   const bool narrower = exponent < dtype_row(args.inputs[0].dtype()).exponent_bits;
-  return apply_unary(args, ReducePrecision{static_cast<int>(std::min<std::int64_t>(exponent, 16)),
-                                           static_cast<int>(mantissa), narrower}, Denormals::keep);
+  return apply_unary(
+      args,
+      ReducePrecision{static_cast<int>(std::min<std::int64_t>(exponent, 16)), static_cast<int>(mantissa), narrower},
+      Denormals::keep);
 }
 
 struct RealPart {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "backends/reference/regions.h"
-#include "lax/math/denormals.h"
 #include "core/runtime/interrupt.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::reference {
 
@@ -57,9 +57,12 @@ class Plan {
   }
 
   void forward(const Complex* in, Complex* out) const {
-    if (n_ == 1) out[0] = in[0];
-    else if (chirp_.empty()) mixed_radix(in, out, n_, 1, 0);
-    else bluestein(in, out);
+    if (n_ == 1)
+      out[0] = in[0];
+    else if (chirp_.empty())
+      mixed_radix(in, out, n_, 1, 0);
+    else
+      bluestein(in, out);
   }
 
  private:
@@ -75,7 +78,8 @@ class Plan {
     Complex terms[13];
     int64_t step = n_ / n;  // roots of this level are every step-th of the whole
     for (int64_t k = 0; k < m; ++k) {
-      for (int64_t r = 0; r < radix; ++r) terms[r] = times(out[r * m + k], roots_[static_cast<std::size_t>(r * k * step)]);
+      for (int64_t r = 0; r < radix; ++r)
+        terms[r] = times(out[r * m + k], roots_[static_cast<std::size_t>(r * k * step)]);
       if (radix == 2) {
         out[k] = terms[0] + terms[1];
         out[k + m] = terms[0] - terms[1];
@@ -89,7 +93,8 @@ class Plan {
       } else {
         for (int64_t q = 0; q < radix; ++q) {
           Complex sum = terms[0];
-          for (int64_t r = 1; r < radix; ++r) sum += times(terms[r], roots_[static_cast<std::size_t>(r * q % radix * (n_ / radix))]);
+          for (int64_t r = 1; r < radix; ++r)
+            sum += times(terms[r], roots_[static_cast<std::size_t>(r * q % radix * (n_ / radix))]);
           out[k + q * m] = sum;
         }
       }
@@ -116,7 +121,8 @@ class Plan {
 
   void bluestein(const Complex* in, Complex* out) const {
     std::vector<Complex> work(kernel_.size()), spectrum(kernel_.size());
-    for (int64_t k = 0; k < n_; ++k) work[static_cast<std::size_t>(k)] = times(in[k], chirp_[static_cast<std::size_t>(k)]);
+    for (int64_t k = 0; k < n_; ++k)
+      work[static_cast<std::size_t>(k)] = times(in[k], chirp_[static_cast<std::size_t>(k)]);
     inner_->forward(work.data(), spectrum.data());
     for (std::size_t k = 0; k < kernel_.size(); ++k) spectrum[k] = std::conj(times(spectrum[k], kernel_[k]));
     inner_->forward(spectrum.data(), work.data());
@@ -144,9 +150,12 @@ void transform_axis(std::vector<Complex>& data, const Shape& shape, std::size_t 
   for (int64_t i = 0; i < lines; ++i) {
     poll_stop();
     Complex* first = data.data() + i / stride * n * stride + i % stride;
-    for (int64_t k = 0; k < n; ++k) line[static_cast<std::size_t>(k)] = inverse ? std::conj(first[k * stride]) : first[k * stride];
+    for (int64_t k = 0; k < n; ++k)
+      line[static_cast<std::size_t>(k)] = inverse ? std::conj(first[k * stride]) : first[k * stride];
     plan.forward(line.data(), result.data());
-    for (int64_t k = 0; k < n; ++k) first[k * stride] = inverse ? std::conj(result[static_cast<std::size_t>(k)]) : result[static_cast<std::size_t>(k)];
+    for (int64_t k = 0; k < n; ++k)
+      first[k * stride] =
+          inverse ? std::conj(result[static_cast<std::size_t>(k)]) : result[static_cast<std::size_t>(k)];
   }
 }
 

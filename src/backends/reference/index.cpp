@@ -1,7 +1,7 @@
 // Reference kernels of the index family: slices, gather and scatter.
-#include "core/array/element.h"
 #include "backends/reference/kernels.h"
 #include "backends/reference/strided_copy.h"
+#include "core/array/element.h"
 #include "lax/shape/shape.h"
 #include "program/ir/handles.h"
 

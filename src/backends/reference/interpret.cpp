@@ -1,19 +1,19 @@
 // The reference backend: looks kernels up by primitive name and evaluates programs equation by equation.
 #include "backends/reference/backend.h"
 
-#include "core/array/buffer_bytes.h"
 #include "backends/reference/devices.h"
 #include "backends/reference/kernels.h"
+#include "core/array/buffer_bytes.h"
 
 #include <capibara/config.h>
 
 #include "compiler/optimise/passes.h"
 #include "core/profile/recorder.h"
+#include "core/runtime/interrupt.h"
 #include "program/ir/memo.h"
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"
 #include "program/ir/views.h"
-#include "core/runtime/interrupt.h"
 #include "program/trace/trace.h"
 
 #include <unordered_map>
@@ -105,7 +105,8 @@ class ReferenceBackend final : public Backend {
       return primitive->lower(inputs, attrs);
     }
     if (!kernel) {
-      throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the reference backend"));
+      throw NotImplementedError(
+          concat("primitive '", primitive.name(), "' has no evaluation rule on the reference backend"));
     }
     TypeResult result = primitive->type(types, attrs);
     return kernel({inputs, result.types, attrs});

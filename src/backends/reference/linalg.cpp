@@ -77,8 +77,10 @@ Arrays run_cholesky(const KernelArgs& args) {
 
 template <class T>
 auto pivot_size(T x) {
-  if constexpr (std::is_arithmetic_v<T>) return std::abs(x);
-  else return std::abs(x.real()) + std::abs(x.imag());
+  if constexpr (std::is_arithmetic_v<T>)
+    return std::abs(x);
+  else
+    return std::abs(x.real()) + std::abs(x.imag());
 }
 
 // Row-major, in place, with partial pivoting; a zero pivot leaves its column as it is.
@@ -213,8 +215,8 @@ Arrays run_triangular_solve(const KernelArgs& args) {
       bool lower = apply_transpose(form, a.data() + i * n * n, n, own.data());
       if (routines) {
         // Seen column-major all is transposed: X' op(A)' = B' with the sides exchanged.
-        routines->trsm(form.left ? 'R' : 'L', lower ? 'U' : 'L', 'N', form.unit ? 'U' : 'N', static_cast<int>(batch.cols),
-                       static_cast<int>(batch.rows), own.data(), b);
+        routines->trsm(form.left ? 'R' : 'L', lower ? 'U' : 'L', 'N', form.unit ? 'U' : 'N',
+                       static_cast<int>(batch.cols), static_cast<int>(batch.rows), own.data(), b);
       } else if (form.left) {
         solve_left(own.data(), lower, form.unit, n, b, batch.cols);
       } else {
@@ -233,7 +235,8 @@ Arrays run_triangular_solve(const KernelArgs& args) {
 // `least` is replaced by it; where `least` is negative a zero pivot is a failure.
 template <class T, class Real>
 bool solve_tridiagonal(const T* below, const T* on, const T* above, int64_t n, T* b, int64_t cols, Real least) {
-  std::vector<T> lower(below, below + n), diagonal(on, on + n), upper(above, above + n), second(static_cast<std::size_t>(n));
+  std::vector<T> lower(below, below + n), diagonal(on, on + n), upper(above, above + n),
+      second(static_cast<std::size_t>(n));
   auto at = [](std::vector<T>& v, int64_t i) -> T& { return v[static_cast<std::size_t>(i)]; };
   auto usable = [&](T& pivot) {
     if (least >= 0 && !(std::abs(pivot) >= least)) pivot = std::real(pivot) < 0 ? T(-least) : T(least);
@@ -272,7 +275,9 @@ Arrays run_tridiagonal_solve(const KernelArgs& args) {
   bool perturb = args.attrs.boolean("perturb_singular");
   return visit_inexact("tridiagonal_solve", type.dtype, [&]<class T>(Type<T>) {
     using Real = lapack::Real<T>;
-    auto read = [&](std::size_t i) { return read_all<T>(type.dtype, args.inputs[i].raw_data(), args.inputs[i].size()); };
+    auto read = [&](std::size_t i) {
+      return read_all<T>(type.dtype, args.inputs[i].raw_data(), args.inputs[i].size());
+    };
     auto below = read(0), on = read(1), above = read(2);
     Elements<T> values = load_all<T>(type.dtype, args.inputs[3].raw_data(), type.size());
     for (int64_t i = 0; i < batch.count; ++i) {

@@ -1,8 +1,8 @@
 // Batches of matrices in row-major arrays, and the kernels of linear algebra by file.
 #pragma once
 
-#include "core/array/element.h"
 #include "backends/reference/kernels.h"
+#include "core/array/element.h"
 
 #include <limits>
 #include <vector>
@@ -52,17 +52,22 @@ T not_a_number() {
 
 template <class T>
 T conjugate(T x) {
-  if constexpr (std::is_arithmetic_v<T>) return x;
-  else return std::conj(x);
+  if constexpr (std::is_arithmetic_v<T>)
+    return x;
+  else
+    return std::conj(x);
 }
 
 // Calls f(Type<T>{}) with the type in which a floating dtype computes.
 template <class F>
 Arrays visit_inexact(const char* operation, DType dtype, F&& f) {
   switch (dtype) {
-    case DType::float64: return f(Type<double>{});
-    case DType::complex64: return f(Type<std::complex<float>>{});
-    case DType::complex128: return f(Type<std::complex<double>>{});
+    case DType::float64:
+      return f(Type<double>{});
+    case DType::complex64:
+      return f(Type<std::complex<float>>{});
+    case DType::complex128:
+      return f(Type<std::complex<double>>{});
     default:
       if (is_floating(dtype)) return f(Type<float>{});
       throw TypeError(concat(operation, ": a floating or complex operand is needed, got ", to_string(dtype)));

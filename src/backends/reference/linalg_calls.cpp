@@ -1,4 +1,5 @@
-// Foreign calls of jaxlib's LAPACK functions, which lowered programs hold, run by the kernels of the primitives behind them.
+// Foreign calls of jaxlib's LAPACK functions, which lowered programs hold, run by the kernels of the primitives behind
+// them.
 #include "backends/reference/linalg_batch.h"
 
 #include <cstring>
@@ -65,13 +66,19 @@ Arrays call_ormqr(const KernelArgs& args) {
 }
 
 Arrays call_syevd(const KernelArgs& args) {
-  Attrs attrs = {{"lower", letter(args.attrs, "uplo") == 'L'}, {"sort_eigenvalues", true}, {"subset_by_index", Attr()}, {"algorithm", Attr()}};
+  Attrs attrs = {{"lower", letter(args.attrs, "uplo") == 'L'},
+                 {"sort_eigenvalues", true},
+                 {"subset_by_index", Attr()},
+                 {"algorithm", Attr()}};
   return filled(run("eigh", args.inputs, attrs), args.output_types);
 }
 
 Arrays call_svd(const KernelArgs& args, const char* algorithm) {
   char mode = letter(args.attrs, "mode");
-  Attrs attrs = {{"full_matrices", mode == 'A'}, {"compute_uv", mode != 'N'}, {"subset_by_index", Attr()}, {"algorithm", algorithm}};
+  Attrs attrs = {{"full_matrices", mode == 'A'},
+                 {"compute_uv", mode != 'N'},
+                 {"subset_by_index", Attr()},
+                 {"algorithm", algorithm}};
   Arrays results = {args.inputs[0]};
   for (const Array& out : run("svd", args.inputs, attrs)) results.push_back(out);
   return filled(std::move(results), args.output_types);
@@ -87,8 +94,10 @@ Arrays call_geev(const KernelArgs& args) {
                     {"enable_eigvec_derivs", false},
                     {"implementation", Attr()}});
   Arrays results;
-  if (is_complex(args.inputs[0].dtype())) results = {out[0]};
-  else results = {part_of(out[0], args.output_types[0], false), part_of(out[0], args.output_types[1], true)};
+  if (is_complex(args.inputs[0].dtype()))
+    results = {out[0]};
+  else
+    results = {part_of(out[0], args.output_types[0], false), part_of(out[0], args.output_types[1], true)};
   std::size_t next = 1;
   for (bool wanted : {left, right}) results.push_back(wanted ? out[next++] : zeros(args.output_types[results.size()]));
   return filled(std::move(results), args.output_types);
@@ -110,25 +119,29 @@ Arrays call_gtsv(const KernelArgs& args) {
   return filled(std::move(results), args.output_types);
 }
 
-Arrays call_perturbed(const KernelArgs& args) { return run("tridiagonal_solve", args.inputs, {{"perturb_singular", true}}); }
+Arrays call_perturbed(const KernelArgs& args) {
+  return run("tridiagonal_solve", args.inputs, {{"perturb_singular", true}});
+}
 
 struct Target {
   std::string_view routine;
   std::size_t operands;
   Kernel kernel;
 };
-const Target targets[] = {{"getrf", 1, call_getrf}, {"geqrf", 1, call_geqrf}, {"geqp3", 2, call_geqp3}, {"orgqr", 2, call_orgqr},
-                          {"ungqr", 2, call_orgqr}, {"ormqr", 3, call_ormqr}, {"unmqr", 3, call_ormqr}, {"syevd", 1, call_syevd},
-                          {"heevd", 1, call_syevd}, {"gesdd", 1, call_gesdd}, {"gesvd", 1, call_gesvd}, {"geev", 1, call_geev},
-                          {"gees", 1, call_gees},   {"gehrd", 1, call_gehrd}, {"sytrd", 1, call_sytrd}, {"hetrd", 1, call_sytrd},
-                          {"gtsv", 4, call_gtsv}};
+const Target targets[] = {{"getrf", 1, call_getrf}, {"geqrf", 1, call_geqrf}, {"geqp3", 2, call_geqp3},
+                          {"orgqr", 2, call_orgqr}, {"ungqr", 2, call_orgqr}, {"ormqr", 3, call_ormqr},
+                          {"unmqr", 3, call_ormqr}, {"syevd", 1, call_syevd}, {"heevd", 1, call_syevd},
+                          {"gesdd", 1, call_gesdd}, {"gesvd", 1, call_gesvd}, {"geev", 1, call_geev},
+                          {"gees", 1, call_gees},   {"gehrd", 1, call_gehrd}, {"sytrd", 1, call_sytrd},
+                          {"hetrd", 1, call_sytrd}, {"gtsv", 4, call_gtsv}};
 
 }  // namespace
 
 Kernel find_lapack_call(std::string_view target, std::size_t operands) {
   if (target == "tridiagonal_solve_perturbed_ffi" && operands == 4) return call_perturbed;
   constexpr std::string_view prefix = "lapack_", suffix = "_ffi";
-  if (!target.starts_with(prefix) || !target.ends_with(suffix) || target.size() <= prefix.size() + suffix.size() + 1) return nullptr;
+  if (!target.starts_with(prefix) || !target.ends_with(suffix) || target.size() <= prefix.size() + suffix.size() + 1)
+    return nullptr;
   std::string_view routine = target.substr(prefix.size() + 1, target.size() - prefix.size() - suffix.size() - 1);
   for (const Target& entry : targets) {
     if (entry.routine == routine && entry.operands == operands) return entry.kernel;

@@ -15,14 +15,17 @@ Arrays visit_lapack(const char* operation, const KernelArgs& args, F&& f) {
   DType dtype = args.inputs[0].dtype();
   for (const Array& input : args.inputs) {
     for (int64_t size : input.shape()) {
-      if (size > std::numeric_limits<int>::max()) throw ValueError(concat(operation, ": dimensions up to 2^31 - 1 are supported, got ", to_string(input.type())));
+      if (size > std::numeric_limits<int>::max())
+        throw ValueError(concat(operation, ": dimensions up to 2^31 - 1 are supported, got ", to_string(input.type())));
     }
   }
   if (dtype == DType::float32) return f(Type<float>{}, require_lapack(operation).s);
   if (dtype == DType::float64) return f(Type<double>{}, require_lapack(operation).d);
   if (dtype == DType::complex64) return f(Type<std::complex<float>>{}, require_lapack(operation).c);
   if (dtype == DType::complex128) return f(Type<std::complex<double>>{}, require_lapack(operation).z);
-  throw NotImplementedError(concat(operation, ": Unsupported dtype ", to_string(dtype), "; LAPACK computes in float32, float64, complex64 and complex128: convert the operand first"));
+  throw NotImplementedError(
+      concat(operation, ": Unsupported dtype ", to_string(dtype),
+             "; LAPACK computes in float32, float64, complex64 and complex128: convert the operand first"));
 }
 
 int as_int(int64_t size) { return static_cast<int>(size); }
@@ -53,7 +56,8 @@ void store_rows(const std::vector<T>& columns, int64_t rows, int64_t cols, T* ou
 
 template <class T>
 bool all_finite(const std::vector<T>& values) {
-  return std::all_of(values.begin(), values.end(), [](const T& x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); });
+  return std::all_of(values.begin(), values.end(),
+                     [](const T& x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); });
 }
 
 // Elements of a scratch buffer that LAPACK may look at even where it is not used.
@@ -120,7 +124,8 @@ Arrays run_ormqr(const KernelArgs& args) {
       poll_stop();
       auto a = column_major<T>(args.inputs[0], i, a_batch.rows, a_batch.cols);
       auto c = column_major<T>(args.inputs[2], i, batch.rows, batch.cols);
-      routines.ormqr(side, trans, as_int(batch.rows), as_int(batch.cols), as_int(reflectors), a.data(), taus + i * reflectors, c.data());
+      routines.ormqr(side, trans, as_int(batch.rows), as_int(batch.cols), as_int(reflectors), a.data(),
+                     taus + i * reflectors, c.data());
       store_rows(c, batch.rows, batch.cols, out.at(i));
     }
     return Arrays{out.output.array};
@@ -130,8 +135,8 @@ Arrays run_ormqr(const KernelArgs& args) {
 void refuse_subset(const char* operation, const Attrs& attrs, int64_t whole) {
   const Ints* subset = attrs["subset_by_index"].get_if<Ints>();
   if (subset && *subset != Ints{0, whole}) {
-    throw NotImplementedError(concat(operation, ": subset_by_index is not implemented on this backend, got (", (*subset)[0],
-                                     ", ", (*subset)[1], ") of ", whole));
+    throw NotImplementedError(concat(operation, ": subset_by_index is not implemented on this backend, got (",
+                                     (*subset)[0], ", ", (*subset)[1], ") of ", whole));
   }
 }
 
@@ -140,7 +145,8 @@ Arrays run_eigh(const KernelArgs& args) {
   refuse_subset("eigh", args.attrs, batch.cols);
   const std::string* algorithm = args.attrs["algorithm"].get_if<std::string>();
   if (algorithm && *algorithm != "EighImplementation.QR") {
-    throw NotImplementedError(concat("eigh: ", *algorithm, " is not implemented on this backend; use EighImplementation.QR"));
+    throw NotImplementedError(
+        concat("eigh: ", *algorithm, " is not implemented on this backend; use EighImplementation.QR"));
   }
   char uplo = args.attrs.boolean("lower") ? 'L' : 'U';
   return visit_lapack("eigh", args, [&]<class T>(Type<T>, const lapack::Routines<T>& routines) {
@@ -174,7 +180,8 @@ Arrays run_svd(const KernelArgs& args) {
   const std::string* algorithm = args.attrs["algorithm"].get_if<std::string>();
   bool by_qr = algorithm && *algorithm == "SvdAlgorithm.QR";
   if (algorithm && !by_qr && *algorithm != "SvdAlgorithm.DEFAULT" && *algorithm != "SvdAlgorithm.DIVIDE_AND_CONQUER") {
-    throw NotImplementedError(concat("svd: ", *algorithm, " is not implemented on this backend; use DEFAULT, QR or DIVIDE_AND_CONQUER"));
+    throw NotImplementedError(
+        concat("svd: ", *algorithm, " is not implemented on this backend; use DEFAULT, QR or DIVIDE_AND_CONQUER"));
   }
   char mode = !vectors ? 'N' : full ? 'A' : 'S';
   int64_t u_cols = full ? m : least, vt_rows = full ? n : least;
@@ -226,7 +233,8 @@ Arrays run_eig(const KernelArgs& args) {
     for (int64_t i = 0; i < batch.count && batch.size() > 0; ++i) {
       poll_stop();
       auto a = column_major<T>(args.inputs[0], i, batch.rows, batch.cols);
-      bool ok = all_finite(a) && routines.geev(left, right, as_int(batch.rows), a.data(), values.at(i), vl.data(), vr.data()) == 0;
+      bool ok = all_finite(a) &&
+                routines.geev(left, right, as_int(batch.rows), a.data(), values.at(i), vl.data(), vr.data()) == 0;
       std::size_t next = 0;
       if (ok && left) store_rows(vl, batch.rows, batch.cols, sides[next++].at(i));
       if (ok && right) store_rows(vr, batch.rows, batch.cols, sides[next].at(i));
@@ -309,9 +317,15 @@ Arrays run_tridiagonal(const KernelArgs& args) {
 }  // namespace
 
 KernelList lapack_linalg_kernels() {
-  return {{"geqrf", run_geqrf},   {"geqp3", run_geqp3}, {"householder_product", run_householder_product},
-          {"ormqr", run_ormqr},   {"eigh", run_eigh},   {"svd", run_svd},
-          {"eig", run_eig},       {"schur", run_schur}, {"hessenberg", run_hessenberg},
+  return {{"geqrf", run_geqrf},
+          {"geqp3", run_geqp3},
+          {"householder_product", run_householder_product},
+          {"ormqr", run_ormqr},
+          {"eigh", run_eigh},
+          {"svd", run_svd},
+          {"eig", run_eig},
+          {"schur", run_schur},
+          {"hessenberg", run_hessenberg},
           {"tridiagonal", run_tridiagonal}};
 }
 

@@ -24,8 +24,10 @@ struct Module {
     }
     auto function = reinterpret_cast<lapack::TableFunction>(dlsym(handle, lapack::table_symbol));
     const lapack::Table* found = function ? function() : nullptr;
-    if (found && found->version == lapack::table_version) table = found;
-    else reason = concat(module_file, " belongs to another version of capibara");
+    if (found && found->version == lapack::table_version)
+      table = found;
+    else
+      reason = concat(module_file, " belongs to another version of capibara");
   }
 };
 
@@ -41,7 +43,8 @@ const lapack::Table* find_lapack() { return opened().table; }
 const lapack::Table& require_lapack(const char* operation) {
   if (const lapack::Table* table = find_lapack()) return *table;
   throw RuntimeError(concat(operation, ": needs LAPACK from the module ", module_file, ", which cannot be opened (",
-                            opened().reason, "); install libopenblas-dev and build capibara with CAPIBARA_LAPACK=ON, or ",
+                            opened().reason,
+                            "); install libopenblas-dev and build capibara with CAPIBARA_LAPACK=ON, or ",
                             "put the folder of the module into LD_LIBRARY_PATH"));
 }
 

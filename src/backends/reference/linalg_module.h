@@ -1,8 +1,8 @@
 // The linear algebra module as the reference kernels see it: opened at first use, absent where it was not built.
 #pragma once
 
-#include "core/array/element.h"
 #include "backends/lapack/routines.h"
+#include "core/array/element.h"
 
 namespace capibara::reference {
 
@@ -13,10 +13,14 @@ const lapack::Table& require_lapack(const char* operation);
 
 template <class T>
 const lapack::Routines<T>& routines_of(const lapack::Table& table) {
-  if constexpr (std::is_same_v<T, float>) return table.s;
-  else if constexpr (std::is_same_v<T, double>) return table.d;
-  else if constexpr (std::is_same_v<T, std::complex<float>>) return table.c;
-  else return table.z;
+  if constexpr (std::is_same_v<T, float>)
+    return table.s;
+  else if constexpr (std::is_same_v<T, double>)
+    return table.d;
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    return table.c;
+  else
+    return table.z;
 }
 
 }  // namespace capibara::reference

@@ -3,8 +3,8 @@
 
 #include <complex>
 
-#include "core/array/element.h"
 #include "backends/reference/kernels.h"
+#include "core/array/element.h"
 
 namespace capibara::reference {
 
@@ -35,7 +35,8 @@ void add_scaled(A factor, const A* row, A* target, int64_t count) {
     for (int64_t i = 0; i < count; ++i) target[i] = target[i] || (factor && row[i]);
   } else if constexpr (std::is_integral_v<A>) {
     for (int64_t i = 0; i < count; ++i) {
-      target[i] = static_cast<A>(static_cast<uint64_t>(target[i]) + static_cast<uint64_t>(factor) * static_cast<uint64_t>(row[i]));
+      target[i] = static_cast<A>(static_cast<uint64_t>(target[i]) +
+                                 static_cast<uint64_t>(factor) * static_cast<uint64_t>(row[i]));
     }
   } else if constexpr (std::is_floating_point_v<A>) {
     for (int64_t i = 0; i < count; ++i) target[i] += factor * row[i];

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include "backends/reference/elementwise.h"
+#include "core/runtime/interrupt.h"
 #include "lax/math/bit_generator.h"
 #include "lax/math/error_function_inverse.h"
 #include "lax/random/random.h"
-#include "core/runtime/interrupt.h"
 #include "program/trace/trace.h"
 
 namespace capibara::reference {

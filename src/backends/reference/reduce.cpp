@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "backends/reference/regions.h"
-#include "lax/math/denormals.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::reference {
 
@@ -76,7 +76,8 @@ Array fold_axes(Monoid monoid, const Array& x, const Array& init, const Ints& ax
 template <Monoid M>
 Arrays named_reduction(const KernelArgs& args) {
   const Array& x = args.inputs[0];
-  // Single elements are their own sums, with their sign of zero, as in jax. Complex infinities times one have NaN in them.
+  // Single elements are their own sums, with their sign of zero, as in jax. Complex infinities times one have NaN in
+  // them.
   if ((M == Monoid::add || !is_complex(x.dtype())) && x.size() == args.output_types[0].size())
     return {Array::from_buffer(args.output_types[0], x.buffer())};
   return {fold_axes(M, x, identity_element(M, x.dtype()), args.attrs.ints("axes"), args.output_types[0])};
@@ -181,7 +182,8 @@ Arrays fold_by_region(const KernelArgs& args, const Region& region) {
 Arrays general_reduction(const KernelArgs& args) {
   Region region(args.attrs.program("jaxpr"));
   if (args.inputs.size() == 2 && region.monoid()) {
-    return {fold_axes(*region.monoid(), args.inputs[0], args.inputs[1], args.attrs.ints("dimensions"), args.output_types[0])};
+    return {fold_axes(*region.monoid(), args.inputs[0], args.inputs[1], args.attrs.ints("dimensions"),
+                      args.output_types[0])};
   }
   return fold_by_region(args, region);
 }
@@ -190,11 +192,16 @@ Arrays general_reduction(const KernelArgs& args) {
 
 KernelList reduce_kernels() {
   return {
-      {"reduce_sum", named_reduction<Monoid::add>},      {"reduce_prod", named_reduction<Monoid::mul>},
-      {"reduce_max", named_reduction<Monoid::max>},      {"reduce_min", named_reduction<Monoid::min>},
-      {"reduce_and", named_reduction<Monoid::bit_and>},  {"reduce_or", named_reduction<Monoid::bit_or>},
-      {"reduce_xor", named_reduction<Monoid::bit_xor>},  {"argmax", arg_reduction<true>},
-      {"argmin", arg_reduction<false>},                  {"reduce", general_reduction},
+      {"reduce_sum", named_reduction<Monoid::add>},
+      {"reduce_prod", named_reduction<Monoid::mul>},
+      {"reduce_max", named_reduction<Monoid::max>},
+      {"reduce_min", named_reduction<Monoid::min>},
+      {"reduce_and", named_reduction<Monoid::bit_and>},
+      {"reduce_or", named_reduction<Monoid::bit_or>},
+      {"reduce_xor", named_reduction<Monoid::bit_xor>},
+      {"argmax", arg_reduction<true>},
+      {"argmin", arg_reduction<false>},
+      {"reduce", general_reduction},
   };
 }
 

@@ -5,10 +5,10 @@
 #include <numeric>
 
 #include "backends/reference/running_folds.h"
+#include "core/runtime/interrupt.h"
 #include "lax/math/denormals.h"
 #include "program/ir/handles.h"
 #include "program/ir/views.h"
-#include "core/runtime/interrupt.h"
 
 namespace capibara::reference {
 

@@ -6,8 +6,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/array/element.h"
 #include "backends/reference/kernels.h"
+#include "core/array/element.h"
 #include "lax/reduce/monoid.h"
 
 namespace capibara::reference {
@@ -62,18 +62,24 @@ using Accumulator = typename AccumulatorOf<M, C>::type;
 // Signed integers wrap around like unsigned ones.
 template <class C>
 C wrapping_add(C x, C y) {
-  if constexpr (std::is_same_v<C, bool>) return x || y;
-  else if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
-  else return x + y;
+  if constexpr (std::is_same_v<C, bool>)
+    return x || y;
+  else if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+  else
+    return x + y;
 }
 template <class C>
 C wrapping_mul(C x, C y) {
-  if constexpr (std::is_same_v<C, bool>) return x && y;
-  else if constexpr (std::is_integral_v<C>) return static_cast<C>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
+  if constexpr (std::is_same_v<C, bool>)
+    return x && y;
+  else if constexpr (std::is_integral_v<C>)
+    return static_cast<C>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
   else if constexpr (is_complex_number<C>) {
     // The textbook product, each part rounded as XLA does it on the CPU: one product first, the other with the sum.
     return C(std::fma(x.real(), y.real(), -(x.imag() * y.imag())), std::fma(x.imag(), y.real(), x.real() * y.imag()));
-  } else return x * y;
+  } else
+    return x * y;
 }
 
 template <bool Highest, class C>
@@ -95,14 +101,22 @@ C choose_extreme(C x, C y) {
 // accumulator op element.
 template <Monoid M, class A>
 A combine(A accumulator, A element) {
-  if constexpr (M == Monoid::add) return wrapping_add(accumulator, element);
-  else if constexpr (M == Monoid::mul) return wrapping_mul(accumulator, element);
-  else if constexpr (M == Monoid::max) return choose_extreme<true>(accumulator, element);
-  else if constexpr (M == Monoid::min) return choose_extreme<false>(accumulator, element);
-  else if constexpr (!std::is_integral_v<A>) return accumulator;
-  else if constexpr (M == Monoid::bit_and) return static_cast<A>(accumulator & element);
-  else if constexpr (M == Monoid::bit_or) return static_cast<A>(accumulator | element);
-  else return static_cast<A>(accumulator ^ element);
+  if constexpr (M == Monoid::add)
+    return wrapping_add(accumulator, element);
+  else if constexpr (M == Monoid::mul)
+    return wrapping_mul(accumulator, element);
+  else if constexpr (M == Monoid::max)
+    return choose_extreme<true>(accumulator, element);
+  else if constexpr (M == Monoid::min)
+    return choose_extreme<false>(accumulator, element);
+  else if constexpr (!std::is_integral_v<A>)
+    return accumulator;
+  else if constexpr (M == Monoid::bit_and)
+    return static_cast<A>(accumulator & element);
+  else if constexpr (M == Monoid::bit_or)
+    return static_cast<A>(accumulator | element);
+  else
+    return static_cast<A>(accumulator ^ element);
 }
 
 template <Monoid M>
@@ -113,13 +127,20 @@ struct MonoidTag {
 template <class F>
 decltype(auto) visit_monoid(Monoid monoid, F&& f) {
   switch (monoid) {
-    case Monoid::add: return f(MonoidTag<Monoid::add>{});
-    case Monoid::mul: return f(MonoidTag<Monoid::mul>{});
-    case Monoid::max: return f(MonoidTag<Monoid::max>{});
-    case Monoid::min: return f(MonoidTag<Monoid::min>{});
-    case Monoid::bit_and: return f(MonoidTag<Monoid::bit_and>{});
-    case Monoid::bit_or: return f(MonoidTag<Monoid::bit_or>{});
-    default: return f(MonoidTag<Monoid::bit_xor>{});
+    case Monoid::add:
+      return f(MonoidTag<Monoid::add>{});
+    case Monoid::mul:
+      return f(MonoidTag<Monoid::mul>{});
+    case Monoid::max:
+      return f(MonoidTag<Monoid::max>{});
+    case Monoid::min:
+      return f(MonoidTag<Monoid::min>{});
+    case Monoid::bit_and:
+      return f(MonoidTag<Monoid::bit_and>{});
+    case Monoid::bit_or:
+      return f(MonoidTag<Monoid::bit_or>{});
+    default:
+      return f(MonoidTag<Monoid::bit_xor>{});
   }
 }
 

@@ -1,7 +1,7 @@
 // Reference kernels of the shape family: every one is a strided copy.
-#include "core/array/element.h"
 #include "backends/reference/kernels.h"
 #include "backends/reference/strided_copy.h"
+#include "core/array/element.h"
 
 #include <cstring>
 

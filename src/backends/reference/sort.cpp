@@ -77,8 +77,10 @@ void sort_rows(const AxisRows& rows, const std::vector<Keys>& keys, int64_t take
       }
       return a.position < b.position;
     };
-    if (take * 4 < rows.length) std::partial_sort(entries.begin(), entries.begin() + take, entries.end(), before);
-    else std::sort(entries.begin(), entries.end(), before);
+    if (take * 4 < rows.length)
+      std::partial_sort(entries.begin(), entries.begin() + take, entries.end(), before);
+    else
+      std::sort(entries.begin(), entries.end(), before);
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = entries[i].position;
     emit(row, order);
   }
@@ -137,8 +139,8 @@ std::optional<std::vector<Keys>> single_comparison_keys(const Program& comparato
   return std::nullopt;
 }
 
-// Batcher's odd-even merge network on all rows at once, the comparator called on whole layers of pairs. Ties are broken by
-// position, so the result is that of a stable sort.
+// Batcher's odd-even merge network on all rows at once, the comparator called on whole layers of pairs. Ties are broken
+// by position, so the result is that of a stable sort.
 Arrays sort_by_region(const Region& region, std::span<const Array> inputs, int64_t axis) {
   AxisRows rows(inputs[0].shape(), axis);
   std::vector<std::vector<int64_t>> order(static_cast<std::size_t>(rows.count));
@@ -156,7 +158,9 @@ Arrays sort_by_region(const Region& region, std::span<const Array> inputs, int64
       std::byte* target = out.data;
       for (int64_t row = 0; row < rows.count; ++row) {
         for (const auto& [a, b] : pairs) {
-          int64_t position = rows.start(row) + order[static_cast<std::size_t>(row)][static_cast<std::size_t>(second ? b : a)] * rows.stride;
+          int64_t position =
+              rows.start(row) +
+              order[static_cast<std::size_t>(row)][static_cast<std::size_t>(second ? b : a)] * rows.stride;
           std::memcpy(target, x.raw_data() + static_cast<std::size_t>(position) * size, size);
           target += size;
         }
@@ -175,7 +179,8 @@ Arrays sort_by_region(const Region& region, std::span<const Array> inputs, int64
       auto& places = order[static_cast<std::size_t>(row)];
       for (const auto& [a, b] : pairs) {
         int64_t &x = places[static_cast<std::size_t>(a)], &y = places[static_cast<std::size_t>(b)];
-        bool less = load_as<bool>(DType::bool_, before.raw_data(), lane), more = load_as<bool>(DType::bool_, after.raw_data(), lane);
+        bool less = load_as<bool>(DType::bool_, before.raw_data(), lane),
+             more = load_as<bool>(DType::bool_, after.raw_data(), lane);
         if (more != less ? more : x > y) std::swap(x, y);
         ++lane;
       }
@@ -196,7 +201,8 @@ Arrays sort_by_region(const Region& region, std::span<const Array> inputs, int64
   Arrays arrays;
   for (const Array& x : inputs) {
     Output out = allocate(x.type());
-    for (int64_t row = 0; row < rows.count; ++row) copy_row(x, rows, row, order[static_cast<std::size_t>(row)], out.data, rows);
+    for (int64_t row = 0; row < rows.count; ++row)
+      copy_row(x, rows, row, order[static_cast<std::size_t>(row)], out.data, rows);
     arrays.push_back(out.array);
   }
   return arrays;
@@ -237,7 +243,9 @@ Arrays take_extremes(const KernelArgs& args, int64_t axis, bool greatest) {
       bool exists = i < rows.length;
       store_as<int64_t>(DType::int32, positions.data, place, exists ? order[static_cast<std::size_t>(i)] : -1);
       // A rounded-up number of candidates may exceed the row: the rest is what never wins.
-      if (!exists) std::memcpy(values.data + place * storage_size(x.dtype()), filler.raw_data(), static_cast<std::size_t>(storage_size(x.dtype())));
+      if (!exists)
+        std::memcpy(values.data + place * storage_size(x.dtype()), filler.raw_data(),
+                    static_cast<std::size_t>(storage_size(x.dtype())));
     }
   });
   return {values.array, positions.array};
@@ -319,8 +327,10 @@ std::optional<int64_t> lexicographic_keys(const Program& program, const Types& o
       store_all<double>(dtype, probe.data, values);
       arguments.push_back(probe.array);
     }
-    Array got = Region(program)(arguments)[0], expected = Region(sort_comparator(operands, static_cast<int64_t>(keys)))(arguments)[0];
-    if (std::memcmp(got.raw_data(), expected.raw_data(), static_cast<std::size_t>(cases)) == 0) return static_cast<int64_t>(keys);
+    Array got = Region(program)(arguments)[0],
+          expected = Region(sort_comparator(operands, static_cast<int64_t>(keys)))(arguments)[0];
+    if (std::memcmp(got.raw_data(), expected.raw_data(), static_cast<std::size_t>(cases)) == 0)
+      return static_cast<int64_t>(keys);
   }
   return std::nullopt;
 }

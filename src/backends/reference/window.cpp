@@ -6,9 +6,9 @@
 #include <span>
 
 #include "backends/reference/regions.h"
+#include "core/runtime/thread_pool.h"
 #include "program/ir/handles.h"
 #include "program/ir/window_shape.h"
-#include "core/runtime/thread_pool.h"
 
 namespace capibara::reference {
 
@@ -119,8 +119,8 @@ void copy_element(const Array& from, int64_t i, std::byte* to, int64_t o) {
   std::memcpy(to + static_cast<std::size_t>(o) * size, from.raw_data() + static_cast<std::size_t>(i) * size, size);
 }
 
-// Prefix folds by a region: short ones element after element, long ones by doubling the reach in every step, which takes
-// O(n log n) elements in O(log n) calls.
+// Prefix folds by a region: short ones element after element, long ones by doubling the reach in every step, which
+// takes O(n log n) elements in O(log n) calls.
 Arrays running_region(const Region& region, const Arrays& operands, const Arrays& init, Running running) {
   std::size_t n = operands.size();
   int64_t rank = operands[0].ndim(), length = operands[0].shape(running.axis);
@@ -204,7 +204,8 @@ Arrays fold_windows_by_region(const KernelArgs& args, const Region& region) {
       Arrays arguments = totals;
       for (std::size_t k = 0; k < n; ++k) {
         Output view = allocate(operands[k].type().with_shape({lanes}));
-        std::memcpy(view.data, totals[k].raw_data(), static_cast<std::size_t>(lanes * storage_size(operands[k].dtype())));
+        std::memcpy(view.data, totals[k].raw_data(),
+                    static_cast<std::size_t>(lanes * storage_size(operands[k].dtype())));
         for_each_tap(in, out, single, [&](int64_t i, int64_t o) {
           copy_element(operands[k], i, view.data, o);
           seen[static_cast<std::size_t>(o)] = 1;
@@ -228,7 +229,8 @@ Arrays fold_windows_by_region(const KernelArgs& args, const Region& region) {
 Arrays general_window(const KernelArgs& args) {
   Region region(args.attrs.program("jaxpr"));
   if (args.inputs.size() == 2 && region.monoid()) {
-    return {fold_windows(*region.monoid(), args.inputs[0], args.inputs[1], Window::of(args.attrs), args.output_types[0])};
+    return {
+        fold_windows(*region.monoid(), args.inputs[0], args.inputs[1], Window::of(args.attrs), args.output_types[0])};
   }
   return fold_windows_by_region(args, region);
 }
@@ -236,7 +238,8 @@ Arrays general_window(const KernelArgs& args) {
 // For each place of the window the position of the selected element, or -1 where it sees none. `keeps(held, candidate)`
 // tells whether the held element stays.
 template <class C, class Keeps>
-std::vector<int64_t> selected_positions(const C* values, const Shape& in, const Shape& out, const Window& window, Keeps&& keeps) {
+std::vector<int64_t> selected_positions(const C* values, const Shape& in, const Shape& out, const Window& window,
+                                        Keeps&& keeps) {
   std::vector<int64_t> positions(static_cast<std::size_t>(element_count(out)), -1);
   for_each_tap(in, out, window, [&](int64_t i, int64_t o) {
     int64_t& held = positions[static_cast<std::size_t>(o)];
@@ -247,7 +250,8 @@ std::vector<int64_t> selected_positions(const C* values, const Shape& in, const 
 
 template <class C>
 bool keeps_held(const Primitive& comparison, C held, C candidate) {
-  if constexpr (is_complex_number<C>) return true;
+  if constexpr (is_complex_number<C>)
+    return true;
   else {
     if (comparison == prim::ge()) return held >= candidate;
     if (comparison == prim::le()) return held <= candidate;
@@ -279,7 +283,8 @@ Primitive recognised_comparison(const Program& region) {
   return orders ? primitive : Primitive();
 }
 
-std::vector<int64_t> select_by_region(const Region& region, const Array& operand, const Shape& out, const Window& window) {
+std::vector<int64_t> select_by_region(const Region& region, const Array& operand, const Shape& out,
+                                      const Window& window) {
   auto lanes = static_cast<std::size_t>(element_count(out));
   std::vector<int64_t> positions(lanes, -1);
   Window single = window;
@@ -291,7 +296,8 @@ std::vector<int64_t> select_by_region(const Region& region, const Array& operand
       single.padding[d].first = window.padding[d].first - place[d] * window.window_dilation[d];
     }
     std::vector<int64_t> candidates(lanes, -1);
-    for_each_tap(operand.shape(), out, single, [&](int64_t i, int64_t o) { candidates[static_cast<std::size_t>(o)] = i; });
+    for_each_tap(operand.shape(), out, single,
+                 [&](int64_t i, int64_t o) { candidates[static_cast<std::size_t>(o)] = i; });
     Output held = allocate(operand.type().with_shape({static_cast<int64_t>(lanes)}));
     Output offered = allocate(held.array.type());
     for (std::size_t o = 0; o < lanes; ++o) {
@@ -301,13 +307,15 @@ std::vector<int64_t> select_by_region(const Region& region, const Array& operand
     Array kept = region(Arrays{held.array, offered.array})[0];
     for (std::size_t o = 0; o < lanes; ++o) {
       if (candidates[o] < 0) continue;
-      if (positions[o] < 0 || !load_as<bool>(DType::bool_, kept.raw_data(), static_cast<int64_t>(o))) positions[o] = candidates[o];
+      if (positions[o] < 0 || !load_as<bool>(DType::bool_, kept.raw_data(), static_cast<int64_t>(o)))
+        positions[o] = candidates[o];
     }
   } while (next_index(place, window.dimensions));
   return positions;
 }
 
-Array scatter_fold(Monoid monoid, const Array& source, const std::vector<int64_t>& positions, const Array& init, const ArrayType& out_type) {
+Array scatter_fold(Monoid monoid, const Array& source, const std::vector<int64_t>& positions, const Array& init,
+                   const ArrayType& out_type) {
   Output out = allocate(out_type);
   visit_compute(source.dtype(), [&]<class C>(Type<C>) {
     auto values = read_all<C>(source.dtype(), source.raw_data(), source.size());
@@ -338,7 +346,8 @@ Arrays select_and_scatter(const KernelArgs& args) {
   const ArrayType& out_type = args.output_types[0];
   if (scatter.monoid()) return {scatter_fold(*scatter.monoid(), source, positions, init, out_type)};
   Output out = allocate(out_type);
-  std::memcpy(out.data, repeat(init, out_type.shape).raw_data(), static_cast<std::size_t>(out_type.size() * storage_size(out_type.dtype)));
+  std::memcpy(out.data, repeat(init, out_type.shape).raw_data(),
+              static_cast<std::size_t>(out_type.size() * storage_size(out_type.dtype)));
   for (std::size_t i = 0; i < positions.size(); ++i) {
     if (positions[i] < 0) continue;
     Output held = allocate(scalar_type(out_type.dtype)), value = allocate(scalar_type(out_type.dtype));
@@ -373,7 +382,8 @@ Arrays select_and_gather_add(const KernelArgs& args) {
 
 template <Monoid M>
 Arrays cumulative(const KernelArgs& args) {
-  return {running_fold(M, args.inputs[0], args.attrs.integer("axis"), args.attrs.boolean("reverse"), args.output_types[0])};
+  return {
+      running_fold(M, args.inputs[0], args.attrs.integer("axis"), args.attrs.boolean("reverse"), args.output_types[0])};
 }
 
 template <class C>

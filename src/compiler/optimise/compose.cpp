@@ -1,7 +1,7 @@
 // compose: an operation that the backend does not run as it is becomes the simpler ones its lower rule states.
 //
-// The rule is traced once for each primitive, attributes and operand types; what it yields is composed in its turn. A rule
-// that leads back to the same call leaves it whole.
+// The rule is traced once for each primitive, attributes and operand types; what it yields is composed in its turn. A
+// rule that leads back to the same call leaves it whole.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 

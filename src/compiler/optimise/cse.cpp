@@ -15,7 +15,8 @@ namespace {
 class Merger {
  public:
   explicit Merger(const Program& program) : copy_(program) {
-    for (std::size_t i = 0; i < program.constvars().size(); ++i) merge_constant(program.constvars()[i], program.constants()[i]);
+    for (std::size_t i = 0; i < program.constvars().size(); ++i)
+      merge_constant(program.constvars()[i], program.constants()[i]);
   }
 
   Program operator()(NestedPass& nested) {
@@ -40,7 +41,8 @@ class Merger {
       bool merged = false;
       for (auto it = first; it != last && !merged; ++it) {
         Equation& earlier = copy_.builder().body().equations[it->second];
-        if (!(earlier.primitive == equation.primitive) || earlier.inputs != inputs || !(earlier.attrs == attrs)) continue;
+        if (!(earlier.primitive == equation.primitive) || earlier.inputs != inputs || !(earlier.attrs == attrs))
+          continue;
         merge(earlier, equation);
         merged = true;
       }

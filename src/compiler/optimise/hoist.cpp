@@ -30,9 +30,9 @@ bool is_worth_moving(const Program& body, const Equation& equation) {
 
 // The invariant part of one body: which equations leave it, and which of their values the rest reads.
 struct Invariant {
-  Mask leaves;             // by equation
-  Mask outside;            // equations that must run before the loop: those that leave, and what they are made of
-  std::vector<Var> values; // read by the rest
+  Mask leaves;              // by equation
+  Mask outside;             // equations that must run before the loop: those that leave, and what they are made of
+  std::vector<Var> values;  // read by the rest
 
   Invariant(const Program& body, std::size_t consts, bool may_not_run) {
     std::size_t count = body.equations().size();
@@ -114,7 +114,8 @@ class Hoister {
 
  private:
   // `first` is the operand at which the program's consts begin.
-  void move_out(Equation& loop, std::vector<Atom>& inputs, const char* name, const char* count, std::size_t first, bool may_not_run) {
+  void move_out(Equation& loop, std::vector<Atom>& inputs, const char* name, const char* count, std::size_t first,
+                bool may_not_run) {
     const Program body = loop.attrs.program(name);
     std::size_t consts = static_cast<std::size_t>(loop.attrs.integer(count));
     if (!body.constvars().empty()) return;  // lift_constants makes them operands first
@@ -128,7 +129,8 @@ class Hoister {
     std::vector<Atom> values;
     for (Var var : invariant.values) values.push_back(before(var));
     inputs.insert(inputs.begin() + static_cast<std::ptrdiff_t>(first + consts), values.begin(), values.end());
-    loop.attrs = loop.attrs.with(name, invariant.rest(body, consts)).with(count, static_cast<int64_t>(consts + values.size()));
+    loop.attrs =
+        loop.attrs.with(name, invariant.rest(body, consts)).with(count, static_cast<int64_t>(consts + values.size()));
   }
 
   // Takes the carries marked out of a list that holds them from `first` on; returns them.

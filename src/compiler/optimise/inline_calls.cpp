@@ -2,9 +2,9 @@
 //
 //   d = jit[jaxpr={ lambda ; a. let b = sin a; c = mul b 2.0 in (c,) }] x    ->    b = sin x; d = mul b 2.0
 //
-// A large program that is called more than once stays one program, to be compiled once. A branch chosen by a literal, a loop
-// of one step and a loop that is to be unrolled as a whole are calls as well. checkpoint keeps its second computation apart by
-// a barrier.
+// A large program that is called more than once stays one program, to be compiled once. A branch chosen by a literal, a
+// loop of one step and a loop that is to be unrolled as a whole are calls as well. checkpoint keeps its second
+// computation apart by a barrier.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 #include "program/ir/handles.h"

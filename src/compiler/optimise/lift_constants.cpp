@@ -1,5 +1,5 @@
-// lift_constants: constants inside loops, branches and calls become operands, so that only the outer program has any: they
-// are stored, compared and handed to the code in one place.
+// lift_constants: constants inside loops, branches and calls become operands, so that only the outer program has any:
+// they are stored, compared and handed to the code in one place.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 #include "program/ir/handles.h"

@@ -1,12 +1,13 @@
-// name_reductions: a reduction by a region that is one known operation, starting from its identity, becomes the named one.
+// name_reductions: a reduction by a region that is one known operation, starting from its identity, becomes the named
+// one.
 #include <capibara/lax.h>
 
 #include <cmath>
 
-#include "lax/reduce/monoid.h"
-#include "lax/reduce/reduction_rules.h"
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
+#include "lax/reduce/monoid.h"
+#include "lax/reduce/reduction_rules.h"
 #include "program/ir/handles.h"
 
 namespace capibara::passes {
@@ -63,7 +64,9 @@ Attrs reduction_attrs(Monoid monoid, const Attrs& attrs) {
 }
 
 Program named_program(const Program& program, NestedPass& nested) {
-  if (!changes(program, nested, [&](const Equation& equation) { return named_reduction(program, equation).has_value(); })) return program;
+  if (!changes(program, nested,
+               [&](const Equation& equation) { return named_reduction(program, equation).has_value(); }))
+    return program;
   bool changed = false;
   Program::Body body = program.body();
   for (Equation& equation : body.equations) {

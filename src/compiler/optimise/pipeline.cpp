@@ -76,7 +76,8 @@ class LargeConstants {
     auto use = [&](Atom atom) {
       if (!atom.is_literal()) read[static_cast<std::size_t>(atom.code)] = true;
     };
-    for (const Equation& equation : program.equations()) std::for_each(equation.inputs.begin(), equation.inputs.end(), use);
+    for (const Equation& equation : program.equations())
+      std::for_each(equation.inputs.begin(), equation.inputs.end(), use);
     std::for_each(program.outputs().begin(), program.outputs().end(), use);
     Program::Body body = program.body();
     std::size_t inputs = body.invars.size() - opened_.size();

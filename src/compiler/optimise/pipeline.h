@@ -15,9 +15,9 @@ struct OptimiseOptions {
   passes::OwnRule own_rule = {};  // the backend's own compositions
   // Fused operations in place of what means the same up to rounding, where the backend has them. Empty: none.
   std::function<Program(const Program&)> fuse = {};
-  int rounds = 3;            // at most; fewer where a round changes nothing
-  std::string dump = {};     // a folder for the program after each pass; empty: what CAPIBARA_DUMP names, if anything
-  std::string after = {};    // stop after the first run of this pass
+  int rounds = 3;          // at most; fewer where a round changes nothing
+  std::string dump = {};   // a folder for the program after each pass; empty: what CAPIBARA_DUMP names, if anything
+  std::string after = {};  // stop after the first run of this pass
 };
 
 // The same function of the same inputs, with the same results bit by bit, but for what `fuse` changes. Types are

@@ -33,8 +33,8 @@ class NestedPass {
   ProgramMap<Program> done_;
 };
 
-// Whether a pass changes a program at all: by an equation that `concerns` it, or in the programs inside of others. Copying
-// equations costs more than looking at them.
+// Whether a pass changes a program at all: by an equation that `concerns` it, or in the programs inside of others.
+// Copying equations costs more than looking at them.
 template <class F>
 bool changes(const Program& program, NestedPass& nested, F&& concerns) {
   for (const Equation& equation : program.equations()) {

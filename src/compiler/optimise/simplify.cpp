@@ -29,7 +29,9 @@ const Rules& rules() {
 
 constexpr int deepest = 16;  // rules that follow from one another at one equation
 
-bool same_type(const ArrayType& a, const ArrayType& b) { return a.shape == b.shape && a.dtype == b.dtype && a.ref == b.ref; }
+bool same_type(const ArrayType& a, const ArrayType& b) {
+  return a.shape == b.shape && a.dtype == b.dtype && a.ref == b.ref;
+}
 
 }  // namespace
 
@@ -41,10 +43,12 @@ ArrayType Site::output_type() const {
   return primitive->type(types, attrs).types[0];
 }
 
-Simplifier::Simplifier(const Program& program) : copy_(program), readers_(static_cast<std::size_t>(program.var_count()), 0) {
+Simplifier::Simplifier(const Program& program)
+    : copy_(program), readers_(static_cast<std::size_t>(program.var_count()), 0) {
   maker_.assign(copy_.builder().body().var_types.size(), -1);
   auto read = [&](Atom atom) {
-    if (!atom.is_literal() && readers_[static_cast<std::size_t>(atom.code)] < 2) ++readers_[static_cast<std::size_t>(atom.code)];
+    if (!atom.is_literal() && readers_[static_cast<std::size_t>(atom.code)] < 2)
+      ++readers_[static_cast<std::size_t>(atom.code)];
   };
   for (const Equation& equation : program.equations()) {
     for (Atom input : equation.inputs) read(input);
@@ -83,7 +87,8 @@ std::optional<Atom> Simplifier::apply_rules(Site& site) {
   return result;
 }
 
-Atom Simplifier::add(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs, Source source, bool only_reader) {
+Atom Simplifier::add(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs, Source source,
+                     bool only_reader) {
   Site site{*this, primitive, inputs, attrs, source, only_reader};
   if (std::optional<Atom> atom = apply_rules(site)) return *atom;
   Atom output = copy_.builder().add_equation(primitive, std::move(inputs), attrs, source)[0];

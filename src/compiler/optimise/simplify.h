@@ -52,7 +52,8 @@ class Simplifier {
   Program operator()(NestedPass& nested);
 
   // Adds an equation of one output, simplified in its turn.
-  Atom add(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs, Source source, bool only_reader = false);
+  Atom add(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs, Source source,
+           bool only_reader = false);
   Atom literal(Array value) { return copy_.builder().add_literal(std::move(value)); }
   const ArrayType& type(Atom atom) const { return copy_.type(atom); }
   // The equation that made the value, where it is one of this primitive with one output.
@@ -67,7 +68,7 @@ class Simplifier {
   bool forward_operands(const Equation& cond, std::vector<Atom> inputs, Attrs attrs);
 
   Copy copy_;
-  std::vector<int32_t> maker_;  // of each new variable: its equation's position, -1 for inputs and constants
+  std::vector<int32_t> maker_;    // of each new variable: its equation's position, -1 for inputs and constants
   std::vector<uint8_t> readers_;  // of each old variable, up to 2
   int depth_ = 0;
 };

@@ -66,9 +66,7 @@ Result add(Site& site) {
   return std::nullopt;
 }
 
-Result subtract(Site& site) {
-  return is_number(site) && equals(site, 1, 0.0) ? operand(site, 0) : std::nullopt;
-}
+Result subtract(Site& site) { return is_number(site) && equals(site, 1, 0.0) ? operand(site, 0) : std::nullopt; }
 
 Result shift(Site& site) { return equals(site, 1, 0) ? operand(site, 0) : std::nullopt; }
 
@@ -98,9 +96,7 @@ Result part_of_complex(Site& site) {
   return inner->inputs[which];
 }
 
-Result first_power(Site& site) {
-  return site.attrs.integer("y") == 1 ? Result(site.inputs[0]) : std::nullopt;
-}
+Result first_power(Site& site) { return site.attrs.integer("y") == 1 ? Result(site.inputs[0]) : std::nullopt; }
 
 Result select(Site& site) {
   bool equal = true;
@@ -150,7 +146,8 @@ Result convert(Site& site) {
   DType from = site.simplifier.type(inner->inputs[0]).dtype;
   if (!is_exact(from, site.type(0).dtype)) return std::nullopt;
   // Floating-point numbers beyond an integer type end at its bounds, integers wrap around.
-  if (is_floating(site.type(0).dtype) && is_integer(from) && is_integer(to) && from != to && !is_exact(from, to)) return std::nullopt;
+  if (is_floating(site.type(0).dtype) && is_integer(from) && is_integer(to) && from != to && !is_exact(from, to))
+    return std::nullopt;
   Atom x = inner->inputs[0];
   if (from == to) return x;
   return site.simplifier.add(site.primitive, {x}, site.attrs, site.source);

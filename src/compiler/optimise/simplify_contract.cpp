@@ -47,8 +47,8 @@ Result dot(Site& site) {
                              site.attrs.with("dimension_numbers", numbers), site.source);
 }
 
-// batch, rhs free, lhs free: the same products with the operands exchanged. Complex products are left alone: their parts
-// would be summed in another order.
+// batch, rhs free, lhs free: the same products with the operands exchanged. Complex products are left alone: their
+// parts would be summed in another order.
 Result transpose_of_dot(Site& site) {
   const Equation* dot = site.only_reader ? site.simplifier.made_by(site.inputs[0], prim::dot_general()) : nullptr;
   if (!dot || !is_plain(dot->attrs) || is_complex(site.type(0).dtype)) return std::nullopt;
@@ -67,8 +67,9 @@ Result transpose_of_dot(Site& site) {
   for (int64_t dim = batch + left; dim < rank; ++dim) exchanged.push_back(dim);
   for (int64_t dim = batch; dim < batch + left; ++dim) exchanged.push_back(dim);
   if (site.attrs.ints("permutation") != exchanged) return std::nullopt;
-  Attrs attrs = dot->attrs.with("dimension_numbers", DotDimensionNumbers{numbers.rhs_contracting, numbers.lhs_contracting,
-                                                                         numbers.rhs_batch, numbers.lhs_batch});
+  Attrs attrs = dot->attrs.with(
+      "dimension_numbers",
+      DotDimensionNumbers{numbers.rhs_contracting, numbers.lhs_contracting, numbers.rhs_batch, numbers.lhs_batch});
   return site.simplifier.add(prim::dot_general(), {rhs, lhs}, attrs, site.source);
 }
 

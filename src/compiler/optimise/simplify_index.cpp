@@ -82,7 +82,8 @@ Result gather(Site& site) {
   const auto& numbers = site.attrs.get<GatherDimensionNumbers>("dimension_numbers");
   const Ints& window = site.attrs.ints("slice_sizes");
   const GatherScatterMode mode = mode_of(site.attrs);
-  if (!has_one_window(site.type(1), numbers.start_index_map) || !numbers.operand_batching_dims.empty()) return std::nullopt;
+  if (!has_one_window(site.type(1), numbers.start_index_map) || !numbers.operand_batching_dims.empty())
+    return std::nullopt;
   if (mode != GatherScatterMode::clip && mode != GatherScatterMode::promise_in_bounds) return std::nullopt;
   const Starts starts = starts_of(site, site.inputs[1], numbers.start_index_map, site.type(0).rank());
   const Atom slice = slice_at(site, site.inputs[0], starts, window);
@@ -101,13 +102,17 @@ Result scatter(Site& site) {
   if (site.inputs.size() != 3 || (!join && !site.attrs["update_jaxpr"].is_none())) return std::nullopt;
   const auto& numbers = site.attrs.get<ScatterDimensionNumbers>("dimension_numbers");
   const ArrayType &operand = site.type(0), &indices = site.type(1), &updates = site.type(2);
-  if (!has_one_window(indices, numbers.scatter_dims_to_operand_dims) || !numbers.operand_batching_dims.empty()) return std::nullopt;
+  if (!has_one_window(indices, numbers.scatter_dims_to_operand_dims) || !numbers.operand_batching_dims.empty())
+    return std::nullopt;
   const GatherScatterMode mode = mode_of(site.attrs);
   if (mode == GatherScatterMode::one_hot || updates.size() == 0) return std::nullopt;
   Ints window;
   for (int64_t d = 0, next = 0; d < operand.rank(); ++d) {
-    if (holds(numbers.inserted_window_dims, d)) window.push_back(1);
-    else window.push_back(updates.shape[static_cast<std::size_t>(numbers.update_window_dims[static_cast<std::size_t>(next++)])]);
+    if (holds(numbers.inserted_window_dims, d))
+      window.push_back(1);
+    else
+      window.push_back(
+          updates.shape[static_cast<std::size_t>(numbers.update_window_dims[static_cast<std::size_t>(next++)])]);
   }
   const Shape shape = operand.shape;
   // Sizes of zero: there is no slice of a window that fits nowhere, whose updates are all dropped.
@@ -115,7 +120,8 @@ Result scatter(Site& site) {
     if (window[d] > shape[d]) return std::nullopt;
   }
   const DType dtype = indices.dtype;
-  const Starts starts = starts_of(site, site.inputs[1], numbers.scatter_dims_to_operand_dims, static_cast<int64_t>(shape.size()));
+  const Starts starts =
+      starts_of(site, site.inputs[1], numbers.scatter_dims_to_operand_dims, static_cast<int64_t>(shape.size()));
   Atom value = site.simplifier.add(prim::reshape(), {site.inputs[2]}, reshape_attrs(window), site.source);
   // Also where the program promises that there are none: jax's derivatives of scatter_min and scatter_max scatter by
   // the indices of updates that were dropped.

@@ -14,17 +14,22 @@ using Result = std::optional<Atom>;
 
 bool may_be_scalar(Elementwise kind, std::size_t operand) {
   switch (kind) {
-    case Elementwise::any_scalar: return true;
-    case Elementwise::scalar_choice: return operand == 0;
-    case Elementwise::scalar_bounds: return operand != 1;
-    default: return false;
+    case Elementwise::any_scalar:
+      return true;
+    case Elementwise::scalar_choice:
+      return operand == 0;
+    case Elementwise::scalar_bounds:
+      return operand != 1;
+    default:
+      return false;
   }
 }
 
 // The rank-0 value that was broadcast to this operand.
 Result broadcast_scalar(Site& site, Atom atom) {
   const Equation* broadcast = site.simplifier.made_by(atom, prim::broadcast_in_dim());
-  if (!broadcast || !is_plain(broadcast->attrs) || site.simplifier.type(broadcast->inputs[0]).rank() != 0) return std::nullopt;
+  if (!broadcast || !is_plain(broadcast->attrs) || site.simplifier.type(broadcast->inputs[0]).rank() != 0)
+    return std::nullopt;
   return broadcast->inputs[0];
 }
 

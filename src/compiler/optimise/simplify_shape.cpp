@@ -95,7 +95,8 @@ Result transpose(Site& site) {
   const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::broadcast_in_dim());
   if (!inner || !is_plain(inner->attrs)) return std::nullopt;
   Ints place(permutation.size());
-  for (std::size_t i = 0; i < permutation.size(); ++i) place[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
+  for (std::size_t i = 0; i < permutation.size(); ++i)
+    place[static_cast<std::size_t>(permutation[i])] = static_cast<int64_t>(i);
   Ints dims;
   for (int64_t dim : inner->attrs.ints("broadcast_dimensions")) dims.push_back(at(place, dim));
   if (!is_ascending(dims)) return std::nullopt;
@@ -136,7 +137,8 @@ Result concatenate(Site& site) {
   return site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
 }
 
-// A reduction over dimensions of size 1 alone, or over none; complex sums and products begin with a number of their own.
+// A reduction over dimensions of size 1 alone, or over none; complex sums and products begin with a number of their
+// own.
 Result reduce_nothing(Site& site) {
   if (is_complex(site.type(0).dtype)) return std::nullopt;
   const Attr* axes = site.attrs.find("axes");

@@ -1,8 +1,8 @@
 // Functions of custom_partitioning in a program that is divided.
 #include <capibara/error.h>
 
-#include "lax/sharding/user_partition.h"
 #include "compiler/partition/partitioner.h"
+#include "lax/sharding/user_partition.h"
 
 namespace capibara::sharding {
 

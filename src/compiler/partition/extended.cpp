@@ -6,11 +6,11 @@
 
 #include <algorithm>
 
-#include "program/derive/values.h"
+#include "lax/index/scatter.h"
 #include "lax/reduce/monoid.h"
 #include "lax/rules.h"
-#include "lax/index/scatter.h"
 #include "lax/shape/shape.h"
+#include "program/derive/values.h"
 #include "program/ir/handles.h"
 
 namespace capibara::sharding {

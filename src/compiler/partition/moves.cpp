@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lax/rules.h"
 #include "compiler/partition/reshard.h"
+#include "lax/rules.h"
 #include "program/ir/handles.h"
 
 namespace capibara::sharding {

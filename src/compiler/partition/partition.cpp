@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
-#include "core/array/format.h"
-#include "lax/shard_map/shard_map.h"
 #include "compiler/optimise/passes.h"
 #include "compiler/partition/flatten.h"
 #include "compiler/partition/partitioner.h"
+#include "core/array/format.h"
+#include "core/sharding/placed_memory.h"
+#include "lax/shard_map/shard_map.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/ir/views.h"
-#include "core/sharding/placed_memory.h"
 #include "program/trace/mesh_trace.h"
 #include "program/trace/stage.h"
 

@@ -5,9 +5,9 @@
 #include <capibara/control.h>
 #include <capibara/lax.h>
 
+#include "compiler/partition/flatten.h"
 #include "lax/shard_map/shard_map.h"
 #include "lax/sharding/user_partition.h"
-#include "compiler/partition/flatten.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"

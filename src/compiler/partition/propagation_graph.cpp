@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lax/shard_map/shard_map.h"
 #include "compiler/partition/windows.h"
+#include "core/sharding/placed_memory.h"
+#include "lax/shard_map/shard_map.h"
 #include "program/ir/handles.h"
 #include "program/ir/views.h"
-#include "core/sharding/placed_memory.h"
 
 namespace capibara::sharding {
 

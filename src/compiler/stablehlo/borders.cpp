@@ -37,8 +37,8 @@ class Search {
       found_.first = placement;
       found_.devices = placement->devices;
     } else if (placement->devices != found_.devices) {
-      throw ValueError(concat("Received incompatible devices for jitted computation: the program has constraints for ", to_string(*found_.first),
-                              " and for ", to_string(*placement), ", whose devices differ"));
+      throw ValueError(concat("Received incompatible devices for jitted computation: the program has constraints for ",
+                              to_string(*found_.first), " and for ", to_string(*placement), ", whose devices differ"));
     } else if (found_.first->mesh.axis_names.empty() && !placement->mesh.axis_names.empty()) {
       found_.first = placement;
     }

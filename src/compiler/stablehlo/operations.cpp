@@ -35,19 +35,17 @@ bool is_comparison(const Operation& operation, const char* direction, bool total
          (word_attribute(operation, "compare_type") == "TOTALORDER") == total;
 }
 
-#define CAPIBARA_COMPARISON(name, direction)                                                                      \
-  OperationRow {                                                                                                  \
-    .operation = "stablehlo.compare", .primitive = name,                                         \
-    .write = [](const WriteArgs& a) { return comparison_texts(direction, comparison_type(a.inputs[0].dtype)); },   \
-    .is_operation = [](const Operation& o) { return is_comparison(o, direction, false); }                         \
+#define CAPIBARA_COMPARISON(name, direction)                                                                     \
+  OperationRow {                                                                                                 \
+    .operation = "stablehlo.compare", .primitive = name,                                                         \
+    .write = [](const WriteArgs& a) { return comparison_texts(direction, comparison_type(a.inputs[0].dtype)); }, \
+    .is_operation = [](const Operation& o) { return is_comparison(o, direction, false); }                        \
   }
-#define CAPIBARA_TOTAL_COMPARISON(name, direction)                                             \
-  OperationRow {                                                                               \
-    .operation = "stablehlo.compare", .primitive = name,                      \
-    .write = [](const WriteArgs& a) {                                                          \
-      return comparison_texts(direction, total_type(a.inputs[0].dtype));                       \
-    },                                                                                         \
-    .is_operation = [](const Operation& o) { return is_comparison(o, direction, true); }       \
+#define CAPIBARA_TOTAL_COMPARISON(name, direction)                                                          \
+  OperationRow {                                                                                            \
+    .operation = "stablehlo.compare", .primitive = name,                                                    \
+    .write = [](const WriteArgs& a) { return comparison_texts(direction, total_type(a.inputs[0].dtype)); }, \
+    .is_operation = [](const Operation& o) { return is_comparison(o, direction, true); }                    \
   }
 
 std::vector<OperationRow> elementwise_rows() {
@@ -59,7 +57,10 @@ std::vector<OperationRow> elementwise_rows() {
   rows.push_back({.operation = "chlo._asin_acos_kernel", .primitive = "asin", .read_only = true});
   rows.push_back({.operation = "chlo.conj",
                   .primitive = "conj",
-                  .read = [](const ReadArgs& a) { return Attrs{{"input_dtype", a.inputs[0].dtype}}; },
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"input_dtype", a.inputs[0].dtype}};
+                      },
                   .read_only = true});
   for (OperationRow& row : std::vector<OperationRow>{
            CAPIBARA_COMPARISON("eq", "EQ"), CAPIBARA_COMPARISON("ne", "NE"), CAPIBARA_COMPARISON("ge", "GE"),
@@ -68,16 +69,23 @@ std::vector<OperationRow> elementwise_rows() {
            CAPIBARA_TOTAL_COMPARISON("lt_to", "LT")}) {
     rows.push_back(row);
   }
-  rows.push_back({.operation = "stablehlo.select", .primitive = "select_n", .form = Form::functional, .order = {0, 2, 1}});
+  rows.push_back(
+      {.operation = "stablehlo.select", .primitive = "select_n", .form = Form::functional, .order = {0, 2, 1}});
   rows.push_back({.operation = "stablehlo.round_nearest_afz",
                   .primitive = "round",
                   .form = Form::elementwise,
-                  .read = [](const ReadArgs&) { return Attrs{{"rounding_method", 0}}; },
+                  .read =
+                      [](const ReadArgs&) {
+                        return Attrs{{"rounding_method", 0}};
+                      },
                   .is_equation = [](const Attrs& attrs) { return attrs.integer("rounding_method") == 0; }});
   rows.push_back({.operation = "stablehlo.round_nearest_even",
                   .primitive = "round",
                   .form = Form::elementwise,
-                  .read = [](const ReadArgs&) { return Attrs{{"rounding_method", 1}}; },
+                  .read =
+                      [](const ReadArgs&) {
+                        return Attrs{{"rounding_method", 1}};
+                      },
                   .is_equation = [](const Attrs& attrs) { return attrs.integer("rounding_method") == 1; }});
   rows.push_back({.operation = "stablehlo.convert",
                   .primitive = "convert_element_type",
@@ -88,17 +96,20 @@ std::vector<OperationRow> elementwise_rows() {
   rows.push_back({.operation = "stablehlo.bitcast_convert",
                   .primitive = "bitcast_convert_type",
                   .form = Form::functional,
-                  .read = [](const ReadArgs& a) { return Attrs{{"new_dtype", a.outputs[0].dtype}}; }});
+                  .read = [](const ReadArgs& a) {
+                    return Attrs{{"new_dtype", a.outputs[0].dtype}};
+                  }});
   rows.push_back({.operation = "stablehlo.reduce_precision",
                   .primitive = "reduce_precision",
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"exponent_bits", std::to_string(a.attrs.integer("exponent_bits")) + " : i32"},
                             {"mantissa_bits", std::to_string(a.attrs.integer("mantissa_bits")) + " : i32"}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    return Attrs{{"exponent_bits", integer_attribute(a.operation, "exponent_bits")},
-                                 {"mantissa_bits", integer_attribute(a.operation, "mantissa_bits")}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"exponent_bits", integer_attribute(a.operation, "exponent_bits")},
+                                     {"mantissa_bits", integer_attribute(a.operation, "mantissa_bits")}};
+                      }});
   // All others are the operation that the record names, with the same operands and no attributes.
   for (const Primitive& primitive : catalog()) {
     const std::string& operation = primitive->stablehlo;
@@ -116,11 +127,15 @@ std::vector<OperationRow> elementwise_rows() {
 // ---- shapes ------------------------------------------------------------------------------------------------------
 
 // One list of integers that has another name on each side.
-#define CAPIBARA_INTEGERS_ROW(operation_name, primitive_name, text, attribute)                                     \
-  OperationRow {                                                                                                   \
-    .operation = operation_name, .primitive = primitive_name,                                     \
-    .write = [](const WriteArgs& a) -> Texts { return {{text, array_text(a.attrs.ints(attribute))}}; },             \
-    .read = [](const ReadArgs& a) { return Attrs{{attribute, integers_attribute(a.operation, text)}}; }            \
+#define CAPIBARA_INTEGERS_ROW(operation_name, primitive_name, text, attribute) \
+  OperationRow {                                                               \
+    .operation = operation_name, .primitive = primitive_name,                  \
+    .write = [](const WriteArgs& a) -> Texts {                                 \
+      return {{text, array_text(a.attrs.ints(attribute))}};                    \
+    },                                                                         \
+    .read = [](const ReadArgs& a) {                                            \
+      return Attrs{{attribute, integers_attribute(a.operation, text)}};        \
+    }                                                                          \
   }
 
 std::vector<OperationRow> shape_rows() {
@@ -130,11 +145,12 @@ std::vector<OperationRow> shape_rows() {
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"broadcast_dimensions", array_text(a.attrs.ints("broadcast_dimensions"))}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    return Attrs{{"shape", a.outputs[0].shape},
-                                 {"broadcast_dimensions", integers_attribute(a.operation, "broadcast_dimensions")},
-                                 {"sharding", Attr()}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"shape", a.outputs[0].shape},
+                                     {"broadcast_dimensions", integers_attribute(a.operation, "broadcast_dimensions")},
+                                     {"sharding", Attr()}};
+                      }});
   rows.push_back({.operation = "stablehlo.reshape",
                   .primitive = "reshape",
                   .form = Form::functional,
@@ -144,26 +160,29 @@ std::vector<OperationRow> shape_rows() {
   rows.push_back(CAPIBARA_INTEGERS_ROW("stablehlo.transpose", "transpose", "permutation", "permutation"));
   rows.push_back(CAPIBARA_INTEGERS_ROW("stablehlo.reverse", "rev", "dimensions", "dimensions"));
   rows.push_back(CAPIBARA_INTEGERS_ROW("stablehlo.dynamic_slice", "dynamic_slice", "slice_sizes", "slice_sizes"));
-  rows.push_back({.operation = "stablehlo.dynamic_update_slice", .primitive = "dynamic_update_slice", .form = Form::functional});
+  rows.push_back(
+      {.operation = "stablehlo.dynamic_update_slice", .primitive = "dynamic_update_slice", .form = Form::functional});
   rows.push_back({.operation = "stablehlo.concatenate",
                   .primitive = "concatenate",
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"dimension", integer_text(a.attrs.integer("dimension"))}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    return Attrs{{"dimension", integer_attribute(a.operation, "dimension")}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"dimension", integer_attribute(a.operation, "dimension")}};
+                      }});
   rows.push_back({.operation = "stablehlo.iota",
                   .primitive = "iota",
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"iota_dimension", integer_text(a.attrs.integer("dimension"))}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    return Attrs{{"dtype", a.outputs[0].dtype},
-                                 {"shape", a.outputs[0].shape},
-                                 {"dimension", integer_attribute(a.operation, "iota_dimension")},
-                                 {"sharding", Attr()}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"dtype", a.outputs[0].dtype},
+                                     {"shape", a.outputs[0].shape},
+                                     {"dimension", integer_attribute(a.operation, "iota_dimension")},
+                                     {"sharding", Attr()}};
+                      }});
   rows.push_back({.operation = "stablehlo.pad",
                   .primitive = "pad",
                   .write = [](const WriteArgs& a) -> Texts {
@@ -176,17 +195,19 @@ std::vector<OperationRow> shape_rows() {
                             {"edge_padding_low", array_text(parts[0])},
                             {"interior_padding", array_text(parts[2])}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    const Ints low = integers_attribute(a.operation, "edge_padding_low");
-                    const Ints high = integers_attribute(a.operation, "edge_padding_high");
-                    const Ints interior = integers_attribute(a.operation, "interior_padding");
-                    if (high.size() != low.size() || interior.size() != low.size()) {
-                      fail(a.operation, "expected paddings of equal length");
-                    }
-                    Attr::List config;
-                    for (std::size_t i = 0; i < low.size(); ++i) config.push_back(Ints{low[i], high[i], interior[i]});
-                    return Attrs{{"padding_config", std::move(config)}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        const Ints low = integers_attribute(a.operation, "edge_padding_low");
+                        const Ints high = integers_attribute(a.operation, "edge_padding_high");
+                        const Ints interior = integers_attribute(a.operation, "interior_padding");
+                        if (high.size() != low.size() || interior.size() != low.size()) {
+                          fail(a.operation, "expected paddings of equal length");
+                        }
+                        Attr::List config;
+                        for (std::size_t i = 0; i < low.size(); ++i)
+                          config.push_back(Ints{low[i], high[i], interior[i]});
+                        return Attrs{{"padding_config", std::move(config)}};
+                      }});
   rows.push_back({.operation = "stablehlo.slice",
                   .primitive = "slice",
                   .write = [](const WriteArgs& a) -> Texts {
@@ -196,26 +217,32 @@ std::vector<OperationRow> shape_rows() {
                             {"start_indices", array_text(a.attrs.ints("start_indices"))},
                             {"strides", array_text(strides ? *strides : ones)}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    const Ints strides = integers_attribute(a.operation, "strides");
-                    const bool dense = std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 1; });
-                    return Attrs{{"start_indices", integers_attribute(a.operation, "start_indices")},
-                                 {"limit_indices", integers_attribute(a.operation, "limit_indices")},
-                                 {"strides", dense ? Attr() : Attr(strides)}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        const Ints strides = integers_attribute(a.operation, "strides");
+                        const bool dense =
+                            std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 1; });
+                        return Attrs{{"start_indices", integers_attribute(a.operation, "start_indices")},
+                                     {"limit_indices", integers_attribute(a.operation, "limit_indices")},
+                                     {"strides", dense ? Attr() : Attr(strides)}};
+                      }});
   rows.push_back({.operation = "chlo.top_k",
                   .primitive = "top_k",
-                  .write = [](const WriteArgs& a) -> Texts { return {{"k", integer_text(a.attrs.integer("k"))}}; },
-                  .read = [](const ReadArgs& a) {
-                    return Attrs{{"k", integer_attribute(a.operation, "k")}, {"axis", a.inputs[0].rank() - 1}};
-                  }});
+                  .write = [](const WriteArgs& a) -> Texts {
+                    return {{"k", integer_text(a.attrs.integer("k"))}};
+                  },
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"k", integer_attribute(a.operation, "k")}, {"axis", a.inputs[0].rank() - 1}};
+                      }});
   return rows;
 }
 
 // ---- gather and scatter ------------------------------------------------------------------------------------------
 
 // Lists that are empty stay unsaid, as MLIR prints them.
-std::string structure_text(const char* kind, const std::vector<std::pair<const char*, Ints>>& lists, int64_t index_dim) {
+std::string structure_text(const char* kind, const std::vector<std::pair<const char*, Ints>>& lists,
+                           int64_t index_dim) {
   std::string out;
   for (const auto& [name, values] : lists) {
     if (!values.empty()) out += std::string(name) + " = " + list_text(values) + ", ";
@@ -226,35 +253,36 @@ std::string structure_text(const char* kind, const std::vector<std::pair<const c
 std::vector<OperationRow> index_rows() {
   std::vector<OperationRow> rows;
   // The reader has moved the index vectors into the last dimension before.
-  rows.push_back({.operation = "stablehlo.gather",
-                  .primitive = "gather",
-                  .write = [](const WriteArgs& a) -> Texts {
-                    const auto& d = a.attrs.get<GatherDimensionNumbers>("dimension_numbers");
-                    return {{"dimension_numbers",
-                             structure_text("gather",
-                                            {{"offset_dims", d.offset_dims},
-                                             {"collapsed_slice_dims", d.collapsed_slice_dims},
-                                             {"operand_batching_dims", d.operand_batching_dims},
-                                             {"start_indices_batching_dims", d.start_indices_batching_dims},
-                                             {"start_index_map", d.start_index_map}},
-                                            a.inputs[1].rank() - 1)},
-                            {"indices_are_sorted", a.attrs.boolean("indices_are_sorted") ? "true" : "false"},
-                            {"slice_sizes", array_text(a.attrs.ints("slice_sizes"))}};
-                  },
-                  .read = [](const ReadArgs& a) {
-                    const Attribute numbers = a.operation.attributes.find("dimension_numbers");
-                    return Attrs{{"dimension_numbers",
-                                  GatherDimensionNumbers{field_integers(numbers, "offset_dims"),
-                                                         field_integers(numbers, "collapsed_slice_dims"),
-                                                         field_integers(numbers, "start_index_map"),
-                                                         field_integers(numbers, "operand_batching_dims"),
-                                                         field_integers(numbers, "start_indices_batching_dims")}},
-                                 {"slice_sizes", integers_attribute(a.operation, "slice_sizes")},
-                                 {"unique_indices", false},
-                                 {"indices_are_sorted", flag_attribute(a.operation, "indices_are_sorted")},
-                                 {"mode", "clip"},
-                                 {"fill_value", Attr()}};
-                  }});
+  rows.push_back(
+      {.operation = "stablehlo.gather",
+       .primitive = "gather",
+       .write = [](const WriteArgs& a) -> Texts {
+         const auto& d = a.attrs.get<GatherDimensionNumbers>("dimension_numbers");
+         return {{"dimension_numbers", structure_text("gather",
+                                                      {{"offset_dims", d.offset_dims},
+                                                       {"collapsed_slice_dims", d.collapsed_slice_dims},
+                                                       {"operand_batching_dims", d.operand_batching_dims},
+                                                       {"start_indices_batching_dims", d.start_indices_batching_dims},
+                                                       {"start_index_map", d.start_index_map}},
+                                                      a.inputs[1].rank() - 1)},
+                 {"indices_are_sorted", a.attrs.boolean("indices_are_sorted") ? "true" : "false"},
+                 {"slice_sizes", array_text(a.attrs.ints("slice_sizes"))}};
+       },
+       .read =
+           [](const ReadArgs& a) {
+             const Attribute numbers = a.operation.attributes.find("dimension_numbers");
+             return Attrs{
+                 {"dimension_numbers", GatherDimensionNumbers{field_integers(numbers, "offset_dims"),
+                                                              field_integers(numbers, "collapsed_slice_dims"),
+                                                              field_integers(numbers, "start_index_map"),
+                                                              field_integers(numbers, "operand_batching_dims"),
+                                                              field_integers(numbers, "start_indices_batching_dims")}},
+                 {"slice_sizes", integers_attribute(a.operation, "slice_sizes")},
+                 {"unique_indices", false},
+                 {"indices_are_sorted", flag_attribute(a.operation, "indices_are_sorted")},
+                 {"mode", "clip"},
+                 {"fill_value", Attr()}};
+           }});
   rows.push_back({.operation = "stablehlo.scatter",
                   .primitive = "scatter",
                   .regions = {"update_jaxpr"},
@@ -272,19 +300,21 @@ std::vector<OperationRow> index_rows() {
                                             indices.rank() - 1)},
                             {"unique_indices", a.attrs.boolean("unique_indices") ? "true" : "false"}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    const Attribute numbers = a.operation.attributes.find("scatter_dimension_numbers");
-                    return Attrs{{"dimension_numbers",
-                                  ScatterDimensionNumbers{field_integers(numbers, "update_window_dims"),
-                                                          field_integers(numbers, "inserted_window_dims"),
-                                                          field_integers(numbers, "scatter_dims_to_operand_dims"),
-                                                          field_integers(numbers, "input_batching_dims"),
-                                                          field_integers(numbers, "scatter_indices_batching_dims")}},
-                                 {"indices_are_sorted", flag_attribute(a.operation, "indices_are_sorted")},
-                                 {"unique_indices", flag_attribute(a.operation, "unique_indices")},
-                                 {"mode", "fill_or_drop"},
-                                 {"update_consts", Attr::List{}}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        const Attribute numbers = a.operation.attributes.find("scatter_dimension_numbers");
+                        return Attrs{
+                            {"dimension_numbers",
+                             ScatterDimensionNumbers{field_integers(numbers, "update_window_dims"),
+                                                     field_integers(numbers, "inserted_window_dims"),
+                                                     field_integers(numbers, "scatter_dims_to_operand_dims"),
+                                                     field_integers(numbers, "input_batching_dims"),
+                                                     field_integers(numbers, "scatter_indices_batching_dims")}},
+                            {"indices_are_sorted", flag_attribute(a.operation, "indices_are_sorted")},
+                            {"unique_indices", flag_attribute(a.operation, "unique_indices")},
+                            {"mode", "fill_or_drop"},
+                            {"update_consts", Attr::List{}}};
+                      }});
   return rows;
 }
 
@@ -353,74 +383,79 @@ const char* const fft_kinds[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
 
 std::vector<OperationRow> contraction_rows() {
   std::vector<OperationRow> rows;
-  rows.push_back({.operation = "stablehlo.dot_general",
-                  .primitive = "dot_general",
-                  .write = [](const WriteArgs& a) -> Texts {
-                    const auto& d = a.attrs.get<DotDimensionNumbers>("dimension_numbers");
-                    std::string out;
-                    const std::pair<const char*, const Ints&> lists[] = {
-                        {"lhs_batching_dimensions", d.lhs_batch}, {"rhs_batching_dimensions", d.rhs_batch},
-                        {"lhs_contracting_dimensions", d.lhs_contracting},
-                        {"rhs_contracting_dimensions", d.rhs_contracting}};
-                    for (const auto& [name, values] : lists) {
-                      if (!values.empty()) out += concat(out.empty() ? "" : ", ", name, " = ", list_text(values));
-                    }
-                    return with_precision({{"dot_dimension_numbers", "#stablehlo.dot<" + out + ">"}}, a.attrs);
-                  },
-                  .read = [](const ReadArgs& a) {
-                    const Attribute numbers = a.operation.attributes.find("dot_dimension_numbers");
-                    return Attrs{{"dimension_numbers",
-                                  DotDimensionNumbers{field_integers(numbers, "lhs_contracting_dimensions"),
-                                                      field_integers(numbers, "rhs_contracting_dimensions"),
-                                                      field_integers(numbers, "lhs_batching_dimensions"),
-                                                      field_integers(numbers, "rhs_batching_dimensions")}},
-                                 {"precision", precision_of(a.operation)},
-                                 {"preferred_element_type", a.outputs[0].dtype},
-                                 {"out_sharding", Attr()}};
-                  }});
-  rows.push_back({.operation = "stablehlo.convolution",
-                  .primitive = "conv_general_dilated",
-                  .write = [](const WriteArgs& a) -> Texts {
-                    return with_precision(
-                        {{"batch_group_count", integer_text(a.attrs.integer("batch_group_count"))},
-                         {"dimension_numbers",
-                          convolution_numbers_text(a.attrs.get<ConvDimensionNumbers>("dimension_numbers"))},
-                         {"feature_group_count", integer_text(a.attrs.integer("feature_group_count"))},
-                         {"lhs_dilation", array_text(a.attrs.ints("lhs_dilation"))},
-                         {"padding", pairs_text(padding_of(a.attrs["padding"]))},
-                         {"rhs_dilation", array_text(a.attrs.ints("rhs_dilation"))},
-                         {"window_strides", array_text(a.attrs.ints("window_strides"))}},
-                        a.attrs);
-                  },
-                  .read = [](const ReadArgs& a) {
-                    const ConvDimensionNumbers numbers = convolution_numbers(a.operation);
-                    const std::size_t space = numbers.lhs_spec.size() - 2;
-                    const Ints ones(space, 1);
-                    return Attrs{{"window_strides", integers_attribute(a.operation, "window_strides", ones)},
-                                 {"padding", padding_attr(pairs_attribute(a.operation, "padding", space))},
-                                 {"lhs_dilation", integers_attribute(a.operation, "lhs_dilation", ones)},
-                                 {"rhs_dilation", integers_attribute(a.operation, "rhs_dilation", ones)},
-                                 {"dimension_numbers", numbers},
-                                 {"feature_group_count", integer_attribute(a.operation, "feature_group_count")},
-                                 {"batch_group_count", integer_attribute(a.operation, "batch_group_count")},
-                                 {"precision", precision_of(a.operation)},
-                                 {"preferred_element_type", a.outputs[0].dtype},
-                                 {"out_sharding", Attr()}};
-                  }});
+  rows.push_back(
+      {.operation = "stablehlo.dot_general",
+       .primitive = "dot_general",
+       .write = [](const WriteArgs& a) -> Texts {
+         const auto& d = a.attrs.get<DotDimensionNumbers>("dimension_numbers");
+         std::string out;
+         const std::pair<const char*, const Ints&> lists[] = {{"lhs_batching_dimensions", d.lhs_batch},
+                                                              {"rhs_batching_dimensions", d.rhs_batch},
+                                                              {"lhs_contracting_dimensions", d.lhs_contracting},
+                                                              {"rhs_contracting_dimensions", d.rhs_contracting}};
+         for (const auto& [name, values] : lists) {
+           if (!values.empty()) out += concat(out.empty() ? "" : ", ", name, " = ", list_text(values));
+         }
+         return with_precision({{"dot_dimension_numbers", "#stablehlo.dot<" + out + ">"}}, a.attrs);
+       },
+       .read =
+           [](const ReadArgs& a) {
+             const Attribute numbers = a.operation.attributes.find("dot_dimension_numbers");
+             return Attrs{
+                 {"dimension_numbers", DotDimensionNumbers{field_integers(numbers, "lhs_contracting_dimensions"),
+                                                           field_integers(numbers, "rhs_contracting_dimensions"),
+                                                           field_integers(numbers, "lhs_batching_dimensions"),
+                                                           field_integers(numbers, "rhs_batching_dimensions")}},
+                 {"precision", precision_of(a.operation)},
+                 {"preferred_element_type", a.outputs[0].dtype},
+                 {"out_sharding", Attr()}};
+           }});
+  rows.push_back(
+      {.operation = "stablehlo.convolution",
+       .primitive = "conv_general_dilated",
+       .write = [](const WriteArgs& a) -> Texts {
+         return with_precision(
+             {{"batch_group_count", integer_text(a.attrs.integer("batch_group_count"))},
+              {"dimension_numbers", convolution_numbers_text(a.attrs.get<ConvDimensionNumbers>("dimension_numbers"))},
+              {"feature_group_count", integer_text(a.attrs.integer("feature_group_count"))},
+              {"lhs_dilation", array_text(a.attrs.ints("lhs_dilation"))},
+              {"padding", pairs_text(padding_of(a.attrs["padding"]))},
+              {"rhs_dilation", array_text(a.attrs.ints("rhs_dilation"))},
+              {"window_strides", array_text(a.attrs.ints("window_strides"))}},
+             a.attrs);
+       },
+       .read =
+           [](const ReadArgs& a) {
+             const ConvDimensionNumbers numbers = convolution_numbers(a.operation);
+             const std::size_t space = numbers.lhs_spec.size() - 2;
+             const Ints ones(space, 1);
+             return Attrs{{"window_strides", integers_attribute(a.operation, "window_strides", ones)},
+                          {"padding", padding_attr(pairs_attribute(a.operation, "padding", space))},
+                          {"lhs_dilation", integers_attribute(a.operation, "lhs_dilation", ones)},
+                          {"rhs_dilation", integers_attribute(a.operation, "rhs_dilation", ones)},
+                          {"dimension_numbers", numbers},
+                          {"feature_group_count", integer_attribute(a.operation, "feature_group_count")},
+                          {"batch_group_count", integer_attribute(a.operation, "batch_group_count")},
+                          {"precision", precision_of(a.operation)},
+                          {"preferred_element_type", a.outputs[0].dtype},
+                          {"out_sharding", Attr()}};
+           }});
   rows.push_back({.operation = "stablehlo.fft",
                   .primitive = "fft",
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"fft_length", array_text(a.attrs.ints("fft_lengths"))},
                             {"fft_type", concat("#stablehlo<fft_type ", fft_kinds[a.attrs.integer("fft_type")], ">")}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    const std::string kind = word_attribute(a.operation, "fft_type");
-                    for (int64_t i = 0; i < 4; ++i) {
-                      if (kind != fft_kinds[i]) continue;
-                      return Attrs{{"fft_type", i}, {"fft_lengths", integers_attribute(a.operation, "fft_length")}};
-                    }
-                    fail(a.operation, concat("expected FFT, IFFT, RFFT or IRFFT as attribute 'fft_type', got ", kind));
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        const std::string kind = word_attribute(a.operation, "fft_type");
+                        for (int64_t i = 0; i < 4; ++i) {
+                          if (kind != fft_kinds[i]) continue;
+                          return Attrs{{"fft_type", i}, {"fft_lengths", integers_attribute(a.operation, "fft_length")}};
+                        }
+                        fail(a.operation,
+                             concat("expected FFT, IFFT, RFFT or IRFFT as attribute 'fft_type', got ", kind));
+                      }});
   return rows;
 }
 
@@ -456,26 +491,29 @@ std::vector<OperationRow> region_rows() {
                   .write = [](const WriteArgs& a) -> Texts {
                     return {{"dimensions", array_text(a.attrs.ints("dimensions"))}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    return Attrs{{"dimensions", integers_attribute(a.operation, "dimensions")}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"dimensions", integers_attribute(a.operation, "dimensions")}};
+                      }});
   rows.push_back({.operation = "stablehlo.reduce_window",
                   .primitive = "reduce_window",
                   .regions = {"jaxpr"},
                   .write = [](const WriteArgs& a) -> Texts { return window_texts(Window::of(a.attrs), true); },
-                  .read = [](const ReadArgs& a) {
-                    return window_of(a.operation, a.inputs[0].shape.size()).attrs().with("consts", Ints{});
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return window_of(a.operation, a.inputs[0].shape.size()).attrs().with("consts", Ints{});
+                      }});
   rows.push_back({.operation = "stablehlo.select_and_scatter",
                   .primitive = "select_and_scatter",
                   .regions = {"select_jaxpr", "scatter_jaxpr"},
                   .write = [](const WriteArgs& a) -> Texts { return window_texts(Window::of(a.attrs), false); },
-                  .read = [](const ReadArgs& a) {
-                    return window_of(a.operation, a.inputs[0].shape.size())
-                        .attrs_without_dilation()
-                        .with("select_consts", Ints{})
-                        .with("scatter_consts", Ints{});
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return window_of(a.operation, a.inputs[0].shape.size())
+                            .attrs_without_dilation()
+                            .with("select_consts", Ints{})
+                            .with("scatter_consts", Ints{});
+                      }});
   rows.push_back({.operation = "stablehlo.map",
                   .primitive = "map",
                   .regions = {"jaxpr"},
@@ -484,9 +522,10 @@ std::vector<OperationRow> region_rows() {
                     for (int64_t i = 0; i < a.inputs[0].rank(); ++i) dimensions.push_back(i);
                     return {{"dimensions", array_text(dimensions)}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    return Attrs{{"dimensions", integers_attribute(a.operation, "dimensions", {})}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        return Attrs{{"dimensions", integers_attribute(a.operation, "dimensions", {})}};
+                      }});
   rows.push_back({.operation = "stablehlo.sort",
                   .primitive = "sort_general",
                   .regions = {"comparator"},
@@ -494,11 +533,12 @@ std::vector<OperationRow> region_rows() {
                     return {{"dimension", integer_text(a.attrs.integer("dimension"))},
                             {"is_stable", a.attrs.boolean("is_stable") ? "true" : "false"}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    int64_t dimension = integer_attribute(a.operation, "dimension", -1);
-                    if (dimension < 0) dimension += a.inputs[0].rank();
-                    return Attrs{{"dimension", dimension}, {"is_stable", flag_attribute(a.operation, "is_stable")}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        int64_t dimension = integer_attribute(a.operation, "dimension", -1);
+                        if (dimension < 0) dimension += a.inputs[0].rank();
+                        return Attrs{{"dimension", dimension}, {"is_stable", flag_attribute(a.operation, "is_stable")}};
+                      }});
   return rows;
 }
 
@@ -515,35 +555,42 @@ Attrs normalisation_attrs(const ReadArgs& a) {
   const Attribute epsilon = a.operation.attributes.find("epsilon");
   const auto* value = epsilon.as<Float>();
   if (!value) fail(a.operation, "expected a number as attribute 'epsilon'");
-  return {{"epsilon", value->value},
-          {"feature_index", integer_attribute(a.operation, "feature_index")}};
+  return {{"epsilon", value->value}, {"feature_index", integer_attribute(a.operation, "feature_index")}};
 }
 
 std::vector<OperationRow> remaining_rows() {
   std::vector<OperationRow> rows;
-  rows.push_back({.operation = "stablehlo.batch_norm_training", .primitive = "batch_norm_training",
-                  .write = normalisation_texts, .read = normalisation_attrs});
-  rows.push_back({.operation = "stablehlo.batch_norm_inference", .primitive = "batch_norm_inference",
-                  .write = normalisation_texts, .read = normalisation_attrs});
-  rows.push_back({.operation = "stablehlo.batch_norm_grad", .primitive = "batch_norm_grad",
-                  .write = normalisation_texts, .read = normalisation_attrs});
-  rows.push_back({.operation = "stablehlo.rng_bit_generator",
-                  .primitive = "rng_bit_generator",
-                  .write = [](const WriteArgs& a) -> Texts {
-                    const std::string& algorithm = a.attrs.text("algorithm");  // RNG_DEFAULT
-                    return {{"rng_algorithm", "#stablehlo<rng_algorithm " + algorithm.substr(algorithm.find('_') + 1) + ">"}};
-                  },
-                  .read = [](const ReadArgs& a) {
-                    if (a.outputs.size() != 2) fail(a.operation, "expected two results, the state and the bits");
-                    return Attrs{{"algorithm", "RNG_" + word_attribute(a.operation, "rng_algorithm", "DEFAULT")},
-                                 {"dtype", a.outputs[1].dtype},
-                                 {"out_sharding", Attr()},
-                                 {"shape", a.outputs[1].shape}};
-                  }});
+  rows.push_back({.operation = "stablehlo.batch_norm_training",
+                  .primitive = "batch_norm_training",
+                  .write = normalisation_texts,
+                  .read = normalisation_attrs});
+  rows.push_back({.operation = "stablehlo.batch_norm_inference",
+                  .primitive = "batch_norm_inference",
+                  .write = normalisation_texts,
+                  .read = normalisation_attrs});
+  rows.push_back({.operation = "stablehlo.batch_norm_grad",
+                  .primitive = "batch_norm_grad",
+                  .write = normalisation_texts,
+                  .read = normalisation_attrs});
+  rows.push_back(
+      {.operation = "stablehlo.rng_bit_generator",
+       .primitive = "rng_bit_generator",
+       .write = [](const WriteArgs& a) -> Texts {
+         const std::string& algorithm = a.attrs.text("algorithm");  // RNG_DEFAULT
+         return {{"rng_algorithm", "#stablehlo<rng_algorithm " + algorithm.substr(algorithm.find('_') + 1) + ">"}};
+       },
+       .read =
+           [](const ReadArgs& a) {
+             if (a.outputs.size() != 2) fail(a.operation, "expected two results, the state and the bits");
+             return Attrs{{"algorithm", "RNG_" + word_attribute(a.operation, "rng_algorithm", "DEFAULT")},
+                          {"dtype", a.outputs[1].dtype},
+                          {"out_sharding", Attr()},
+                          {"shape", a.outputs[1].shape}};
+           }});
   // An upper factor is read as the adjoint of a lower one.
-  rows.push_back({.operation = "stablehlo.cholesky",
-                  .primitive = "cholesky",
-                  .write = [](const WriteArgs&) -> Texts { return {{"lower", "true"}}; }});
+  rows.push_back({.operation = "stablehlo.cholesky", .primitive = "cholesky", .write = [](const WriteArgs&) -> Texts {
+                    return {{"lower", "true"}};
+                  }});
   rows.push_back({.operation = "stablehlo.triangular_solve",
                   .primitive = "triangular_solve",
                   .write = [](const WriteArgs& a) -> Texts {
@@ -555,14 +602,15 @@ std::vector<OperationRow> remaining_rows() {
                             {"transpose_a", concat("#stablehlo<transpose ", transpose, ">")},
                             {"unit_diagonal", a.attrs.boolean("unit_diagonal") ? "true" : "false"}};
                   },
-                  .read = [](const ReadArgs& a) {
-                    const std::string transpose = word_attribute(a.operation, "transpose_a", "NO_TRANSPOSE");
-                    return Attrs{{"left_side", flag_attribute(a.operation, "left_side")},
-                                 {"lower", flag_attribute(a.operation, "lower")},
-                                 {"transpose_a", transpose != "NO_TRANSPOSE"},
-                                 {"conjugate_a", transpose == "ADJOINT"},
-                                 {"unit_diagonal", flag_attribute(a.operation, "unit_diagonal")}};
-                  }});
+                  .read =
+                      [](const ReadArgs& a) {
+                        const std::string transpose = word_attribute(a.operation, "transpose_a", "NO_TRANSPOSE");
+                        return Attrs{{"left_side", flag_attribute(a.operation, "left_side")},
+                                     {"lower", flag_attribute(a.operation, "lower")},
+                                     {"transpose_a", transpose != "NO_TRANSPOSE"},
+                                     {"conjugate_a", transpose == "ADJOINT"},
+                                     {"unit_diagonal", flag_attribute(a.operation, "unit_diagonal")}};
+                      }});
   return rows;
 }
 

@@ -87,16 +87,16 @@ class UnsupportedError : public NotImplementedError {
 
 // ---- pieces of text ----------------------------------------------------------------------------------------------
 
-std::string type_text(const ArrayType& type);                       // tensor<2x3xf32>
-std::string types_text(std::span<const ArrayType> types);           // without parentheses
+std::string type_text(const ArrayType& type);              // tensor<2x3xf32>
+std::string types_text(std::span<const ArrayType> types);  // without parentheses
 std::string signature_text(std::span<const ArrayType> inputs, std::span<const ArrayType> outputs);
-std::string array_text(const Ints& values);                         // array<i64: 1, 2>
-std::string bool_array_text(const std::vector<bool>& values);       // array<i1: true, false>
-std::string list_text(const Ints& values);                          // [1, 2]
-std::string integer_text(int64_t value);                            // 3 : i64
+std::string array_text(const Ints& values);                                     // array<i64: 1, 2>
+std::string bool_array_text(const std::vector<bool>& values);                   // array<i1: true, false>
+std::string list_text(const Ints& values);                                      // [1, 2]
+std::string integer_text(int64_t value);                                        // 3 : i64
 std::string pairs_text(const std::vector<std::pair<int64_t, int64_t>>& pairs);  // dense<[[0, 1]]> : tensor<1x2xi64>
-NdArray widened(const NdArray& narrow);                             // numbers of fewer than 8 bits as int8, uint8 or float32
-std::string dense_text(const NdArray& array);                       // dense<...> : tensor<...>
+NdArray widened(const NdArray& narrow);        // numbers of fewer than 8 bits as int8, uint8 or float32
+std::string dense_text(const NdArray& array);  // dense<...> : tensor<...>
 
 // The array of dense<...>; sub-byte and 64-bit types as they are.
 NdArray dense_array(const Operation& operation, const DenseElements& dense);

@@ -9,8 +9,8 @@
 
 #include <capibara/error.h>
 
-#include "core/array/element.h"
 #include "compiler/stablehlo/operations.h"
+#include "core/array/element.h"
 
 namespace capibara::stablehlo {
 
@@ -62,7 +62,9 @@ struct Expectation {
   uint64_t min_ulp, max_ulp;
 
   explicit Expectation(const Attrs& attrs)
-      : kind(attrs.text("kind")), place(attrs.text("place")), tolerance(attrs.real("tolerance")),
+      : kind(attrs.text("kind")),
+        place(attrs.text("place")),
+        tolerance(attrs.real("tolerance")),
         min_ulp(static_cast<uint64_t>(attrs.integer("min_ulp"))),
         max_ulp(static_cast<uint64_t>(attrs.integer("max_ulp"))) {}
 
@@ -86,7 +88,8 @@ struct Expectation {
     if (!std::isnormal(magnitude)) return false;
     const double allowed =
         almost ? tolerance : static_cast<double>(max_ulp) * std::ldexp(finfo(dtype).eps, std::ilogb(magnitude));
-    return std::fabs(load_as<double>(dtype, actual, 0) - real) <= allowed && std::fabs(load_as<double>(dtype, actual, 1) - imaginary) <= allowed;
+    return std::fabs(load_as<double>(dtype, actual, 0) - real) <= allowed &&
+           std::fabs(load_as<double>(dtype, actual, 1) - imaginary) <= allowed;
   }
 };
 
@@ -146,9 +149,11 @@ void compare(const Expectation& expectation, const NdArray& actual, const NdArra
     const std::size_t offset = static_cast<std::size_t>(i) * width;
     bool same = true;
     for (std::size_t p = 0; p < parts && same; ++p) {
-      same = expectation.holds(part, actual.raw_data() + offset + p * part_width, expected.data() + offset + p * part_width);
+      same = expectation.holds(part, actual.raw_data() + offset + p * part_width,
+                               expected.data() + offset + p * part_width);
     }
-    if (same || (parts == 2 && expectation.shares_error(part, actual.raw_data() + offset, expected.data() + offset))) continue;
+    if (same || (parts == 2 && expectation.shares_error(part, actual.raw_data() + offset, expected.data() + offset)))
+      continue;
     if (differing++ == 0) first = i;
   }
   if (differing == 0) return;
@@ -210,21 +215,20 @@ const Primitive& probe_primitive() {
 }
 
 const Primitive& expect_probe_primitive() {
-  static const Primitive instance =
-      make("expect_probe", "Compares its operand with what a probe has recorded.", no_results,
-           [](std::span<const NdArray> inputs, const Attrs& attrs) -> Arrays {
-             Expectation expectation(attrs);
-             if (!current_log) return {};
-             const Arrays& recorded = current_log->probes[attrs.text("probe_id")];
-             const auto iteration = static_cast<std::size_t>(attrs.integer("iter"));
-             if (iteration >= recorded.size()) {
-               report(concat(expectation.place, ": nothing was recorded under '", attrs.text("probe_id"), "', iteration ",
-                             iteration));
-             } else {
-               compare(expectation, recorded[iteration], inputs[0]);
-             }
-             return {};
-           });
+  static const Primitive instance = make("expect_probe", "Compares its operand with what a probe has recorded.",
+                                         no_results, [](std::span<const NdArray> inputs, const Attrs& attrs) -> Arrays {
+                                           Expectation expectation(attrs);
+                                           if (!current_log) return {};
+                                           const Arrays& recorded = current_log->probes[attrs.text("probe_id")];
+                                           const auto iteration = static_cast<std::size_t>(attrs.integer("iter"));
+                                           if (iteration >= recorded.size()) {
+                                             report(concat(expectation.place, ": nothing was recorded under '",
+                                                           attrs.text("probe_id"), "', iteration ", iteration));
+                                           } else {
+                                             compare(expectation, recorded[iteration], inputs[0]);
+                                           }
+                                           return {};
+                                         });
   return instance;
 }
 

@@ -10,14 +10,15 @@
 namespace capibara::stablehlo {
 
 struct CheckLog {
-  bool perturb = false;               // change one expected element beyond its tolerance: some expectation must fail
-  bool parts_share_error = false;     // the ULP of a complex number are those of its magnitude: for sums in another order
-  int64_t expectations = 0;           // compared so far, those without elements left out
+  bool perturb = false;            // change one expected element beyond its tolerance: some expectation must fail
+  bool parts_share_error = false;  // the ULP of a complex number are those of its magnitude: for sums in another order
+  int64_t expectations = 0;        // compared so far, those without elements left out
   std::vector<std::string> failures;  // one line each: operation, first differing element, how many differ
   std::map<std::string, Arrays> probes;
 };
 
-// Collects the expectations that programs evaluate on this thread. Without one a failed expectation raises RuntimeError.
+// Collects the expectations that programs evaluate on this thread. Without one a failed expectation raises
+// RuntimeError.
 class CheckScope {
  public:
   explicit CheckScope(CheckLog& log);

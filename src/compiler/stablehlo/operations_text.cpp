@@ -6,8 +6,8 @@
 
 #include <capibara/error.h>
 
-#include "core/array/element.h"
 #include "compiler/stablehlo/operations.h"
+#include "core/array/element.h"
 
 namespace capibara::stablehlo {
 
@@ -150,7 +150,9 @@ std::string joined_numbers(const List& values) {
 
 }  // namespace
 
-std::string array_text(const Ints& values) { return values.empty() ? "array<i64>" : "array<i64: " + joined_numbers(values) + ">"; }
+std::string array_text(const Ints& values) {
+  return values.empty() ? "array<i64>" : "array<i64: " + joined_numbers(values) + ">";
+}
 
 std::string bool_array_text(const std::vector<bool>& values) {
   std::string out;
@@ -196,10 +198,10 @@ std::string float_text(DType dtype, const std::byte* element) {
   const double value = load_as<double>(dtype, element, 0);
   if (!std::isfinite(value)) return hexadecimal(element, static_cast<std::size_t>(storage_size(dtype)), true);
   char buffer[64];
-  const auto result = dtype == DType::float64
-                          ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific)
-                          : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value),
-                                          std::chars_format::scientific);
+  const auto result =
+      dtype == DType::float64
+          ? std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific)
+          : std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(value), std::chars_format::scientific);
   std::string out(buffer, result.ptr);
   if (out.find('.') == std::string::npos) out.insert(out.find('e'), ".0");
   return out;

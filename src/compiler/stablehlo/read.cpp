@@ -6,9 +6,9 @@
 #include <capibara/config.h>
 #include <capibara/error.h>
 
-#include "program/ir/source.h"
-#include "compiler/stablehlo/syntax/parser.h"
 #include "compiler/stablehlo/read_body.h"
+#include "compiler/stablehlo/syntax/parser.h"
+#include "program/ir/source.h"
 #include "program/trace/stage.h"
 
 namespace capibara::stablehlo {
@@ -94,22 +94,25 @@ const Program& ModuleReader::program_of(const Function& function) {
   }
   // A function stands alone: it is staged outside of the function that calls it.
   Program program = stage(
-      [&](std::span<const NdArray> inputs) {
-        BodyReader body(*this, function);
-        body.define_arguments(function, inputs);
-        Arrays results = body.run(function.body);
-        Types declared;
-        for (const FunctionResult& result : function.results) {
-          for (const ArrayType& type : flat_types(function_place(function), result.type)) declared.push_back(type);
-        }
-        bool fits = declared.size() == results.size();
-        for (std::size_t i = 0; fits && i < results.size(); ++i) {
-          fits = results[i].shape() == declared[i].shape && results[i].dtype() == declared[i].dtype;
-        }
-        if (!fits) fail(function_place(function), "the returned values do not have the declared types");
-        return results;
-      },
-      types, function.name).program;
+                        [&](std::span<const NdArray> inputs) {
+                          BodyReader body(*this, function);
+                          body.define_arguments(function, inputs);
+                          Arrays results = body.run(function.body);
+                          Types declared;
+                          for (const FunctionResult& result : function.results) {
+                            for (const ArrayType& type : flat_types(function_place(function), result.type))
+                              declared.push_back(type);
+                          }
+                          bool fits = declared.size() == results.size();
+                          for (std::size_t i = 0; fits && i < results.size(); ++i) {
+                            fits = results[i].shape() == declared[i].shape && results[i].dtype() == declared[i].dtype;
+                          }
+                          if (!fits)
+                            fail(function_place(function), "the returned values do not have the declared types");
+                          return results;
+                        },
+                        types, function.name)
+                        .program;
   return it->second = program;
 }
 
@@ -315,7 +318,8 @@ Staged BodyReader::stage_region(const Operation& operation, const Region& region
 Program BodyReader::closed_region(const Operation& operation, const Region& region) {
   Staged staged = stage_region(operation, region);
   if (!staged.captured.empty()) {
-    throw UnsupportedError(concat(place_of(operation), ": a region that reads values from outside is not supported here"));
+    throw UnsupportedError(
+        concat(place_of(operation), ": a region that reads values from outside is not supported here"));
   }
   return staged.program;
 }
@@ -323,8 +327,8 @@ Program BodyReader::closed_region(const Operation& operation, const Region& regi
 Ints constant_integers(const Operation& operation, const Arrays& operands, std::size_t index) {
   if (index >= operands.size()) fail(operation, concat("expected an operand at position ", index));
   if (operands[index].is_tracer()) {
-    throw UnsupportedError(concat(place_of(operation), ": dynamic shapes are not supported: operand ", index,
-                                  " must be a constant"));
+    throw UnsupportedError(
+        concat(place_of(operation), ": dynamic shapes are not supported: operand ", index, " must be a constant"));
   }
   return operands[index].to_vector<int64_t>();
 }

@@ -7,9 +7,9 @@
 
 #include <capibara/sharding.h>
 
-#include "program/ir/build.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/syntax/syntax.h"
+#include "program/ir/build.h"
 
 namespace capibara::stablehlo {
 
@@ -82,10 +82,10 @@ Types result_types(const Operation& operation);
 
 // What an operation without a row does: results from operands.
 using OperationRule = Arrays (*)(BodyReader&, const Operation&, const Arrays&);
-OperationRule find_structure_rule(std::string_view operation);   // calls, control flow, tuples: read_structure.cpp
-OperationRule find_composed_rule(std::string_view operation);    // operations made of others: read_composed.cpp
-OperationRule find_exchange_rule(std::string_view operation);    // between processes: read_exchange.cpp
-OperationRule find_sharding_rule(std::string_view operation);    // of Shardy: read_manual.cpp
+OperationRule find_structure_rule(std::string_view operation);  // calls, control flow, tuples: read_structure.cpp
+OperationRule find_composed_rule(std::string_view operation);   // operations made of others: read_composed.cpp
+OperationRule find_exchange_rule(std::string_view operation);   // between processes: read_exchange.cpp
+OperationRule find_sharding_rule(std::string_view operation);   // of Shardy: read_manual.cpp
 // An exchange between the devices of the manual computation being read: read_devices.cpp.
 Arrays read_between_devices(BodyReader& body, const Operation& operation, const Arrays& operands);
 // Reads what a text says by the number of a device as a position along an axis; false: read it as any other.

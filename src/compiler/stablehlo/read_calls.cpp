@@ -5,9 +5,9 @@
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
-#include "lax/linalg/lapack_calls.h"
 #include "compiler/stablehlo/attribute_text.h"
 #include "compiler/stablehlo/read_body.h"
+#include "lax/linalg/lapack_calls.h"
 
 namespace capibara::stablehlo {
 
@@ -34,7 +34,8 @@ Attrs expectation(const Operation& operation, const std::string& name, const cha
 
 // The tolerances of the custom calls and of the operations of one name differ.
 Attrs named_expectation(const Operation& operation, const std::string& name, bool custom_call) {
-  if (name.starts_with("check.expect_almost_eq")) return expectation(operation, name, "almost_eq", custom_call ? 1e-3 : 1e-4);
+  if (name.starts_with("check.expect_almost_eq"))
+    return expectation(operation, name, "almost_eq", custom_call ? 1e-3 : 1e-4);
   if (name == "check.expect_close") return expectation(operation, name, "close", 0);
   if (name.starts_with("check.expect_eq") || name == "check.eq") return expectation(operation, name, "eq", 0);
   throw UnsupportedError(concat(place_of(operation), ": expectation ", name, " is not supported"));
@@ -135,9 +136,16 @@ Arrays read_opaque(const Operation& operation, const std::string& target, const 
 }
 
 bool is_annotation(const std::string& target) {
-  static const char* const names[] = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "LayoutConstraint",
-                                      "MoveToHost", "MoveToDevice", "annotate_device_placement", "xla.sdy.FuncResultSharding",
-                                      "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"};
+  static const char* const names[] = {"Sharding",
+                                      "SPMDFullToShardShape",
+                                      "SPMDShardToFullShape",
+                                      "LayoutConstraint",
+                                      "MoveToHost",
+                                      "MoveToDevice",
+                                      "annotate_device_placement",
+                                      "xla.sdy.FuncResultSharding",
+                                      "xla.sdy.GlobalToLocalShape",
+                                      "xla.sdy.LocalToGlobalShape"};
   for (const char* name : names) {
     if (target == name) return true;
   }
@@ -190,7 +198,8 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
   const std::string routine = lapack_routine(target);
   if (routine == "potrf") return read_potrf(body, operation, operands);
   if (routine == "trsm") return read_trsm(operation, operands);
-  if (is_lapack_routine(routine) || target == "tridiagonal_solve_perturbed_ffi") return read_lapack(operation, target, operands);
+  if (is_lapack_routine(routine) || target == "tridiagonal_solve_perturbed_ffi")
+    return read_lapack(operation, target, operands);
   return read_opaque(operation, target, operands);
 }
 

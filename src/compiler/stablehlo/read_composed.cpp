@@ -1,4 +1,5 @@
-// Reading operations that are other operations in disguise: legacy and broadcasting forms, dynamic shapes that are static.
+// Reading operations that are other operations in disguise: legacy and broadcasting forms, dynamic shapes that are
+// static.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -6,8 +7,8 @@
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
-#include "program/ir/window_shape.h"
 #include "compiler/stablehlo/read_body.h"
+#include "program/ir/window_shape.h"
 
 namespace capibara::stablehlo {
 
@@ -97,9 +98,9 @@ Arrays read_scatter(BodyReader& body, const Operation& operation, const Arrays& 
   const std::size_t middle = operands.size() / 2;
   inputs[middle] = with_last_index(operation, operands[middle], field_integer(numbers, "index_vector_dim", 0),
                                    dims.scatter_indices_batching_dims);
-  return bind_named("scatter", inputs,
-                    attrs.with("dimension_numbers", dims)
-                        .with("update_jaxpr", body.closed_region(operation, operation.regions[0])));
+  return bind_named(
+      "scatter", inputs,
+      attrs.with("dimension_numbers", dims).with("update_jaxpr", body.closed_region(operation, operation.regions[0])));
 }
 
 // ---- elementwise -------------------------------------------------------------------------------------------------
@@ -124,7 +125,8 @@ Arrays read_compare(BodyReader& body, const Operation& operation, const Arrays& 
   if (direction == "GT") return bind_named("lt_to", {operands[1], operands[0]});
   if (direction == "GE") return bind_named("le_to", {operands[1], operands[0]});
   if (direction == "NE") return bind_named("not", bind_named("eq_to", operands));
-  fail(operation, concat("expected EQ, NE, GE, GT, LE or LT as attribute 'comparison_direction', got '", direction, "'"));
+  fail(operation,
+       concat("expected EQ, NE, GE, GT, LE or LT as attribute 'comparison_direction', got '", direction, "'"));
 }
 
 // chlo.broadcast_add and its kin: operands are brought to the shape of the result.
@@ -156,9 +158,12 @@ Arrays read_constant_like(BodyReader&, const Operation& operation, const Arrays&
   require_operands(operation, operands, 1);
   const Attribute value = operation.attributes.find("value");
   NdArray scalar;
-  if (const auto* integer = value.as<Integer>()) scalar = NdArray(integer->value);
-  else if (const auto* number = value.as<Float>()) scalar = NdArray(number->value);
-  else fail(operation, "expected a number as attribute 'value'");
+  if (const auto* integer = value.as<Integer>())
+    scalar = NdArray(integer->value);
+  else if (const auto* number = value.as<Float>())
+    scalar = NdArray(number->value);
+  else
+    fail(operation, "expected a number as attribute 'value'");
   return {lax::full(operands[0].shape(), scalar, operands[0].dtype())};
 }
 
@@ -192,12 +197,15 @@ Arrays read_dot(BodyReader&, const Operation& operation, const Arrays& operands)
 Arrays read_einsum(BodyReader&, const Operation& operation, const Arrays& operands) {
   const std::string config = string_attribute(operation, "einsum_config");
   const std::size_t arrow = config.find("->");
-  if (arrow == std::string::npos) fail(operation, concat("expected 'ab,bc->ac' as attribute 'einsum_config', got ", config));
+  if (arrow == std::string::npos)
+    fail(operation, concat("expected 'ab,bc->ac' as attribute 'einsum_config', got ", config));
   const std::string left = config.substr(0, arrow), out = config.substr(arrow + 2);
   std::vector<std::string> terms(1);
   for (char c : left) {
-    if (c == ',') terms.emplace_back();
-    else if (c != ' ') terms.back() += c;
+    if (c == ',')
+      terms.emplace_back();
+    else if (c != ' ')
+      terms.back() += c;
   }
   require_operands(operation, operands, terms.size());
   auto contains = [](const std::string& term, char c) { return term.find(c) != std::string::npos; };
@@ -214,8 +222,10 @@ Arrays read_einsum(BodyReader&, const Operation& operation, const Arrays& operan
     for (std::size_t d = 0; d < terms[i].size(); ++d) {
       const char c = terms[i][d];
       const bool elsewhere = contains(out, c) || (terms.size() == 2 && contains(terms[1 - i], c));
-      if (!elsewhere) axes.push_back(static_cast<int64_t>(d));
-      else rest += c;
+      if (!elsewhere)
+        axes.push_back(static_cast<int64_t>(d));
+      else
+        rest += c;
     }
     summed.push_back(axes.empty() ? operands[i] : lax::reduce_sum(operands[i], {.axes = axes}));
     terms[i] = rest;

@@ -6,12 +6,12 @@
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
-#include "lax/reduce/monoid.h"
-#include "core/sharding/device_groups.h"
-#include "core/sharding/explicit.h"
 #include "compiler/stablehlo/read_body.h"
 #include "compiler/stablehlo/read_groups.h"
 #include "compiler/stablehlo/sharding_text.h"
+#include "core/sharding/device_groups.h"
+#include "core/sharding/explicit.h"
+#include "lax/reduce/monoid.h"
 
 namespace capibara::stablehlo {
 

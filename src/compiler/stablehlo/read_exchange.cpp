@@ -1,5 +1,5 @@
-// Reading operations between processes. interpreter.run_parallel becomes plain equations: all processes are read side by
-// side, each until it waits for others, and what they exchange is computed from the operands of all of them.
+// Reading operations between processes. interpreter.run_parallel becomes plain equations: all processes are read side
+// by side, each until it waits for others, and what they exchange is computed from the operands of all of them.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -69,8 +69,8 @@ Arrays folded(const std::vector<Member>& members) {
     for (std::size_t k = 0; k < totals.size(); ++k) {
       Ints dimensions;
       for (int64_t d = 0; d < totals[k].ndim(); ++d) dimensions.push_back(d);
-      totals[k] = bind_named("map", {totals[k], members[i].operands.at(k)},
-                             {{"jaxpr", region}, {"dimensions", dimensions}})[0];
+      totals[k] =
+          bind_named("map", {totals[k], members[i].operands.at(k)}, {{"jaxpr", region}, {"dimensions", dimensions}})[0];
     }
   }
   return totals;
@@ -126,8 +126,8 @@ std::vector<Arrays> collective_permute(const std::vector<Member>& members) {
   for (std::size_t i = 0; i + 1 < pairs.size(); i += 2) {
     const auto source = static_cast<std::size_t>(pairs[i]), target = static_cast<std::size_t>(pairs[i + 1]);
     if (source >= members.size() || target >= members.size()) {
-      throw UnsupportedError(concat(place_of(operation), ": needs ", std::max(source, target) + 1, " processes, got ",
-                                    members.size()));
+      throw UnsupportedError(
+          concat(place_of(operation), ": needs ", std::max(source, target) + 1, " processes, got ", members.size()));
     }
     results[target] = members[source].operands;
   }
@@ -316,7 +316,8 @@ Arrays run_parallel(BodyReader& body, const Operation& operation, const Arrays&)
     if (!row) fail(operation, "expected lists of functions as attribute 'programs'");
     for (std::size_t p = 0; p < row->elements.size(); ++p) {
       const Function& function = body.module().function_of(operation, row->elements[p]);
-      auto process = std::make_unique<Process>(ProcessId{static_cast<int64_t>(r), static_cast<int64_t>(p)}, body.module(), function);
+      auto process = std::make_unique<Process>(ProcessId{static_cast<int64_t>(r), static_cast<int64_t>(p)},
+                                               body.module(), function);
       std::size_t count = 0;
       for (const FunctionArgument& argument : function.arguments) count += flat_types(operation, argument.type).size();
       if (next + count > operands.size()) fail(operation, "expected an operand for each argument of the processes");
@@ -340,7 +341,8 @@ Arrays read_alone(BodyReader& body, const Operation& operation, const Arrays& op
   if (is_local(operation.name)) return {id_array(0)};
   if (operation.name == "stablehlo.outfeed") return {};
   if (is_transfer(operation.name)) {
-    throw UnsupportedError(concat(place_of(operation), ": transfers are supported within interpreter.run_parallel only"));
+    throw UnsupportedError(
+        concat(place_of(operation), ": transfers are supported within interpreter.run_parallel only"));
   }
   if (operation.name != "stablehlo.collective_permute") {
     for (const Group& group : process_groups(operation, {})) {

@@ -4,11 +4,11 @@
 
 #include <capibara/error.h>
 
-#include "lax/collective/collective.h"
-#include "core/sharding/explicit.h"
-#include "core/sharding/mesh_attr.h"
 #include "compiler/stablehlo/read_body.h"
 #include "compiler/stablehlo/sharding_text.h"
+#include "core/sharding/explicit.h"
+#include "core/sharding/mesh_attr.h"
+#include "lax/collective/collective.h"
 #include "program/trace/mesh_trace.h"
 
 namespace capibara::stablehlo {

@@ -7,10 +7,10 @@
 #include <capibara/config.h>
 #include <capibara/error.h>
 
-#include "lax/shard_map/shard_map_devices.h"
-#include "program/ir/wide_types.h"
 #include "compiler/stablehlo/syntax/syntax.h"
 #include "compiler/stablehlo/writer.h"
+#include "lax/shard_map/shard_map_devices.h"
+#include "program/ir/wide_types.h"
 #include "program/trace/discharge.h"
 
 namespace capibara::stablehlo {

@@ -14,8 +14,8 @@ namespace capibara::stablehlo {
 struct WriteOptions {
   std::string module_name = "main";
   bool locations = false;  // where an equation's source is known
-  // Constants of fewer than 8 bits are written wider and converted behind a barrier: compilers of XLA for GPUs end the process
-  // where they meet such a constant.
+  // Constants of fewer than 8 bits are written wider and converted behind a barrier: compilers of XLA for GPUs end the
+  // process where they meet such a constant.
   bool widen_narrow_constants = false;
   // Of main: one text for each argument or result, without braces; empty: none.
   std::vector<std::string> argument_attributes = {};

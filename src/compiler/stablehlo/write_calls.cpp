@@ -27,8 +27,8 @@ std::optional<CallText> expectation_call(const Primitive& primitive, const Write
   call.target = "check.expect_" + args.attrs.text("kind");
   call.attributes = "has_side_effect = true";
   if (args.attrs.text("kind") == "close") {
-    call.attributes += concat(", max_ulp_difference = ", args.attrs.integer("max_ulp"), " : i64, min_ulp_difference = ",
-                              args.attrs.integer("min_ulp"), " : i64");
+    call.attributes += concat(", max_ulp_difference = ", args.attrs.integer("max_ulp"),
+                              " : i64, min_ulp_difference = ", args.attrs.integer("min_ulp"), " : i64");
   } else if (args.attrs.text("kind") == "almost_eq") {
     char number[40];
     std::snprintf(number, sizeof number, "%.9e", args.attrs.real("tolerance"));  // MLIR wants a point in every number
@@ -37,8 +37,8 @@ std::optional<CallText> expectation_call(const Primitive& primitive, const Write
   return call;
 }
 
-// The last axis varies fastest in memory, for every operand or result: our handlers read and write no other order, and a
-// compiler that is told nothing chooses its own behind a transpose or a convolution.
+// The last axis varies fastest in memory, for every operand or result: our handlers read and write no other order, and
+// a compiler that is told nothing chooses its own behind a transpose or a convolution.
 std::string row_major_text(std::span<const ArrayType> types) {
   Attr::List layouts;
   for (const ArrayType& type : types) {
@@ -54,7 +54,8 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
   if (primitive != prim::custom_call()) return std::nullopt;
   CallText call;
   call.target = args.attrs.text("call_target_name");
-  if (args.attrs.has("has_side_effect") && args.attrs.boolean("has_side_effect")) call.attributes = "has_side_effect = true, ";
+  if (args.attrs.has("has_side_effect") && args.attrs.boolean("has_side_effect"))
+    call.attributes = "has_side_effect = true, ";
   if (const Attr* opaque = args.attrs.find("attributes")) {  // as it was read
     const bool effect = args.attrs.boolean("has_side_effect");
     const std::string& own = *opaque->get_if<std::string>();
@@ -70,7 +71,8 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
     if (settings) call.attributes += ", mhlo.backend_config = " + *settings->get_if<std::string>();
   }
   if (!ours && args.attrs.has("num_batch_dims")) {
-    call.attributes += concat(", mhlo.frontend_attributes = {num_batch_dims = \"", args.attrs.integer("num_batch_dims"), "\"}");
+    call.attributes +=
+        concat(", mhlo.frontend_attributes = {num_batch_dims = \"", args.attrs.integer("num_batch_dims"), "\"}");
   }
   const auto stated = [&](const char* name) { return args.attrs.has(name) && !args.attrs.list(name).empty(); };
   const auto add_layouts = [&](const char* name, std::span<const ArrayType> types) {

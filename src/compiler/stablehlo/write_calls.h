@@ -10,8 +10,8 @@ namespace capibara::stablehlo {
 
 struct CallText {
   std::string target;
-  std::string attributes;  // between the braces
-  Types results;           // empty: those of the equation
+  std::string attributes;          // between the braces
+  Types results;                   // empty: those of the equation
   std::vector<std::size_t> order;  // output i of the equation is result order[i]; empty: the same order
 };
 

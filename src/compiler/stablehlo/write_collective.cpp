@@ -6,10 +6,10 @@
 #include <capibara/error.h>
 #include <capibara/lax.h>
 
+#include "compiler/stablehlo/writer.h"
+#include "core/sharding/placed_memory.h"
 #include "lax/shard_map/shard_map.h"
 #include "program/ir/handles.h"
-#include "core/sharding/placed_memory.h"
-#include "compiler/stablehlo/writer.h"
 #include "program/trace/stage.h"
 
 namespace capibara::stablehlo {

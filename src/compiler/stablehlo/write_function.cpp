@@ -1,10 +1,10 @@
 // Writing functions: one line for each equation, regions inline.
 #include <capibara/error.h>
 
+#include "compiler/stablehlo/writer.h"
 #include "program/ir/handles.h"
 #include "program/ir/source.h"
 #include "program/ir/views.h"
-#include "compiler/stablehlo/writer.h"
 
 namespace capibara::stablehlo {
 

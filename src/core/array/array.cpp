@@ -99,7 +99,8 @@ Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak
   DType stored = canonicalize(dtype, config().enable_x64);
   ArrayType type{std::move(shape), stored, weak_type, false, {}};
   int64_t count = type.size();
-  if (count > (int64_t{1} << 48)) throw ValueError(concat("array: ", capibara::to_string(type), " has too many elements"));
+  if (count > (int64_t{1} << 48))
+    throw ValueError(concat("array: ", capibara::to_string(type), " has too many elements"));
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(count * storage_size(stored)));
   if (count == 0) {
     // nothing to copy: `elements` may be null
@@ -118,7 +119,8 @@ Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak
 }
 
 Array Array::from_buffer(ArrayType type, Buffer buffer, bool committed) {
-  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), std::move(type), std::move(buffer), committed));
+  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), std::move(type), std::move(buffer),
+                                                        committed));
 }
 
 const std::shared_ptr<const NamedSharding>& host_placement(const Array& array) {
@@ -130,8 +132,8 @@ const std::shared_ptr<const NamedSharding>& host_placement(const Array& array) {
 Array placed_on_host(const Array& array, std::shared_ptr<const NamedSharding> placement) {
   ArrayType type = array.type();
   type.sharding = placement ? type_sharding(*placement, type.shape.size()) : Sharding();
-  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), std::move(type), array.buffer(), true,
-                                                        std::move(placement)));
+  return Array(std::allocate_shared<const ConcreteBody>(SmallBlocks<ConcreteBody>(), std::move(type), array.buffer(),
+                                                        true, std::move(placement)));
 }
 
 const ArrayType& Array::type() const {
@@ -204,8 +206,10 @@ std::ostream& operator<<(std::ostream& out, const Array& array) { return out << 
 Array Array::weak_scalar(bool value) { return from_host(DType::bool_, {}, &value); }
 
 Array Array::weak_scalar(int64_t value) {
-  if (!config().enable_x64 && (value > std::numeric_limits<int32_t>::max() || value < std::numeric_limits<int32_t>::min())) {
-    throw OverflowError(concat("Python int too large to convert to int32: Python integer ", value, " out of bounds for int32; turn x64 on, or make an array of another dtype"));
+  if (!config().enable_x64 &&
+      (value > std::numeric_limits<int32_t>::max() || value < std::numeric_limits<int32_t>::min())) {
+    throw OverflowError(concat("Python int too large to convert to int32: Python integer ", value,
+                               " out of bounds for int32; turn x64 on, or make an array of another dtype"));
   }
   return from_host(DType::int64, {}, &value, true);
 }

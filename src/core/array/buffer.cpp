@@ -20,10 +20,10 @@ struct Buffer::State {
   std::atomic<std::byte*> data{nullptr};  // null: only the device has it so far
   std::size_t size = 0;
   Device device;
-  std::byte* block = nullptr;             // of the arena
-  std::function<void()> release;          // of borrowed memory
-  std::shared_ptr<Completion> completion; // null: was filled by whoever made it
-  std::shared_ptr<DeviceMemory> memory;   // the device's copy, under the mutex
+  std::byte* block = nullptr;              // of the arena
+  std::function<void()> release;           // of borrowed memory
+  std::shared_ptr<Completion> completion;  // null: was filled by whoever made it
+  std::shared_ptr<DeviceMemory> memory;    // the device's copy, under the mutex
   std::mutex mutex;
   std::atomic<bool> deleted{false};
 
@@ -57,7 +57,8 @@ Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
     throw RuntimeError(concat("allocate: out of memory for a buffer of ", bytes, " bytes on ", to_string(device)));
   }
   const auto behind = reinterpret_cast<std::uintptr_t>(buffer.state_.get() + 1);
-  buffer.state_->data.store(reinterpret_cast<std::byte*>((behind + alignment - 1) / alignment * alignment), std::memory_order_relaxed);
+  buffer.state_->data.store(reinterpret_cast<std::byte*>((behind + alignment - 1) / alignment * alignment),
+                            std::memory_order_relaxed);
   return buffer;
 }
 

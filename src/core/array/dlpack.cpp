@@ -9,13 +9,21 @@ namespace capibara::jax::dlpack {
 
 namespace {
 
-enum Code : uint8_t { signed_code = 0, unsigned_code = 1, float_code = 2, bfloat_code = 4, complex_code = 5, bool_code = 6 };
+enum Code : uint8_t {
+  signed_code = 0,
+  unsigned_code = 1,
+  float_code = 2,
+  bfloat_code = 4,
+  complex_code = 5,
+  bool_code = 6
+};
 
 DLDataType data_type(DType dtype) {
   uint8_t width = static_cast<uint8_t>(storage_size(dtype) * 8);
   if (dtype == DType::bfloat16) return {bfloat_code, 16, 1};
   switch (kind(dtype)) {
-    case Kind::boolean: return {bool_code, 8, 1};
+    case Kind::boolean:
+      return {bool_code, 8, 1};
     case Kind::signed_integer:
       if (!is_sub_byte(dtype)) return {signed_code, width, 1};
       break;
@@ -25,8 +33,10 @@ DLDataType data_type(DType dtype) {
     case Kind::floating:
       if (bits(dtype) >= 16) return {float_code, width, 1};
       break;
-    case Kind::complex: return {complex_code, width, 1};
-    default: break;
+    case Kind::complex:
+      return {complex_code, width, 1};
+    default:
+      break;
   }
   throw TypeError(concat("to_dlpack: DLPack has no type for ", dtype_name(dtype), "; convert the array first"));
 }
@@ -38,8 +48,8 @@ DType dtype_from(const DLDataType& type) {
     DLDataType own = data_type(row.dtype);
     if (own.code == type.code && own.bits == type.bits && type.lanes == 1) return row.dtype;
   }
-  throw TypeError(concat("from_dlpack: DLPack type code ", int{type.code}, " with ", int{type.bits}, " bits and ", type.lanes,
-                         " lanes is not supported"));
+  throw TypeError(concat("from_dlpack: DLPack type code ", int{type.code}, " with ", int{type.bits}, " bits and ",
+                         type.lanes, " lanes is not supported"));
 }
 
 struct Exported {
@@ -101,7 +111,8 @@ Array from_dlpack(DLManagedTensor* managed) {
   });
   const DLTensor& tensor = managed->dl_tensor;
   if (tensor.device.device_type != 1) {
-    throw ValueError(concat("from_dlpack: the tensor is on device type ", tensor.device.device_type, ", only CPU (1) is supported"));
+    throw ValueError(
+        concat("from_dlpack: the tensor is on device type ", tensor.device.device_type, ", only CPU (1) is supported"));
   }
   ArrayType type{{tensor.shape, tensor.shape + tensor.ndim}, dtype_from(tensor.dtype), false, false, {}};
   std::size_t element = static_cast<std::size_t>(storage_size(type.dtype));
@@ -110,8 +121,10 @@ Array from_dlpack(DLManagedTensor* managed) {
   const bool in_order = row_major(tensor), aligned = reinterpret_cast<std::uintptr_t>(data) % element == 0;
   if (in_order && aligned) return Array::from_buffer(type, Buffer::borrow(data, bytes, [owner] {}));
   Buffer buffer = Buffer::allocate(bytes);
-  if (in_order) std::memcpy(buffer.mutable_data(), data, bytes);
-  else copy_strided(tensor, data, buffer.mutable_data(), element);
+  if (in_order)
+    std::memcpy(buffer.mutable_data(), data, bytes);
+  else
+    copy_strided(tensor, data, buffer.mutable_data(), element);
   return Array::from_buffer(type, std::move(buffer));
 }
 

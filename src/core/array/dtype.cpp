@@ -16,7 +16,7 @@ consteval bool rows_are_in_enum_order() {
 }
 static_assert(rows_are_in_enum_order(), "dtype_row indexes dtype_table by the enum's value");
 
-std::optional<DType> find_row(std::string_view DTypeRow::* column, std::string_view name) {
+std::optional<DType> find_row(std::string_view DTypeRow::*column, std::string_view name) {
   for (const DTypeRow& row : dtype_table) {
     if (row.*column == name) return row.dtype;
   }
@@ -34,12 +34,9 @@ struct FormatDeparture {
 };
 
 constexpr FormatDeparture departures[] = {
-    {DType::float4_e2m1fn, 1, 6, false, false, true},
-    {DType::float6_e2m3fn, 1, 7.5, false, false, true},
-    {DType::float6_e3m2fn, 3, 28, false, false, true},
-    {DType::float8_e4m3b11fnuz, 11, 30, false, true, false},
-    {DType::float8_e4m3fn, 7, 448, false, true, true},
-    {DType::float8_e4m3fnuz, 8, 240, false, true, false},
+    {DType::float4_e2m1fn, 1, 6, false, false, true},        {DType::float6_e2m3fn, 1, 7.5, false, false, true},
+    {DType::float6_e3m2fn, 3, 28, false, false, true},       {DType::float8_e4m3b11fnuz, 11, 30, false, true, false},
+    {DType::float8_e4m3fn, 7, 448, false, true, true},       {DType::float8_e4m3fnuz, 8, 240, false, true, false},
     {DType::float8_e5m2fnuz, 16, 57344, false, true, false},
 };
 
@@ -50,13 +47,9 @@ std::optional<DType> dtype_from_name(std::string_view name) {
   return find_row(&DTypeRow::name, name);
 }
 
-std::optional<DType> dtype_from_short_name(std::string_view name) {
-  return find_row(&DTypeRow::short_name, name);
-}
+std::optional<DType> dtype_from_short_name(std::string_view name) { return find_row(&DTypeRow::short_name, name); }
 
-std::optional<DType> dtype_from_stablehlo_name(std::string_view name) {
-  return find_row(&DTypeRow::stablehlo, name);
-}
+std::optional<DType> dtype_from_stablehlo_name(std::string_view name) { return find_row(&DTypeRow::stablehlo, name); }
 
 FloatInfo finfo(DType dtype) {
   if (!is_inexact(dtype)) {

@@ -56,8 +56,10 @@ To convert_value(From value) {
     return value != From{0};
   } else if constexpr (is_small_float<To>) {
     // Integers pass through float32, as XLA does; a double is rounded once.
-    if constexpr (std::is_same_v<From, double>) return To(value);
-    else return To(static_cast<float>(value));
+    if constexpr (std::is_same_v<From, double>)
+      return To(value);
+    else
+      return To(static_cast<float>(value));
   } else if constexpr (is_small_int<To>) {
     if constexpr (std::is_floating_point_v<From>) {
       return To(saturate<std::int64_t>(value, To::min(), To::max()));
@@ -74,8 +76,10 @@ To convert_value(From value) {
 // A bool is read through its byte: foreign data may hold other values than 0 and 1.
 template <class T>
 T read_element(const void* data, std::int64_t index) {
-  if constexpr (std::is_same_v<T, bool>) return static_cast<const std::uint8_t*>(data)[index] != 0;
-  else return static_cast<const T*>(data)[index];
+  if constexpr (std::is_same_v<T, bool>)
+    return static_cast<const std::uint8_t*>(data)[index] != 0;
+  else
+    return static_cast<const T*>(data)[index];
 }
 
 }  // namespace
@@ -95,7 +99,7 @@ void store_range(DType dtype, void* data, std::int64_t count, const C* values) {
   });
 }
 
-#define CAPIBARA_DEFINE_ELEMENT_ACCESS(C) \
+#define CAPIBARA_DEFINE_ELEMENT_ACCESS(C)                            \
   template void load_range<C>(DType, const void*, std::int64_t, C*); \
   template void store_range<C>(DType, void*, std::int64_t, const C*);
 CAPIBARA_FOR_EACH_COMPUTE_TYPE(CAPIBARA_DEFINE_ELEMENT_ACCESS)

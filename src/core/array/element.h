@@ -32,39 +32,72 @@ template <class F>
 decltype(auto) visit_storage(DType dtype, F&& f) {
   switch (dtype) {
     case DType::float0:
-    case DType::bool_: return f(Type<bool>{});
-    case DType::int1: return f(Type<Int1>{});
-    case DType::int2: return f(Type<Int2>{});
-    case DType::int4: return f(Type<Int4>{});
-    case DType::int8: return f(Type<std::int8_t>{});
-    case DType::int16: return f(Type<std::int16_t>{});
-    case DType::int32: return f(Type<std::int32_t>{});
-    case DType::int64: return f(Type<std::int64_t>{});
-    case DType::uint1: return f(Type<UInt1>{});
-    case DType::uint2: return f(Type<UInt2>{});
-    case DType::uint4: return f(Type<UInt4>{});
-    case DType::uint8: return f(Type<std::uint8_t>{});
-    case DType::uint16: return f(Type<std::uint16_t>{});
-    case DType::uint32: return f(Type<std::uint32_t>{});
-    case DType::uint64: return f(Type<std::uint64_t>{});
-    case DType::float4_e2m1fn: return f(Type<Float4E2M1FN>{});
-    case DType::float6_e2m3fn: return f(Type<Float6E2M3FN>{});
-    case DType::float6_e3m2fn: return f(Type<Float6E3M2FN>{});
-    case DType::float8_e3m4: return f(Type<Float8E3M4>{});
-    case DType::float8_e4m3: return f(Type<Float8E4M3>{});
-    case DType::float8_e4m3b11fnuz: return f(Type<Float8E4M3B11FNUZ>{});
-    case DType::float8_e4m3fn: return f(Type<Float8E4M3FN>{});
-    case DType::float8_e4m3fnuz: return f(Type<Float8E4M3FNUZ>{});
-    case DType::float8_e5m2: return f(Type<Float8E5M2>{});
-    case DType::float8_e5m2fnuz: return f(Type<Float8E5M2FNUZ>{});
-    case DType::float8_e8m0fnu: return f(Type<Float8E8M0FNU>{});
-    case DType::bfloat16: return f(Type<BFloat16>{});
-    case DType::float16: return f(Type<Half>{});
-    case DType::float32: return f(Type<float>{});
-    case DType::float64: return f(Type<double>{});
-    case DType::complex64: return f(Type<std::complex<float>>{});
-    case DType::complex128: return f(Type<std::complex<double>>{});
-    default: throw_no_elements("visit_storage", dtype);
+    case DType::bool_:
+      return f(Type<bool>{});
+    case DType::int1:
+      return f(Type<Int1>{});
+    case DType::int2:
+      return f(Type<Int2>{});
+    case DType::int4:
+      return f(Type<Int4>{});
+    case DType::int8:
+      return f(Type<std::int8_t>{});
+    case DType::int16:
+      return f(Type<std::int16_t>{});
+    case DType::int32:
+      return f(Type<std::int32_t>{});
+    case DType::int64:
+      return f(Type<std::int64_t>{});
+    case DType::uint1:
+      return f(Type<UInt1>{});
+    case DType::uint2:
+      return f(Type<UInt2>{});
+    case DType::uint4:
+      return f(Type<UInt4>{});
+    case DType::uint8:
+      return f(Type<std::uint8_t>{});
+    case DType::uint16:
+      return f(Type<std::uint16_t>{});
+    case DType::uint32:
+      return f(Type<std::uint32_t>{});
+    case DType::uint64:
+      return f(Type<std::uint64_t>{});
+    case DType::float4_e2m1fn:
+      return f(Type<Float4E2M1FN>{});
+    case DType::float6_e2m3fn:
+      return f(Type<Float6E2M3FN>{});
+    case DType::float6_e3m2fn:
+      return f(Type<Float6E3M2FN>{});
+    case DType::float8_e3m4:
+      return f(Type<Float8E3M4>{});
+    case DType::float8_e4m3:
+      return f(Type<Float8E4M3>{});
+    case DType::float8_e4m3b11fnuz:
+      return f(Type<Float8E4M3B11FNUZ>{});
+    case DType::float8_e4m3fn:
+      return f(Type<Float8E4M3FN>{});
+    case DType::float8_e4m3fnuz:
+      return f(Type<Float8E4M3FNUZ>{});
+    case DType::float8_e5m2:
+      return f(Type<Float8E5M2>{});
+    case DType::float8_e5m2fnuz:
+      return f(Type<Float8E5M2FNUZ>{});
+    case DType::float8_e8m0fnu:
+      return f(Type<Float8E8M0FNU>{});
+    case DType::bfloat16:
+      return f(Type<BFloat16>{});
+    case DType::float16:
+      return f(Type<Half>{});
+    case DType::float32:
+      return f(Type<float>{});
+    case DType::float64:
+      return f(Type<double>{});
+    case DType::complex64:
+      return f(Type<std::complex<float>>{});
+    case DType::complex128:
+      return f(Type<std::complex<double>>{});
+    default:
+      throw_no_elements("visit_storage", dtype);
   }
 }
 
@@ -75,24 +108,36 @@ template <class F>
 decltype(auto) visit_compute(DType dtype, F&& f) {
   switch (dtype) {
     case DType::float0:
-    case DType::bool_: return f(Type<bool>{});
+    case DType::bool_:
+      return f(Type<bool>{});
     case DType::int1:
     case DType::int2:
     case DType::int4:
-    case DType::int8: return f(Type<std::int8_t>{});
-    case DType::int16: return f(Type<std::int16_t>{});
-    case DType::int32: return f(Type<std::int32_t>{});
-    case DType::int64: return f(Type<std::int64_t>{});
+    case DType::int8:
+      return f(Type<std::int8_t>{});
+    case DType::int16:
+      return f(Type<std::int16_t>{});
+    case DType::int32:
+      return f(Type<std::int32_t>{});
+    case DType::int64:
+      return f(Type<std::int64_t>{});
     case DType::uint1:
     case DType::uint2:
     case DType::uint4:
-    case DType::uint8: return f(Type<std::uint8_t>{});
-    case DType::uint16: return f(Type<std::uint16_t>{});
-    case DType::uint32: return f(Type<std::uint32_t>{});
-    case DType::uint64: return f(Type<std::uint64_t>{});
-    case DType::float64: return f(Type<double>{});
-    case DType::complex64: return f(Type<std::complex<float>>{});
-    case DType::complex128: return f(Type<std::complex<double>>{});
+    case DType::uint8:
+      return f(Type<std::uint8_t>{});
+    case DType::uint16:
+      return f(Type<std::uint16_t>{});
+    case DType::uint32:
+      return f(Type<std::uint32_t>{});
+    case DType::uint64:
+      return f(Type<std::uint64_t>{});
+    case DType::float64:
+      return f(Type<double>{});
+    case DType::complex64:
+      return f(Type<std::complex<float>>{});
+    case DType::complex128:
+      return f(Type<std::complex<double>>{});
     default:
       if (is_floating(dtype)) return f(Type<float>{});
       throw_no_elements("visit_compute", dtype);
@@ -232,12 +277,12 @@ std::int64_t element_as_int64(DType dtype, const void* data, std::int64_t index)
 // zero"; complex to real keeps the real part. Keys convert only to themselves. No overlap of buffers.
 void convert_elements(DType from, const void* source, DType to, void* target, std::int64_t count);
 
-#define CAPIBARA_FOR_EACH_COMPUTE_TYPE(apply) \
-  apply(bool) apply(std::int8_t) apply(std::int16_t) apply(std::int32_t) apply(std::int64_t) \
-  apply(std::uint8_t) apply(std::uint16_t) apply(std::uint32_t) apply(std::uint64_t) \
-  apply(float) apply(double) apply(std::complex<float>) apply(std::complex<double>)
+#define CAPIBARA_FOR_EACH_COMPUTE_TYPE(apply)                                                                    \
+  apply(bool) apply(std::int8_t) apply(std::int16_t) apply(std::int32_t) apply(std::int64_t) apply(std::uint8_t) \
+      apply(std::uint16_t) apply(std::uint32_t) apply(std::uint64_t) apply(float) apply(double)                  \
+          apply(std::complex<float>) apply(std::complex<double>)
 
-#define CAPIBARA_DECLARE_ELEMENT_ACCESS(C) \
+#define CAPIBARA_DECLARE_ELEMENT_ACCESS(C)                                  \
   extern template void load_range<C>(DType, const void*, std::int64_t, C*); \
   extern template void store_range<C>(DType, void*, std::int64_t, const C*);
 CAPIBARA_FOR_EACH_COMPUTE_TYPE(CAPIBARA_DECLARE_ELEMENT_ACCESS)

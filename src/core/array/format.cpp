@@ -112,8 +112,10 @@ class RealFormat {
   std::string operator()(double value) const {
     if (!std::isfinite(value)) {
       std::string text = std::isnan(value) ? "nan" : "inf";
-      if (value < 0) text = "-" + text;
-      else if (always_sign_) text = "+" + text;
+      if (value < 0)
+        text = "-" + text;
+      else if (always_sign_)
+        text = "+" + text;
       return padded_left(text, left_ + right_ + 1);
     }
     if (exponential_) {
@@ -315,7 +317,8 @@ class Layout {
     const std::size_t axes_left = shape_.size() - axis;
     std::string body;
     if (axes_left == 1) {
-      const std::int64_t word_limit = width - std::max<std::int64_t>(static_cast<std::int64_t>(bare_separator_.size()), 1);
+      const std::int64_t word_limit =
+          width - std::max<std::int64_t>(static_cast<std::int64_t>(bare_separator_.size()), 1);
       std::string line = indent;
       for (std::size_t i = 0; i < indices.size(); ++i) {
         const std::string word = indices[i] < 0 ? "..." : texts_[next_text_++];
@@ -346,9 +349,7 @@ class Layout {
   std::size_t next_text_ = 0;
 };
 
-bool is_empty(std::span<const std::int64_t> shape) {
-  return std::find(shape.begin(), shape.end(), 0) != shape.end();
-}
+bool is_empty(std::span<const std::int64_t> shape) { return std::find(shape.begin(), shape.end(), 0) != shape.end(); }
 
 // A float as Python and NumPy spell scalars: the shortest digits of the dtype `digits_of`, exponents
 // for magnitudes beyond its precision. `point_zero` keeps ".0" on whole numbers.
@@ -361,8 +362,10 @@ std::string python_real(DType digits_of, double value, bool point_zero) {
   if (magnitude == 0 || (magnitude >= 1e-4 && magnitude < limit)) {
     std::string text = positional_text(decimal);
     if (text.back() == '.') {
-      if (point_zero) text += '0';
-      else text.pop_back();
+      if (point_zero)
+        text += '0';
+      else
+        text.pop_back();
     }
     return text;
   }
@@ -412,7 +415,8 @@ std::string format_array(DType dtype, std::span<const std::int64_t> shape, const
 
 std::string array_repr(DType dtype, std::span<const std::int64_t> shape, const void* data, bool weak_type) {
   const std::string type = "dtype=" + to_string(dtype) + (weak_type ? ", weak_type=True" : "");
-  if (is_key(dtype)) return "Array(" + shape_tuple(shape) + ", " + type + ") overlaying:\n" + format_array(dtype, shape, data);
+  if (is_key(dtype))
+    return "Array(" + shape_tuple(shape) + ", " + type + ") overlaying:\n" + format_array(dtype, shape, data);
   const FormatOptions options{.prefix_width = 6, .suffix_width = 1, .separator = ", "};
   const std::string text =
       is_empty(shape) ? "[], shape=" + shape_tuple(shape) : format_array(dtype, shape, data, options);

@@ -103,8 +103,9 @@ const UpperBounds& upper_bounds(bool x64, PromotionMode mode) {
 Node lattice_node(ScalarType type) {
   if (!is_numeric(type.dtype) && !is_bool(type.dtype)) {
     if (type.dtype == DType::float0) {
-      throw TypeError("float0s do not support any operations by design: they are the tangents of integers and booleans. "
-                      "Make zeros of another dtype to compute with.");
+      throw TypeError(
+          "float0s do not support any operations by design: they are the tangents of integers and booleans. "
+          "Make zeros of another dtype to compute with.");
     }
     throw ValueError(concat("dtype=", dtype_name(type.dtype), " is not a valid dtype for JAX type promotion."));
   }
@@ -140,21 +141,26 @@ std::string node_text(Node node) {
   };
   const char* avoided = nullptr;
   const char* cast = "float32";
-  if (any([](DType d) { return is_floating(d) && bits(d) == 8; })) avoided = "8-bit floats";
-  else if (any([](DType d) { return is_floating(d) && bits(d) == 6; })) avoided = "6-bit floats";
-  else if (any([](DType d) { return is_floating(d) && bits(d) == 4; })) avoided = "4-bit floats";
+  if (any([](DType d) { return is_floating(d) && bits(d) == 8; }))
+    avoided = "8-bit floats";
+  else if (any([](DType d) { return is_floating(d) && bits(d) == 6; }))
+    avoided = "6-bit floats";
+  else if (any([](DType d) { return is_floating(d) && bits(d) == 4; }))
+    avoided = "4-bit floats";
   else if (any([](DType d) { return is_integer(d) && bits(d) < 8; })) {
     avoided = "1-bit, 2-bit and 4-bit integers";
     cast = "int32";
   }
 
   if (mode == PromotionMode::strict) {
-    text += " when jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to the desired output "
-            "type, or set jax_numpy_dtype_promotion=standard.";
+    text +=
+        " when jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to the desired output "
+        "type, or set jax_numpy_dtype_promotion=standard.";
   } else if (avoided) {
     text += concat(". To avoid unintended promotion, ", avoided,
                    " do not support implicit promotion. If you'd like your inputs to be promoted to "
-                   "another type, you can do so explicitly using e.g. x.astype('", cast, "')");
+                   "another type, you can do so explicitly using e.g. x.astype('",
+                   cast, "')");
   } else {
     text += ". Try explicitly casting inputs to the desired output type.";
   }
@@ -176,10 +182,14 @@ Node least_upper_bound(const std::vector<Node>& nodes, bool x64, PromotionMode m
 
 ScalarType python_scalar_type(PythonScalar scalar, bool x64) {
   switch (scalar) {
-    case PythonScalar::bool_: return {DType::bool_, false};
-    case PythonScalar::int_: return type_of_node(weak_int, x64);
-    case PythonScalar::float_: return type_of_node(weak_float, x64);
-    case PythonScalar::complex_: return type_of_node(weak_complex, x64);
+    case PythonScalar::bool_:
+      return {DType::bool_, false};
+    case PythonScalar::int_:
+      return type_of_node(weak_int, x64);
+    case PythonScalar::float_:
+      return type_of_node(weak_float, x64);
+    case PythonScalar::complex_:
+      return type_of_node(weak_complex, x64);
   }
   throw InternalError("python_scalar_type: not a PythonScalar");
 }

@@ -29,11 +29,9 @@ ScalarType python_scalar_type(PythonScalar scalar, bool x64);
 // The least upper bound of `types` on the lattice. One type, or equal strong ones, come back as they
 // are, keys included; 64-bit results of other cases are canonicalised. Throws TypePromotionError
 // where there is no bound, ValueError for dtypes outside the lattice or for no types at all.
-ScalarType promote_types(std::span<const ScalarType> types, bool x64,
-                         PromotionMode mode = PromotionMode::standard);
+ScalarType promote_types(std::span<const ScalarType> types, bool x64, PromotionMode mode = PromotionMode::standard);
 
-inline ScalarType promote_types(ScalarType a, ScalarType b, bool x64,
-                                PromotionMode mode = PromotionMode::standard) {
+inline ScalarType promote_types(ScalarType a, ScalarType b, bool x64, PromotionMode mode = PromotionMode::standard) {
   const ScalarType both[] = {a, b};
   return promote_types(both, x64, mode);
 }

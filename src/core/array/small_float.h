@@ -24,27 +24,31 @@ struct SmallFormat {
   int bias;
   Specials specials;
 
-  constexpr std::uint32_t sign_bit() const {
-    return specials == Specials::powers_of_two ? 0u : 1u << (bits - 1);
-  }
+  constexpr std::uint32_t sign_bit() const { return specials == Specials::powers_of_two ? 0u : 1u << (bits - 1); }
   constexpr std::uint32_t infinity() const { return ((1u << exponent_bits) - 1) << mantissa_bits; }
   // The greatest code of a finite magnitude.
   constexpr std::uint32_t max_code() const {
     const std::uint32_t ones = (1u << (exponent_bits + mantissa_bits)) - 1;
     switch (specials) {
-      case Specials::ieee: return infinity() - 1;
+      case Specials::ieee:
+        return infinity() - 1;
       case Specials::one_nan:
-      case Specials::powers_of_two: return ones - 1;
-      default: return ones;
+      case Specials::powers_of_two:
+        return ones - 1;
+      default:
+        return ones;
     }
   }
   // A quiet NaN; `sign` is zero or sign_bit().
   constexpr std::uint32_t nan(std::uint32_t sign) const {
     switch (specials) {
-      case Specials::ieee: return sign | infinity() | (1u << (mantissa_bits - 1));
+      case Specials::ieee:
+        return sign | infinity() | (1u << (mantissa_bits - 1));
       case Specials::one_nan:
-      case Specials::powers_of_two: return sign | (max_code() + 1);
-      default: return sign_bit();
+      case Specials::powers_of_two:
+        return sign | (max_code() + 1);
+      default:
+        return sign_bit();
     }
   }
   constexpr std::uint32_t overflow(std::uint32_t sign) const {
@@ -173,9 +177,7 @@ struct BFloat16 {
     result.bits = code;
     return result;
   }
-  explicit constexpr operator float() const {
-    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-  }
+  explicit constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
   explicit constexpr operator double() const { return static_cast<float>(*this); }
 };
 

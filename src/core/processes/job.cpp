@@ -14,11 +14,11 @@
 
 #include <capibara/distributed.h>
 
+#include "core/processes/job_secret.h"
+#include "core/processes/key_value_store.h"
 #include "core/processes/launch_environment.h"
 #include "core/processes/launch_report.h"
 #include "core/processes/mpi_exchange.h"
-#include "core/processes/job_secret.h"
-#include "core/processes/key_value_store.h"
 #include "core/runtime/warning.h"
 
 namespace capibara::processes {

@@ -53,7 +53,8 @@ std::string name_of(const std::string& address) { return digest(address).hex() +
 }  // namespace
 
 std::optional<std::string> given_job_secret() {
-  if (const char* text = secure_getenv("CAPIBARA_JOB_SECRET"); text && *text) return checked(text, "CAPIBARA_JOB_SECRET");
+  if (const char* text = secure_getenv("CAPIBARA_JOB_SECRET"); text && *text)
+    return checked(text, "CAPIBARA_JOB_SECRET");
   const char* file = secure_getenv("CAPIBARA_JOB_SECRET_FILE");
   if (!file || !*file) return std::nullopt;
   std::string refusal;
@@ -63,18 +64,23 @@ std::optional<std::string> given_job_secret() {
 }
 
 LeftJobSecret::LeftJobSecret(const std::string& address) : name_(name_of(address)), secret_(random_digits(32)) {
-  const std::string hint = "\nHint: give all processes of the job one secret in CAPIBARA_JOB_SECRET or CAPIBARA_JOB_SECRET_FILE";
+  const std::string hint =
+      "\nHint: give all processes of the job one secret in CAPIBARA_JOB_SECRET or CAPIBARA_JOB_SECRET_FILE";
   const std::string name = folder_of_secrets();
   if (name.empty()) throw RuntimeError(concat("distributed.initialize: no secret was given and HOME is not set", hint));
   open_private_folder(user_cache_folder());
   const auto [folder, refusal] = open_private_folder(name);
-  if (!folder) throw RuntimeError(concat("distributed.initialize: no secret can be left in ", name, ": ", refusal, hint));
+  if (!folder)
+    throw RuntimeError(concat("distributed.initialize: no secret can be left in ", name, ": ", refusal, hint));
   const std::string beside = random_digits(16) + ".part";
-  const Descriptor file(::openat(folder.number(), beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file || !write_whole(file.number(), secret_) || ::renameat(folder.number(), beside.c_str(), folder.number(), name_.c_str()) != 0) {
+  const Descriptor file(
+      ::openat(folder.number(), beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file || !write_whole(file.number(), secret_) ||
+      ::renameat(folder.number(), beside.c_str(), folder.number(), name_.c_str()) != 0) {
     const int error = errno;
     ::unlinkat(folder.number(), beside.c_str(), 0);
-    throw RuntimeError(concat("distributed.initialize: no secret can be left in ", name, ": ", std::strerror(error), hint));
+    throw RuntimeError(
+        concat("distributed.initialize: no secret can be left in ", name, ": ", std::strerror(error), hint));
   }
 }
 
@@ -82,7 +88,8 @@ LeftJobSecret::~LeftJobSecret() {
   const auto [folder, refusal] = open_private_folder(folder_of_secrets());
   std::string ignored;
   // A later job may have left another one.
-  if (folder && read_private_file(folder.number(), name_, ignored) == secret_) ::unlinkat(folder.number(), name_.c_str(), 0);
+  if (folder && read_private_file(folder.number(), name_, ignored) == secret_)
+    ::unlinkat(folder.number(), name_.c_str(), 0);
 }
 
 std::optional<std::string> LeftJobSecret::find(const std::string& address) {

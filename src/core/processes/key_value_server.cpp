@@ -28,7 +28,7 @@ using namespace key_value;
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr int request_seconds = 60;                          // the rest of a request after its first byte
+constexpr int request_seconds = 60;                               // the rest of a request after its first byte
 constexpr int64_t max_wait_ms = int64_t{365} * 24 * 3600 * 1000;  // longer waits are as good as this one
 constexpr milliseconds look_at_peer(500);
 constexpr uint64_t entry_overhead = 128;  // bytes that the map takes for an entry, about
@@ -73,7 +73,8 @@ struct KeyValueServer::State {
   std::list<Connection> connections;
   bool ending = false;
 
-  // Nothing that a peer does ends this thread: where descriptors, memory or threads are short, it waits until some are free.
+  // Nothing that a peer does ends this thread: where descriptors, memory or threads are short, it waits until some are
+  // free.
   void accept_all() {
     for (;;) {
       Descriptor accepted(::accept4(listener->descriptor(), nullptr, nullptr, SOCK_CLOEXEC));
@@ -164,7 +165,8 @@ struct KeyValueServer::State {
     std::optional<std::string> value = key ? socket.read_text(limits.max_value, may_take) : std::nullopt;
     if (!value) return false;
     const auto wait_ms = static_cast<int64_t>(*number);
-    const Question question{static_cast<Request>(what), wait_ms < 0 ? 0 : std::min(wait_ms, max_wait_ms), std::move(*key), std::move(*value)};
+    const Question question{static_cast<Request>(what), wait_ms < 0 ? 0 : std::min(wait_ms, max_wait_ms),
+                            std::move(*key), std::move(*value)};
     std::string text;
     reports |= question.what == Request::beat;
     const Answer status = answer(question, process, socket, text);
@@ -211,8 +213,10 @@ struct KeyValueServer::State {
         return Answer::well;
       }
       case Request::put:
-      case Request::replace: return write(question, text);
-      case Request::barrier: return meet(lock, question, process, socket, text);
+      case Request::replace:
+        return write(question, text);
+      case Request::barrier:
+        return meet(lock, question, process, socket, text);
       case Request::beat:
       case Request::leave:
         break;
@@ -229,8 +233,8 @@ struct KeyValueServer::State {
     }
     auto size_of = [&](const std::string& value) { return question.key.size() + value.size() + entry_overhead; };
     if (!take(size_of(question.value))) {
-      text = concat("RESOURCE_EXHAUSTED: the key-value store holds at most ", limits.max_bytes, " bytes, key '", question.key, "' has ",
-                    question.value.size(), " more");
+      text = concat("RESOURCE_EXHAUSTED: the key-value store holds at most ", limits.max_bytes, " bytes, key '",
+                    question.key, "' has ", question.value.size(), " more");
       return Answer::failed;
     }
     if (it != values.end()) {
@@ -243,7 +247,8 @@ struct KeyValueServer::State {
     return Answer::well;
   }
 
-  Answer meet(std::unique_lock<std::mutex>& lock, const Question& question, int process, const Socket& socket, std::string& text) {
+  Answer meet(std::unique_lock<std::mutex>& lock, const Question& question, int process, const Socket& socket,
+              std::string& text) {
     int count = 0;
     const char* end = question.value.data() + question.value.size();
     const auto [read_to, error] = std::from_chars(question.value.data(), end, count);
@@ -255,7 +260,8 @@ struct KeyValueServer::State {
     if (!slot) slot = std::make_shared<Barrier>(Barrier{count, {}, false});
     const std::shared_ptr<Barrier> barrier = slot;
     if (barrier->count != count) {
-      text = concat("INVALID_ARGUMENT: barrier '", question.key, "' is for ", barrier->count, " processes, process ", process, " expects ", count);
+      text = concat("INVALID_ARGUMENT: barrier '", question.key, "' is for ", barrier->count, " processes, process ",
+                    process, " expects ", count);
       return Answer::failed;
     }
     if (!barrier->waiting.insert(process).second) {
@@ -269,8 +275,8 @@ struct KeyValueServer::State {
       return Answer::well;
     }
     if (wait(lock, question.wait_ms, socket, [&] { return barrier->open; })) return Answer::well;
-    text = concat("DEADLINE_EXCEEDED: barrier '", question.key, "' was reached by ", barrier->waiting.size(), " of ", count, " processes within ",
-                  question.wait_ms, " ms");
+    text = concat("DEADLINE_EXCEEDED: barrier '", question.key, "' was reached by ", barrier->waiting.size(), " of ",
+                  count, " processes within ", question.wait_ms, " ms");
     barrier->waiting.erase(process);
     if (barrier->waiting.empty()) barriers.erase(question.key);
     return Answer::failed;
@@ -294,7 +300,8 @@ KeyValueServer::KeyValueServer(const std::string& address, const std::string& se
     sockaddr_storage own{};
     socklen_t size = sizeof own;
     getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size);
-    state_->port = ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(own).sin6_port : reinterpret_cast<sockaddr_in&>(own).sin_port);
+    state_->port = ntohs(own.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(own).sin6_port
+                                                   : reinterpret_cast<sockaddr_in&>(own).sin_port);
     state_->listener.emplace(std::move(socket).release());
   }
   if (!state_->listener) {

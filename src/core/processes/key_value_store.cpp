@@ -27,7 +27,9 @@ class TcpStore final : public KeyValueStore {
  public:
   TcpStore(std::string address, JobMember member) : address_(std::move(address)), member_(std::move(member)) {}
 
-  std::string get(const std::string& key, int64_t timeout_ms) override { return ask(Request::get, timeout_ms, key, ""); }
+  std::string get(const std::string& key, int64_t timeout_ms) override {
+    return ask(Request::get, timeout_ms, key, "");
+  }
   std::optional<std::string> try_get(const std::string& key) override {
     bool absent = false;
     std::string value = ask(Request::try_get, 0, key, "", &absent);
@@ -40,13 +42,14 @@ class TcpStore final : public KeyValueStore {
     ask(Request::barrier, timeout_ms, name, std::to_string(count));
   }
 
-  // A connection of its own for each request under way: one that waits holds up nobody. Null: nobody answers; `stranger` is
-  // set where somebody does who does not know the secret.
+  // A connection of its own for each request under way: one that waits holds up nobody. Null: nobody answers;
+  // `stranger` is set where somebody does who does not know the secret.
   std::unique_ptr<Socket> open(bool& stranger) const {
     AddressList found;
     look_up(address_, found);
     for (const addrinfo* one = found.first; one; one = one->ai_next) {
-      auto socket = std::make_unique<Socket>(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol));
+      auto socket =
+          std::make_unique<Socket>(::socket(one->ai_family, one->ai_socktype | SOCK_CLOEXEC, one->ai_protocol));
       if (socket->descriptor() < 0 || ::connect(socket->descriptor(), one->ai_addr, one->ai_addrlen) != 0) continue;
       socket->set_timeout(greeting_seconds);
       if (!greet_as_client(*socket, member_)) {
@@ -64,8 +67,10 @@ class TcpStore final : public KeyValueStore {
   }
 
  private:
-  std::string ask(Request what, int64_t number, const std::string& key, const std::string& value, bool* absent = nullptr) {
-    if (key.size() > max_key) throw ValueError(concat("key-value store: a key has at most ", max_key, " bytes, got ", key.size()));
+  std::string ask(Request what, int64_t number, const std::string& key, const std::string& value,
+                  bool* absent = nullptr) {
+    if (key.size() > max_key)
+      throw ValueError(concat("key-value store: a key has at most ", max_key, " bytes, got ", key.size()));
     std::unique_ptr<Socket> socket;
     {
       std::lock_guard lock(mutex_);
@@ -77,8 +82,10 @@ class TcpStore final : public KeyValueStore {
     bool stranger = false;
     if (!socket) socket = open(stranger);
     if (!socket) {
-      throw RuntimeError(concat("UNAVAILABLE: ", stranger ? "who answers is not the key-value store of this job, or is full" : "no key-value store answers",
-                                " at ", address_));
+      throw RuntimeError(concat(
+          "UNAVAILABLE: ",
+          stranger ? "who answers is not the key-value store of this job, or is full" : "no key-value store answers",
+          " at ", address_));
     }
     std::string request(1, static_cast<char>(what));
     add_number(request, static_cast<uint64_t>(number));
@@ -87,7 +94,9 @@ class TcpStore final : public KeyValueStore {
     char status = 0;
     std::optional<std::string> text;
     if (socket->write(request) && socket->read(&status, 1)) text = socket->read_text(max_answer);
-    if (!text) throw RuntimeError(concat("UNAVAILABLE: the key-value store at ", address_, " closed the connection (key '", key, "')"));
+    if (!text)
+      throw RuntimeError(
+          concat("UNAVAILABLE: the key-value store at ", address_, " closed the connection (key '", key, "')"));
     keep(std::move(socket));
     if (static_cast<Answer>(status) == Answer::failed) throw RuntimeError(*text);
     if (absent) *absent = static_cast<Answer>(status) == Answer::absent;
@@ -102,7 +111,8 @@ class TcpStore final : public KeyValueStore {
 
 }  // namespace
 
-std::shared_ptr<KeyValueStore> KeyValueStore::connect(const std::string& address, int timeout_seconds, const JobMember& member) {
+std::shared_ptr<KeyValueStore> KeyValueStore::connect(const std::string& address, int timeout_seconds,
+                                                      const JobMember& member) {
   auto store = std::make_shared<TcpStore>(address, member);
   const Clock::time_point end = Clock::now() + std::chrono::seconds(timeout_seconds);
   for (;;) {
@@ -112,8 +122,9 @@ std::shared_ptr<KeyValueStore> KeyValueStore::connect(const std::string& address
       return store;
     }
     if (Clock::now() >= end) {
-      throw RuntimeError(concat("DEADLINE_EXCEEDED: no key-value store ", stranger ? "of this job (with this secret) " : "", "answered at ", address,
-                                " within ", timeout_seconds, " s"));
+      throw RuntimeError(concat("DEADLINE_EXCEEDED: no key-value store ",
+                                stranger ? "of this job (with this secret) " : "", "answered at ", address, " within ",
+                                timeout_seconds, " s"));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }

@@ -1,7 +1,8 @@
 // A key-value store that the processes of one job share: one of them serves it over TCP, all are its clients.
 //
-// Keys are written once. A reader may wait for a key; a barrier lets everybody go on when everybody has come. Server and
-// clients prove to each other that they know the job's secret before anything else is said (what follows is not encrypted).
+// Keys are written once. A reader may wait for a key; a barrier lets everybody go on when everybody has come. Server
+// and clients prove to each other that they know the job's secret before anything else is said (what follows is not
+// encrypted).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct JobMember {
 class KeyValueStore {
  public:
   // Connects to HOST:PORT, trying until the time is over. Raises RuntimeError.
-  static std::shared_ptr<KeyValueStore> connect(const std::string& address, int timeout_seconds, const JobMember& member);
+  static std::shared_ptr<KeyValueStore> connect(const std::string& address, int timeout_seconds,
+                                                const JobMember& member);
   virtual ~KeyValueStore() = default;
 
   // Waits for the key. Raises RuntimeError "DEADLINE_EXCEEDED: ..." where it does not come in time.
@@ -51,7 +53,7 @@ class KeyValueServer {
   KeyValueServer(const KeyValueServer&) = delete;
 
   int port() const;
-  int connections() const;  // open ones
+  int connections() const;                  // open ones
   std::map<int, uint64_t> reports() const;  // how often each living process has reported, see members.h
 
  private:
@@ -74,7 +76,8 @@ struct InitializeOptions {
 // Process 0 serves the store. Returns when all have come. Raises RuntimeError where it was called before.
 // The secret is CAPIBARA_JOB_SECRET, or the content of CAPIBARA_JOB_SECRET_FILE (mode 0600), or else a random one that
 // process 0 leaves for this user's other processes in the user's cache folder.
-void initialize(const std::string& coordinator_address, int process_count, int process_id, const InitializeOptions& options = {});
+void initialize(const std::string& coordinator_address, int process_count, int process_id,
+                const InitializeOptions& options = {});
 // The same for processes that have met otherwise: process 0 brings the server, all the group with its store.
 void adopt(ProcessGroup group, std::unique_ptr<KeyValueServer> server);
 // Forgets the group. Process 0 serves some seconds more, until those who are alive have heard of everything that the

@@ -20,7 +20,9 @@ namespace {
 constexpr std::size_t nonce_bytes = 32;
 constexpr std::size_t chunk_bytes = 64 << 10;
 
-bool fill_randomly(std::string& bytes) { return ::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()); }
+bool fill_randomly(std::string& bytes) {
+  return ::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size());
+}
 
 std::string proof(const std::string& secret, const std::string& who, const std::string& said) {
   const Digest made = keyed_digest(secret, "capibara key-value store 1 " + who + said);
@@ -120,7 +122,8 @@ std::optional<int> greet_as_server(const Socket& socket, const std::string& secr
   if (!equal(answer, proof(secret, "client", own + theirs))) return std::nullopt;
   if (!socket.write(proof(secret, "server", own + theirs))) return std::nullopt;
   uint32_t process = 0;
-  for (int i = 0; i < 4; ++i) process |= static_cast<uint32_t>(static_cast<unsigned char>(theirs[nonce_bytes + i])) << (8 * i);
+  for (int i = 0; i < 4; ++i)
+    process |= static_cast<uint32_t>(static_cast<unsigned char>(theirs[nonce_bytes + i])) << (8 * i);
   return static_cast<int>(process);
 }
 
@@ -133,7 +136,8 @@ void look_up(const std::string& address, AddressList& found) {
   if (host.size() > 1 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
-  const int status = getaddrinfo(host.empty() ? nullptr : host.c_str(), address.substr(colon + 1).c_str(), &hints, &found.first);
+  const int status =
+      getaddrinfo(host.empty() ? nullptr : host.c_str(), address.substr(colon + 1).c_str(), &hints, &found.first);
   if (status != 0) throw RuntimeError(concat("coordinator address '", address, "': ", gai_strerror(status)));
 }
 

@@ -1,9 +1,9 @@
 // How client and server of the key-value store speak: sockets, framing, and the proof of the job's secret.
 //
-// First the server sends 32 random bytes, the client 32 of its own, its process id and a proof; the server answers with its
-// proof. A proof is HMAC-SHA-256 of who speaks and all of this, under the secret. Then requests follow: a byte that says
-// what is asked, a number (milliseconds), a key and a value, each with its size before it; the answer is a byte and a text.
-// All numbers are 64 bits, little end first.
+// First the server sends 32 random bytes, the client 32 of its own, its process id and a proof; the server answers with
+// its proof. A proof is HMAC-SHA-256 of who speaks and all of this, under the secret. Then requests follow: a byte that
+// says what is asked, a number (milliseconds), a key and a value, each with its size before it; the answer is a byte
+// and a text. All numbers are 64 bits, little end first.
 #pragma once
 
 #include <netdb.h>
@@ -69,7 +69,8 @@ struct AddressList {
   }
   AddressList(const AddressList&) = delete;
 };
-// Fills the list with what HOST:PORT means; without a host that is this machine alone. Raises ValueError and RuntimeError.
+// Fills the list with what HOST:PORT means; without a host that is this machine alone. Raises ValueError and
+// RuntimeError.
 void look_up(const std::string& address, AddressList& found);
 
 }  // namespace capibara::key_value

@@ -13,7 +13,7 @@ namespace capibara::processes {
 namespace {
 constexpr std::chrono::milliseconds look_at_watch(50);
 constexpr std::chrono::seconds time_to_come(1);
-}
+}  // namespace
 
 void Pending::State::finish(std::exception_ptr wrong) {
   if (watch) watch->end(number);

@@ -43,9 +43,10 @@ std::shared_ptr<KeyValueStore> meet_with_left_secret(const std::string& address,
       if (Clock::now() >= end) throw;
     }
     if (Clock::now() >= end) {
-      throw RuntimeError(concat("DEADLINE_EXCEEDED: process 0 left no secret for the job at ", address, " within ", timeout_seconds,
-                                " s\nHint: processes that share no home folder or use different addresses need CAPIBARA_JOB_SECRET or "
-                                "CAPIBARA_JOB_SECRET_FILE"));
+      throw RuntimeError(
+          concat("DEADLINE_EXCEEDED: process 0 left no secret for the job at ", address, " within ", timeout_seconds,
+                 " s\nHint: processes that share no home folder or use different addresses need CAPIBARA_JOB_SECRET or "
+                 "CAPIBARA_JOB_SECRET_FILE"));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
@@ -68,10 +69,13 @@ void serve_until_told(const KeyValueServer& server) {
 
 }  // namespace
 
-void initialize(const std::string& coordinator_address, int process_count, int process_id, const InitializeOptions& options) {
-  if (process_count < 1) throw ValueError(concat("distributed.initialize: num_processes must be positive, got ", process_count));
+void initialize(const std::string& coordinator_address, int process_count, int process_id,
+                const InitializeOptions& options) {
+  if (process_count < 1)
+    throw ValueError(concat("distributed.initialize: num_processes must be positive, got ", process_count));
   if (process_id < 0 || process_id >= process_count) {
-    throw ValueError(concat("distributed.initialize: process_id must be at least 0 and below num_processes = ", process_count, ", got ", process_id));
+    throw ValueError(concat("distributed.initialize: process_id must be at least 0 and below num_processes = ",
+                            process_count, ", got ", process_id));
   }
   Current& now = current();
   std::lock_guard lock(now.mutex);
@@ -84,7 +88,8 @@ void initialize(const std::string& coordinator_address, int process_count, int p
       left = std::make_unique<LeftJobSecret>(coordinator_address);
       secret = left->secret();
     }
-    server = std::make_unique<KeyValueServer>(options.bind_address.empty() ? coordinator_address : options.bind_address, *secret);
+    server = std::make_unique<KeyValueServer>(options.bind_address.empty() ? coordinator_address : options.bind_address,
+                                              *secret);
   }
   std::shared_ptr<KeyValueStore> store =
       secret ? KeyValueStore::connect(coordinator_address, options.timeout_seconds, {*secret, process_id})

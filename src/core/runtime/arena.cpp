@@ -42,9 +42,9 @@ namespace capibara::arena {
 namespace {
 
 constexpr std::size_t huge_page = 2 * 1024 * 1024;
-constexpr std::size_t slack = 256 * 1024 * 1024;         // cached bytes beyond the worst moment of live ones
-constexpr std::size_t examined = 32 * 1024 * 1024;       // requests from here on ask how much memory is available
-constexpr std::size_t reserve = 64 * 1024 * 1024;        // left to the rest of the process
+constexpr std::size_t slack = 256 * 1024 * 1024;    // cached bytes beyond the worst moment of live ones
+constexpr std::size_t examined = 32 * 1024 * 1024;  // requests from here on ask how much memory is available
+constexpr std::size_t reserve = 64 * 1024 * 1024;   // left to the rest of the process
 
 // Eight sizes for each power of two; from 2 MiB on whole huge pages.
 std::size_t class_of(std::size_t bytes) {
@@ -75,7 +75,8 @@ double machine_bytes() {
   static const double bytes = [] {
     struct sysinfo info;
     double all = 1e18;
-    if (sysinfo(&info) == 0) all = (static_cast<double>(info.totalram) + static_cast<double>(info.totalswap)) * info.mem_unit;
+    if (sysinfo(&info) == 0)
+      all = (static_cast<double>(info.totalram) + static_cast<double>(info.totalswap)) * info.mem_unit;
     for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
       if (std::optional<double> limit = number_in(path)) all = std::min(all, *limit);
     }
@@ -93,7 +94,8 @@ double available_bytes() {
                                          : std::strtod(text.c_str() + position + std::strlen(name), nullptr) * 1024;
   };
   if (text.find("MemAvailable:") != std::string::npos) available = field("MemAvailable:") + field("SwapFree:");
-  std::optional<double> limit = number_in("/sys/fs/cgroup/memory.max"), used = number_in("/sys/fs/cgroup/memory.current");
+  std::optional<double> limit = number_in("/sys/fs/cgroup/memory.max"),
+                        used = number_in("/sys/fs/cgroup/memory.current");
   if (limit && used) available = std::min(available, *limit - *used);
   return available;
 }
@@ -286,11 +288,13 @@ void throw_out_of_memory(std::string_view words, double bytes) {
     for (const auto& [data, block] : all.live) blocks.emplace_back(block.wanted, block.words);
   }
   std::sort(blocks.begin(), blocks.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string text = concat(words, ": out of memory: ", readable_bytes(bytes), " wanted; this machine has ", readable_bytes(machine_bytes()),
-                            ", of which ", readable_bytes(std::min(available_bytes(), machine_bytes())), " are available and ",
+  std::string text = concat(words, ": out of memory: ", readable_bytes(bytes), " wanted; this machine has ",
+                            readable_bytes(machine_bytes()), ", of which ",
+                            readable_bytes(std::min(available_bytes(), machine_bytes())), " are available and ",
                             readable_bytes(live), " are held by ", blocks.size(), " large arrays");
   for (std::size_t i = 0; i < std::min<std::size_t>(blocks.size(), 5); ++i) {
-    text += concat(i == 0 ? "; the largest: " : ", ", readable_bytes(static_cast<double>(blocks[i].first)), " (", blocks[i].second, ")");
+    text += concat(i == 0 ? "; the largest: " : ", ", readable_bytes(static_cast<double>(blocks[i].first)), " (",
+                   blocks[i].second, ")");
   }
   throw RuntimeError(text);
 }

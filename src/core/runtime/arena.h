@@ -1,8 +1,8 @@
 // Memory of large arrays: blocks in huge pages that are kept and used again, since fresh memory costs ten times more.
 //
 // Freed blocks wait in a cache by size class, oldest given back first. All blocks together, live and cached, stay below
-// what was live at the worst moment plus a quarter GiB, and a request that the machine cannot hold is refused before any
-// of it is touched: the process lives on.
+// what was live at the worst moment plus a quarter GiB, and a request that the machine cannot hold is refused before
+// any of it is touched: the process lives on.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@ namespace capibara::arena {
 // Below this, the C library's allocator is as good.
 inline constexpr std::size_t min_block = 64 * 1024;
 
-// At least `bytes` of memory, aligned to 64 bytes or, from 2 MiB on, to a huge page; its contents are arbitrary. `words`
-// says what it is for ("dot_general float32[8,8]"), in errors and in the lists of them. Raises RuntimeError that names the
-// purpose, the size, and the largest blocks in use.
+// At least `bytes` of memory, aligned to 64 bytes or, from 2 MiB on, to a huge page; its contents are arbitrary.
+// `words` says what it is for ("dot_general float32[8,8]"), in errors and in the lists of them. Raises RuntimeError
+// that names the purpose, the size, and the largest blocks in use.
 std::byte* take(std::size_t bytes, std::string_view words);
 void give(std::byte* block);
 

@@ -133,8 +133,8 @@ class Background : public Outliving<Background> {
     }
   }
 
-  // Runs the first program with the lock open. Returns what interrupted it, where a waiting thread runs it: the program's
-  // results then say so, and the thread gets the interruption itself.
+  // Runs the first program with the lock open. Returns what interrupted it, where a waiting thread runs it: the
+  // program's results then say so, and the thread gets the interruption itself.
   std::exception_ptr run_next(std::unique_lock<std::mutex>& lock, bool asks) {
     Job job = std::move(queue_.front());
     queue_.pop_front();
@@ -174,7 +174,8 @@ class Background : public Outliving<Background> {
   }
 
   static std::exception_ptr interrupted(const Completion& completion) {
-    return std::make_exception_ptr(RuntimeError(concat(completion.name_, ": interrupted before its results were ready")));
+    return std::make_exception_ptr(
+        RuntimeError(concat(completion.name_, ": interrupted before its results were ready")));
   }
 
   // Ends the program, and all before it.
@@ -237,11 +238,11 @@ class Background : public Outliving<Background> {
   }
 
   std::deque<Job> queue_;
-  std::shared_ptr<Running> running_;    // the program being run
-  std::size_t bytes_ = 0;               // of the results of all programs on their way
-  bool thread_ = false;           // whether the queue has a thread
-  int threads_ = 0;               // counts those it had: the last one serves it
-  int abandoned_ = 0;             // programs that were given up and still run
+  std::shared_ptr<Running> running_;  // the program being run
+  std::size_t bytes_ = 0;             // of the results of all programs on their way
+  bool thread_ = false;               // whether the queue has a thread
+  int threads_ = 0;                   // counts those it had: the last one serves it
+  int abandoned_ = 0;                 // programs that were given up and still run
   bool ended_ = false;
 };
 
@@ -258,7 +259,8 @@ void Completion::wait() {
   if (error_) std::rethrow_exception(error_);
 }
 
-void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes, double nanoseconds) {
+void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes,
+                       double nanoseconds) {
   Background::instance().add(completion, std::move(work), bytes, nanoseconds);
 }
 

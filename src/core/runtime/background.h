@@ -1,11 +1,11 @@
 // Programs that run in the background: a queue worked off in order, by a thread of its own or by whoever waits.
 //
 // One program of the queue runs at a time, so that each finds the results of those before it. A thread that waits for a
-// result runs the queue itself where nobody does: a call that is waited for at once costs no change of threads. What takes
-// long it leaves to the queue's thread, if it may be interrupted: between looks at the clock it asks the host language for
-// signals, with that language's lock released. What it waits for is then given up: the program is told to stop, and where it
-// does not within some milliseconds (LAPACK, a plugin, a callback) its thread goes on with it alone, keeping its buffers
-// alive, while the queue gets a new one.
+// result runs the queue itself where nobody does: a call that is waited for at once costs no change of threads. What
+// takes long it leaves to the queue's thread, if it may be interrupted: between looks at the clock it asks the host
+// language for signals, with that language's lock released. What it waits for is then given up: the program is told to
+// stop, and where it does not within some milliseconds (LAPACK, a plugin, a callback) its thread goes on with it alone,
+// keeping its buffers alive, while the queue gets a new one.
 #pragma once
 
 #include <atomic>
@@ -40,9 +40,10 @@ class Completion {
 // How a program in the background learns that it should end: generated code looks at the flag, kernels poll.
 using BackgroundWork = std::function<void(const std::atomic<int32_t>& stop)>;
 
-// Puts a program at the end of the queue; `bytes` is the memory that its results hold, `nanoseconds` what it is expected to
-// take. Waits while too many are on their way.
-void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes = 0, double nanoseconds = 0);
+// Puts a program at the end of the queue; `bytes` is the memory that its results hold, `nanoseconds` what it is
+// expected to take. Waits while too many are on their way.
+void run_in_background(const std::shared_ptr<Completion>& completion, BackgroundWork work, std::size_t bytes = 0,
+                       double nanoseconds = 0);
 
 // Waits until the results of programs on their way leave room for more: asked before memory is taken for them.
 void wait_for_room(std::size_t bytes);
@@ -53,8 +54,8 @@ void wait_for_background();
 // Whether this thread is running a program of the queue.
 bool in_background();
 
-// What the host language does around a wait, so that its other threads run: `after` receives what `before` returned. `holds`:
-// whether this thread holds its lock; no wait may find that true (debug builds check it).
+// What the host language does around a wait, so that its other threads run: `after` receives what `before` returned.
+// `holds`: whether this thread holds its lock; no wait may find that true (debug builds check it).
 void set_wait_hooks(void* (*before)(), void (*after)(void*), bool (*holds)());
 
 // The host language's other threads run while this lives.

@@ -29,7 +29,8 @@ void set_default_compiler_options(CompilerOptions options) {
   default_options() = std::move(options);
 }
 
-CompilerOptionsScope::CompilerOptionsScope(CompilerOptions options) : previous_(std::exchange(own, std::move(options))) {}
+CompilerOptionsScope::CompilerOptionsScope(CompilerOptions options)
+    : previous_(std::exchange(own, std::move(options))) {}
 CompilerOptionsScope::~CompilerOptionsScope() { own = std::move(previous_); }
 
 }  // namespace capibara

@@ -145,7 +145,8 @@ DefaultDeviceScope::~DefaultDeviceScope() { seen().override_device = std::move(p
 std::size_t Config::key() const {
   std::size_t key = 0;
   auto mix = [&key](std::size_t value) { key = key * 1099511628211ULL + value; };
-  for (bool flag : {enable_x64, threefry_partitionable, disable_jit, debug_nans, debug_infs, softmax_custom_jvp}) mix(flag);
+  for (bool flag : {enable_x64, threefry_partitionable, disable_jit, debug_nans, debug_infs, softmax_custom_jvp})
+    mix(flag);
   for (const std::string* text :
        {&numpy_dtype_promotion, &numpy_rank_promotion, &default_matmul_precision, &default_prng_impl, &platform}) {
     mix(std::hash<std::string>{}(*text));

@@ -62,7 +62,8 @@ bool is_plain_own_file(const struct stat& status) { return S_ISREG(status.st_mod
 // What a writer or a machine that stopped too early leaves is ours too: nothing, or zeros where the magic belongs.
 bool has_magic(const char* start, std::size_t size) {
   constexpr char zeros[sizeof magic] = {};
-  return size < sizeof magic || std::memcmp(start, magic, sizeof magic) == 0 || std::memcmp(start, zeros, sizeof magic) == 0;
+  return size < sizeof magic || std::memcmp(start, magic, sizeof magic) == 0 ||
+         std::memcmp(start, zeros, sizeof magic) == 0;
 }
 
 }  // namespace
@@ -82,8 +83,8 @@ std::optional<std::string_view> cache_entry_content(std::string_view file, const
   if (file.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, file.data(), sizeof header);
   const std::string_view content = file.substr(sizeof header);
-  const bool whole = std::memcmp(header.magic, magic, sizeof magic) == 0 && header.key == key && header.size == content.size() &&
-                     header.content == digest(content);
+  const bool whole = std::memcmp(header.magic, magic, sizeof magic) == 0 && header.key == key &&
+                     header.size == content.size() && header.content == digest(content);
   return whole ? std::optional(content) : std::nullopt;
 }
 
@@ -179,7 +180,8 @@ void DiskCache::Folder::trim() {
   while (const dirent* one = ::readdir(listing)) {
     const std::string entry = one->d_name;
     struct stat status {};
-    if ((!is_entry(entry) && !is_unfinished(entry)) || ::fstatat(descriptor.number(), entry.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+    if ((!is_entry(entry) && !is_unfinished(entry)) ||
+        ::fstatat(descriptor.number(), entry.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
         !is_plain_own_file(status)) {
       continue;
     }
@@ -192,8 +194,9 @@ void DiskCache::Folder::trim() {
   }
   ::closedir(listing);
   if (total <= limit) return;
-  std::sort(files.begin(), files.end(),
-            [](const File& a, const File& b) { return std::pair(a.time.tv_sec, a.time.tv_nsec) < std::pair(b.time.tv_sec, b.time.tv_nsec); });
+  std::sort(files.begin(), files.end(), [](const File& a, const File& b) {
+    return std::pair(a.time.tv_sec, a.time.tv_nsec) < std::pair(b.time.tv_sec, b.time.tv_nsec);
+  });
   for (const File& file : files) {
     if (total <= limit / 4 * 3) break;
     if (!may_replace(file.name)) continue;

@@ -1,10 +1,10 @@
 // Files that survive the process: results of slow work by key, in a folder of the user's own.
 //
 // Its entries run as machine code, so the folder has to belong to the user with mode 0700; any other is refused. A
-// file carries its key and the digest of its content: one that was renamed, swapped or damaged counts as absent. Files are
-// written beside their place and renamed, so that processes may share the folder and be killed at any time. Names that the
-// cache did not choose and files without its magic are never touched, and links never followed.
-// CAPIBARA_CACHE names another folder, or is `off`; CAPIBARA_CACHE_BYTES bounds it (1 GiB).
+// file carries its key and the digest of its content: one that was renamed, swapped or damaged counts as absent. Files
+// are written beside their place and renamed, so that processes may share the folder and be killed at any time. Names
+// that the cache did not choose and files without its magic are never touched, and links never followed. CAPIBARA_CACHE
+// names another folder, or is `off`; CAPIBARA_CACHE_BYTES bounds it (1 GiB).
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class DiskCache {
   explicit DiskCache(const std::string& folder, uint64_t limit_bytes = default_limit);
   static DiskCache& instance();  // of this process; warns once where its folder is refused
 
-  // Another folder and limit from now on, as jax_compilation_cache_dir asks. Raises ValueError where the folder is refused;
-  // the cache then is off.
+  // Another folder and limit from now on, as jax_compilation_cache_dir asks. Raises ValueError where the folder is
+  // refused; the cache then is off.
   void move_to(const std::string& folder, uint64_t limit_bytes = default_limit);
   std::string folder() const;   // empty: off
   std::string refusal() const;  // why the folder that was asked for is not used; empty: it is, or none was asked for

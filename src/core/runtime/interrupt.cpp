@@ -43,7 +43,8 @@ StopFlag::~StopFlag() {
 const std::atomic<int32_t>* StopFlag::current() { return stop_flag; }
 
 void poll_stop() {
-  if (stop_flag && stop_flag->load(std::memory_order_relaxed) != 0) throw RuntimeError("interrupted before the results were ready");
+  if (stop_flag && stop_flag->load(std::memory_order_relaxed) != 0)
+    throw RuntimeError("interrupted before the results were ready");
 }
 
 bool may_be_interrupted() {

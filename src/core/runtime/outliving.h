@@ -13,15 +13,16 @@
 
 namespace capibara {
 
-// Never freed. `Self` says what becomes of it in a child of fork, where only the calling thread goes on (`after_fork`), and at
-// the end of the process (`end`, with the exit status); both are called with the mutex locked.
+// Never freed. `Self` says what becomes of it in a child of fork, where only the calling thread goes on (`after_fork`),
+// and at the end of the process (`end`, with the exit status); both are called with the mutex locked.
 template <class Self>
 class Outliving {
  public:
   static Self& instance() {
     static Self* const made = [] {
       Self* fresh = new Self;
-      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); }, [] { instance().in_child(); });
+      pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                     [] { instance().in_child(); });
       on_exit([](int status, void*) { instance().at_exit(status); }, nullptr);
       return fresh;
     }();
@@ -32,7 +33,8 @@ class Outliving {
   static constexpr std::chrono::milliseconds grace{25};  // for work that was told to stop
   static constexpr std::chrono::milliseconds period{2};  // between two looks at whether a waiting thread is interrupted
 
-  // What cannot be stopped must not see the end of the libraries that it uses: unless all is quiet soon, the process leaves at once.
+  // What cannot be stopped must not see the end of the libraries that it uses: unless all is quiet soon, the process
+  // leaves at once.
   template <class Quiet>
   void leave_unless(std::unique_lock<std::mutex>& lock, int status, Quiet quiet) {
     if (finished_.wait_for(lock, grace, quiet)) return;

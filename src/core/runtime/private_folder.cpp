@@ -23,8 +23,10 @@ Descriptor::~Descriptor() {
 }
 
 std::string user_cache_folder() {
-  if (const char* cache = secure_getenv("XDG_CACHE_HOME"); cache && *cache) return folder_name(std::string(cache) + "/capibara");
-  if (const char* home = secure_getenv("HOME"); home && *home) return folder_name(std::string(home) + "/.cache/capibara");
+  if (const char* cache = secure_getenv("XDG_CACHE_HOME"); cache && *cache)
+    return folder_name(std::string(cache) + "/capibara");
+  if (const char* home = secure_getenv("HOME"); home && *home)
+    return folder_name(std::string(home) + "/.cache/capibara");
   return "";
 }
 
@@ -49,15 +51,18 @@ std::pair<Descriptor, std::string> open_private_folder(const std::string& name) 
   }
   if (::fstat(opened.number(), &status) != 0) return {Descriptor(), std::strerror(errno)};
   if (status.st_uid != geteuid()) {
-    return {Descriptor(), concat("it belongs to user ", status.st_uid, ", this process to user ", geteuid(), "; name a folder of its own")};
+    return {Descriptor(), concat("it belongs to user ", status.st_uid, ", this process to user ", geteuid(),
+                                 "; name a folder of its own")};
   }
   // Ours by its name, from the days before its mode counted: others could read it, no more.
-  const bool readable_default = (status.st_mode & 077) != 0 && (status.st_mode & 022) == 0 && name == user_cache_folder();
+  const bool readable_default =
+      (status.st_mode & 077) != 0 && (status.st_mode & 022) == 0 && name == user_cache_folder();
   if (readable_default && ::fchmod(opened.number(), 0700) == 0) return {std::move(opened), ""};
   if ((status.st_mode & 0777) != 0700) {
     char mode[8];
     std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 0777);
-    return {Descriptor(), concat("its mode is ", mode, ", expected 0700; 'chmod 700' it, or name a folder that does not exist yet")};
+    return {Descriptor(),
+            concat("its mode is ", mode, ", expected 0700; 'chmod 700' it, or name a folder that does not exist yet")};
   }
   return {std::move(opened), ""};
 }

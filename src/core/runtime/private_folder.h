@@ -32,8 +32,8 @@ std::string user_cache_folder();
 // The folder's one absolute name, without a slash at its end (behind which a link would be followed).
 std::string folder_name(const std::string& folder);
 
-// Opens a folder of mode 0700 that belongs to this user and is no link, and makes it where it does not exist. The text says
-// why another is refused.
+// Opens a folder of mode 0700 that belongs to this user and is no link, and makes it where it does not exist. The text
+// says why another is refused.
 std::pair<Descriptor, std::string> open_private_folder(const std::string& name);
 
 bool read_exactly(int file, void* to, std::size_t size);

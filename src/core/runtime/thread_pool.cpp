@@ -87,7 +87,8 @@ std::string read_small_file(const std::string& path) {
   if (file < 0) return text;
   char bytes[4096];
   ssize_t count;
-  while (text.size() < 65536 && (count = read(file, bytes, sizeof bytes)) > 0) text.append(bytes, static_cast<std::size_t>(count));
+  while (text.size() < 65536 && (count = read(file, bytes, sizeof bytes)) > 0)
+    text.append(bytes, static_cast<std::size_t>(count));
   close(file);
   return text;
 }

@@ -19,10 +19,11 @@ template <class Result, class... Args>
 class FunctionRef<Result(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& function)
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(F&& function)
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
-        call_([](void* object, Args... args) -> Result { return (*static_cast<std::remove_reference_t<F>*>(object))(args...); }) {}
+        call_([](void* object, Args... args) -> Result {
+          return (*static_cast<std::remove_reference_t<F>*>(object))(args...);
+        }) {}
 
   Result operator()(Args... args) const { return call_(object_, args...); }
 

@@ -15,8 +15,8 @@ enum class Guard { allow, log, disallow, log_explicit, disallow_explicit };
 // Raises ValueError that lists the names.
 Guard guard_named(const std::string& name);
 
-void set_default(Direction direction, Guard guard);                      // of the process
-void set_for_thread(Direction direction, std::optional<Guard> guard);    // nothing: the process's
+void set_default(Direction direction, Guard guard);                    // of the process
+void set_for_thread(Direction direction, std::optional<Guard> guard);  // nothing: the process's
 std::optional<Guard> for_thread(Direction direction);
 
 // Transfers of this thread are wanted while this lives: device_put, device_get, and what the library needs for itself.

@@ -36,10 +36,10 @@ Attr sharding_attr(const Sharding& sharding);
 // What `sharding` or `out_sharding` of an equation asks for; null where neither does.
 const ShardingAttr* asked_sharding(const Attrs& attrs);
 
-std::string abstract_mesh_text(const Mesh& mesh);         // AbstractMesh('x': 4, axis_types=(Explicit,))
-std::string sharding_text(const Sharding& sharding);      // NamedSharding(mesh=AbstractMesh(...), spec=P('x', None))
-std::string partitions_text(const PartitionSpec& spec);   // ('x', None)
-std::string axis_set_text(const AxisList& axes);          // frozenset({'x'})
+std::string abstract_mesh_text(const Mesh& mesh);        // AbstractMesh('x': 4, axis_types=(Explicit,))
+std::string sharding_text(const Sharding& sharding);     // NamedSharding(mesh=AbstractMesh(...), spec=P('x', None))
+std::string partitions_text(const PartitionSpec& spec);  // ('x', None)
+std::string axis_set_text(const AxisList& axes);         // frozenset({'x'})
 
 // The mesh in whose context this thread traces and computes; null where there is none.
 const std::shared_ptr<const NamedSharding>& context_mesh();

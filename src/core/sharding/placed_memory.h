@@ -32,8 +32,8 @@ class PlacementAttr final : public Opaque {
   Border border;
 };
 
-std::string spec_text(const NamedSharding& placement);                  // P('x', None)
-std::string mesh_text(const Mesh& mesh);                                // Mesh('x': 4, axis_types=(Auto,))
+std::string spec_text(const NamedSharding& placement);  // P('x', None)
+std::string mesh_text(const Mesh& mesh);                // Mesh('x': 4, axis_types=(Auto,))
 // #sdy.sharding's body of an array of this rank: [{"x"}, {}].
 std::string shardy_text(const PartitionSpec& spec, std::size_t rank, const std::vector<int64_t>& unconstrained = {});
 

@@ -56,8 +56,8 @@ bool NamedSharding::replicated() const {
 
 Shape NamedSharding::shard_shape(const Shape& shape) const {
   if (spec.dims.size() > shape.size()) {
-    throw ValueError(concat("Sharding ", to_string(*this), " is only valid for values of rank at least ", spec.dims.size(),
-                            ", but was applied to a value of rank ", shape.size()));
+    throw ValueError(concat("Sharding ", to_string(*this), " is only valid for values of rank at least ",
+                            spec.dims.size(), ", but was applied to a value of rank ", shape.size()));
   }
   Shape part = shape;
   for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) {
@@ -81,7 +81,8 @@ Shape NamedSharding::shard_offset(const Shape& shape, std::size_t position) cons
   Shape offset(shape.size(), 0);
   for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) {
     int64_t index = 0;
-    for (const std::string& axis : spec.dims[dim]) index = index * axis_size(mesh, axis) + coordinate(mesh, position, axis);
+    for (const std::string& axis : spec.dims[dim])
+      index = index * axis_size(mesh, axis) + coordinate(mesh, position, axis);
     offset[dim] = index * part[dim];
   }
   return offset;
@@ -115,10 +116,11 @@ std::string spec_text(const NamedSharding& placement) { return spec_text(placeme
 std::string to_string(const NamedSharding& placement) {
   const std::string kind = placement.memory_kind.empty() ? "device" : placement.memory_kind;
   if (placement.mesh.axis_names.empty()) {
-    return concat("SingleDeviceSharding(device=", placement.platform, ":", placement.devices.empty() ? -1 : placement.devices[0],
-                  ", memory_kind=", kind, ")");
+    return concat("SingleDeviceSharding(device=", placement.platform, ":",
+                  placement.devices.empty() ? -1 : placement.devices[0], ", memory_kind=", kind, ")");
   }
-  return concat("NamedSharding(mesh=", mesh_text(placement.mesh), ", spec=", spec_text(placement), ", memory_kind=", kind, ")");
+  return concat("NamedSharding(mesh=", mesh_text(placement.mesh), ", spec=", spec_text(placement),
+                ", memory_kind=", kind, ")");
 }
 
 std::string shardy_text(const PartitionSpec& spec, std::size_t rank, const std::vector<int64_t>& unconstrained) {

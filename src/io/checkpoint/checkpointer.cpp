@@ -13,11 +13,11 @@
 #include <system_error>
 #include <thread>
 
-#include "io/checkpoint/files.h"
-#include "io/checkpoint/step.h"
 #include "core/runtime/background.h"
 #include "core/runtime/counters.h"
 #include "core/runtime/warning.h"
+#include "io/checkpoint/files.h"
+#include "io/checkpoint/step.h"
 
 namespace capibara {
 

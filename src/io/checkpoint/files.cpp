@@ -14,8 +14,8 @@
 
 #include <capibara/checkpoint.h>
 
-#include "io/checkpoint/objects.h"
 #include "core/runtime/counters.h"
+#include "io/checkpoint/objects.h"
 
 namespace capibara {
 

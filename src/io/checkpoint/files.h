@@ -13,8 +13,8 @@
 
 #include <sys/uio.h>
 
-#include "io/files/object_store.h"
 #include "core/runtime/private_folder.h"
+#include "io/files/object_store.h"
 
 namespace capibara {
 

@@ -35,9 +35,9 @@ std::string value_of(const std::string& path, const std::string& header, const s
 
 std::optional<DType> dtype_of_descr(const std::string& descr) {
   static constexpr std::pair<std::string_view, DType> names[] = {
-      {"b1", DType::bool_},   {"i1", DType::int8},    {"i2", DType::int16},   {"i4", DType::int32},
-      {"i8", DType::int64},   {"u1", DType::uint8},   {"u2", DType::uint16},  {"u4", DType::uint32},
-      {"u8", DType::uint64},  {"f2", DType::float16}, {"f4", DType::float32}, {"f8", DType::float64},
+      {"b1", DType::bool_},     {"i1", DType::int8},       {"i2", DType::int16},   {"i4", DType::int32},
+      {"i8", DType::int64},     {"u1", DType::uint8},      {"u2", DType::uint16},  {"u4", DType::uint32},
+      {"u8", DType::uint64},    {"f2", DType::float16},    {"f4", DType::float32}, {"f8", DType::float64},
       {"c8", DType::complex64}, {"c16", DType::complex128}};
   for (const auto& [name, dtype] : names) {
     if (descr.size() > 1 && descr.substr(1) == name) return dtype;
@@ -48,12 +48,12 @@ std::optional<DType> dtype_of_descr(const std::string& descr) {
 std::string descr_of(DType dtype) {
   const int64_t size = storage_size(dtype);
   const char* order = size == 1 ? "|" : "<";
-  const char* kind = is_bool(dtype)                                    ? "b"
-                     : is_signed(dtype)                                ? "i"
-                     : is_unsigned(dtype)                              ? "u"
-                     : is_complex(dtype)                               ? "c"
+  const char* kind = is_bool(dtype)                                               ? "b"
+                     : is_signed(dtype)                                           ? "i"
+                     : is_unsigned(dtype)                                         ? "u"
+                     : is_complex(dtype)                                          ? "c"
                      : is_floating(dtype) && dtype != DType::bfloat16 && size > 1 ? "f"
-                                                                       : "V";
+                                                                                  : "V";
   return concat(order, kind, size);
 }
 
@@ -88,7 +88,8 @@ Array read_npy(const std::string& path, std::optional<DType> expected) {
 
   const std::string descr = value_of(path, header, "descr");
   std::optional<DType> dtype = dtype_of_descr(descr);
-  if (!dtype && expected && descr.size() > 2 && descr[1] == 'V' && descr.substr(2) == std::to_string(storage_size(*expected))) {
+  if (!dtype && expected && descr.size() > 2 && descr[1] == 'V' &&
+      descr.substr(2) == std::to_string(storage_size(*expected))) {
     dtype = expected;
   }
   if (!dtype) fail(path, concat("elements of type '", descr, "' are not supported"));
@@ -131,7 +132,8 @@ void write_npy(const std::string& path, const Array& array) {
   std::string shape;
   for (int64_t size : array.shape()) shape += std::to_string(size) + ", ";
   if (array.ndim() > 1) shape.resize(shape.size() - 2);
-  std::string header = concat("{'descr': '", descr_of(array.dtype()), "', 'fortran_order': False, 'shape': (", shape, "), }");
+  std::string header =
+      concat("{'descr': '", descr_of(array.dtype()), "', 'fortran_order': False, 'shape': (", shape, "), }");
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
   std::ofstream file(path, std::ios::binary);

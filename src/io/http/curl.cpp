@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string>
 
-#include "io/http/signing.h"
 #include "io/files/http_client.h"
+#include "io/http/signing.h"
 
 namespace {
 

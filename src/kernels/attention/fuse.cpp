@@ -5,9 +5,9 @@
 // The reverse derivative that the same program writes out becomes flash_attention_grad. Both or none are replaced: what
 // one of them leaves would need the array of queries by keys. conditions.cpp proves that this changes no value.
 #include "kernels/fuse.h"
+#include "compiler/optimise/rewrite.h"
 #include "kernels/attention/conditions.h"
 #include "kernels/attention/fused_form.h"
-#include "compiler/optimise/rewrite.h"
 #include "program/ir/handles.h"
 #include "program/trace/stage.h"
 #include "program/trace/trace.h"

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "core/array/format.h"
+#include "lax/collective/process_exchange.h"
 #include "lax/sharding/factors.h"
 #include "lax/sharding/partial_sums.h"
-#include "lax/collective/process_exchange.h"
 #include "program/ir/manual_axes.h"
 #include "program/ir/varying.h"
 #include "program/trace/mesh_trace.h"

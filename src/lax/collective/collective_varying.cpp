@@ -11,12 +11,12 @@
 
 #include <algorithm>
 
+#include "core/sharding/explicit.h"
 #include "lax/sharding/factors.h"
 #include "lax/sharding/partial_sums.h"
 #include "program/ir/handles.h"
 #include "program/ir/manual_axes.h"
 #include "program/ir/varying.h"
-#include "core/sharding/explicit.h"
 #include "program/trace/mesh_trace.h"
 
 namespace capibara {

@@ -6,9 +6,9 @@
 
 #include <cstring>
 
+#include "core/processes/exchange.h"
 #include "lax/collective/collective.h"
 #include "lax/sharding/factors.h"
-#include "core/processes/exchange.h"
 #include "program/ir/source.h"
 
 namespace capibara {

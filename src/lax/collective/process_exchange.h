@@ -1,9 +1,9 @@
 // Exchanges of lanes between the processes along an axis of a mesh.
 #pragma once
 
-#include "lax/families.h"
 #include "core/processes/exchange.h"
 #include "core/sharding/process_grid.h"
+#include "lax/families.h"
 
 namespace capibara {
 

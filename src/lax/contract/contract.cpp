@@ -1,15 +1,15 @@
 // The general dot product: contraction over paired dimensions of two arrays.
 #include "lax/contract/contract.h"
-#include "lax/sharding/splits.h"
-#include "program/ir/explicit_types.h"
 #include "core/array/format.h"
-#include "lax/sharding/factors.h"
+#include "lax/contract/precision.h"
 #include "lax/families.h"
 #include "lax/reduce/monoid.h"
-#include "lax/sharding/out_sharding.h"
-#include "lax/contract/precision.h"
 #include "lax/rules.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/factors.h"
+#include "lax/sharding/out_sharding.h"
+#include "lax/sharding/splits.h"
+#include "program/ir/explicit_types.h"
 
 #include <capibara/config.h>
 
@@ -65,7 +65,6 @@ auto dtype_rank(DType dtype) {
 }
 
 bool is_float8(DType dtype) { return is_floating(dtype) && bits(dtype) == 8; }
-
 
 Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers& numbers, const Attrs& attrs) {
   static const Primitive p = primitive("dot_general");
@@ -138,8 +137,10 @@ std::vector<Sample> dot_samples(DType dtype) {
   auto add = [&](Shape lhs, Shape rhs, DotDimensionNumbers numbers, Attr precision = {}, Attr preferred = {}) {
     Sample s;
     s.inputs = {scalar_type(dtype).with_shape(std::move(lhs)), scalar_type(dtype).with_shape(std::move(rhs))};
-    s.attrs = {{"dimension_numbers", std::move(numbers)}, {"precision", std::move(precision)},
-               {"preferred_element_type", std::move(preferred)}, {"out_sharding", Attr()}};
+    s.attrs = {{"dimension_numbers", std::move(numbers)},
+               {"precision", std::move(precision)},
+               {"preferred_element_type", std::move(preferred)},
+               {"out_sharding", Attr()}};
     samples.push_back(std::move(s));
   };
   add({3}, {3}, {{0}, {0}, {}, {}});
@@ -345,7 +346,8 @@ Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers&
                  {"preferred_element_type", std::move(preferred)},
                  {"out_sharding", sharding_attr(out_sharding)}};
   };
-  const bool plain = options.precision.empty() && capibara::config().default_matmul_precision.empty() && !out_sharding.is_explicit();
+  const bool plain =
+      options.precision.empty() && capibara::config().default_matmul_precision.empty() && !out_sharding.is_explicit();
   if (!plain) return bind1(p, {lhs, rhs}, attrs(precision_attr("dot_general", options.precision)));
   // Matmuls called one by one are mostly alike: the attributes of the last one are at hand.
   thread_local Attrs last;

@@ -1,12 +1,12 @@
 // The general convolution: strides, padding, dilations of both operands, feature and batch groups, any dimension order.
 #include "lax/contract/contract.h"
 #include "lax/contract/convolution_dimensions.h"
-#include "lax/sharding/factors.h"
+#include "lax/contract/precision.h"
 #include "lax/families.h"
 #include "lax/reduce/monoid.h"
-#include "lax/contract/precision.h"
 #include "lax/rules.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 #include "program/ir/window_shape.h"
 
@@ -29,8 +29,12 @@ struct Convolution {
   Sharding out_sharding = {};
 
   static Convolution of(const Attrs& attrs) {
-    return {attrs.get<ConvDimensionNumbers>("dimension_numbers"), attrs.ints("window_strides"), attrs.ints("lhs_dilation"),
-            attrs.ints("rhs_dilation"), padding_of(attrs["padding"]), attrs.integer("feature_group_count"),
+    return {attrs.get<ConvDimensionNumbers>("dimension_numbers"),
+            attrs.ints("window_strides"),
+            attrs.ints("lhs_dilation"),
+            attrs.ints("rhs_dilation"),
+            padding_of(attrs["padding"]),
+            attrs.integer("feature_group_count"),
             attrs.integer("batch_group_count")};
   }
   // `like` gives precision and preferred_element_type.
@@ -64,13 +68,15 @@ void check_spec(const char* name, const Ints& spec, int64_t rank) {
   Ints sorted = spec;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != counting(0, static_cast<std::size_t>(rank))) {
-    throw TypeError(concat(op, ": ", name, " must name each of the ", rank, " dimensions once (argument 'dimension_numbers')"));
+    throw TypeError(
+        concat(op, ": ", name, " must name each of the ", rank, " dimensions once (argument 'dimension_numbers')"));
   }
 }
 
 void check_lengths(const Ints& values, std::size_t space, const char* name) {
   if (values.size() != space) {
-    throw ValueError(concat(op, ": ", name, " must have one entry per space dimension: expected ", space, ", got ", values.size()));
+    throw ValueError(
+        concat(op, ": ", name, " must have one entry per space dimension: expected ", space, ", got ", values.size()));
   }
   for (int64_t value : values) {
     if (value < 1) throw TypeError(concat(op, ": ", name, " must be positive, got ", value));
@@ -85,8 +91,10 @@ Shape convolution_shape(const ArrayType& lhs, const ArrayType& rhs, const Convol
   check_spec("lhs_spec", c.numbers.lhs_spec, lhs.rank());
   check_spec("rhs_spec", c.numbers.rhs_spec, rhs.rank());
   check_spec("out_spec", c.numbers.out_spec, rhs.rank());
-  if (c.feature_groups < 1) throw ValueError(concat(op, ": feature_group_count must be a positive integer, got ", c.feature_groups, "."));
-  if (c.batch_groups < 1) throw ValueError(concat(op, ": batch_group_count must be a positive integer, got ", c.batch_groups, "."));
+  if (c.feature_groups < 1)
+    throw ValueError(concat(op, ": feature_group_count must be a positive integer, got ", c.feature_groups, "."));
+  if (c.batch_groups < 1)
+    throw ValueError(concat(op, ": batch_group_count must be a positive integer, got ", c.batch_groups, "."));
   int64_t features = at(lhs.shape, c.numbers.lhs_spec[1]), batch = at(lhs.shape, c.numbers.lhs_spec[0]);
   int64_t out_features = at(rhs.shape, c.numbers.rhs_spec[0]), in_features = at(rhs.shape, c.numbers.rhs_spec[1]);
   if (features % c.feature_groups != 0) {
@@ -94,12 +102,17 @@ Shape convolution_shape(const ArrayType& lhs, const ArrayType& rhs, const Convol
                             " does not divide ", features, "."));
   }
   if (features / c.feature_groups != in_features) {
-    throw ValueError(concat(op, ": lhs feature dimension size divided by feature_group_count must equal the rhs input feature "
-                            "dimension size, but ", features, " // ", c.feature_groups, " != ", in_features, "."));
+    throw ValueError(
+        concat(op,
+               ": lhs feature dimension size divided by feature_group_count must equal the rhs input feature "
+               "dimension size, but ",
+               features, " // ", c.feature_groups, " != ", in_features, "."));
   }
   if (out_features % c.feature_groups != 0 || out_features % c.batch_groups != 0) {
-    throw ValueError(concat(op, ": rhs output feature dimension size must be a multiple of feature_group_count and "
-                            "batch_group_count, but ", out_features, " is not a multiple of ", c.feature_groups, " and ", c.batch_groups, "."));
+    throw ValueError(concat(op,
+                            ": rhs output feature dimension size must be a multiple of feature_group_count and "
+                            "batch_group_count, but ",
+                            out_features, " is not a multiple of ", c.feature_groups, " and ", c.batch_groups, "."));
   }
   if (batch % c.batch_groups != 0) {
     throw ValueError(concat(op, ": batch_group_count must divide lhs batch dimension size, but ", c.batch_groups,
@@ -114,13 +127,15 @@ Shape convolution_shape(const ArrayType& lhs, const ArrayType& rhs, const Convol
   check_lengths(c.lhs_dilation, space, "lhs_dilation");
   check_lengths(c.rhs_dilation, space, "rhs_dilation");
   if (c.padding.size() != space) {
-    throw TypeError(concat(op, ": wrong number of explicit pads for convolution: expected ", space, ", got ", c.padding.size(), "."));
+    throw TypeError(concat(op, ": wrong number of explicit pads for convolution: expected ", space, ", got ",
+                           c.padding.size(), "."));
   }
   Shape out(static_cast<std::size_t>(lhs.rank()));
   out[static_cast<std::size_t>(c.numbers.out_spec[0])] = batch / c.batch_groups;
   out[static_cast<std::size_t>(c.numbers.out_spec[1])] = out_features;
   for (std::size_t d = 0; d < space; ++d) {
-    int64_t size = dilated(at(lhs.shape, c.numbers.lhs_spec[d + 2]), c.lhs_dilation[d]) + c.padding[d].first + c.padding[d].second;
+    int64_t size =
+        dilated(at(lhs.shape, c.numbers.lhs_spec[d + 2]), c.lhs_dilation[d]) + c.padding[d].first + c.padding[d].second;
     if (size < 0) {
       throw ValueError(concat(op, ": negative padding is larger than the size of the corresponding dimension: (",
                               c.padding[d].first, ", ", c.padding[d].second, ") for ", to_string(lhs)));
@@ -142,7 +157,8 @@ DType convolution_dtype(std::span<const ArrayType> types, const Attrs& attrs) {
               is_bool(dtype);
   if (!fits) {
     throw TypeError(concat(op, ": input type ", to_string(dtype), " is incompatible with `preferred_element_type` ",
-                           to_string(*preferred), ". The compatible combinations are (integral, integral), (integral, "
+                           to_string(*preferred),
+                           ". The compatible combinations are (integral, integral), (integral, "
                            "floating), (floating, floating), (complex, complex)."));
   }
   if (is_signed(dtype) && is_unsigned(*preferred)) {
@@ -188,8 +204,9 @@ Array transpose_lhs(const Array& cotangent, const ArrayType& lhs, Array rhs, con
   back.feature_groups = groups;
   back.batch_groups = 1;
   back.numbers = {out_spec, swapped_spec(rhs_spec), lhs_spec};
-  back.padding = transposed_padding(taken(lhs.shape, space_of(lhs_spec)), rhs_space, c.strides,
-                                    taken(cotangent.shape(), space_of(out_spec)), c.padding, c.lhs_dilation, c.rhs_dilation);
+  back.padding =
+      transposed_padding(taken(lhs.shape, space_of(lhs_spec)), rhs_space, c.strides,
+                         taken(cotangent.shape(), space_of(out_spec)), c.padding, c.lhs_dilation, c.rhs_dilation);
   back.strides = c.lhs_dilation;
   back.lhs_dilation = c.strides;
   Array kernel = lax::rev(rhs, space_of(rhs_spec));
@@ -212,7 +229,8 @@ Array transpose_rhs(const Array& cotangent, Array lhs, const ArrayType& rhs, con
   Shape out = taken(cotangent.shape(), space_of(c.numbers.out_spec));
   for (std::size_t d = 0; d < in.size(); ++d) {
     int64_t low = c.padding[d].first;
-    int64_t high = dilated(out[d], c.strides[d]) - dilated(in[d], c.lhs_dilation[d]) + dilated(window[d], c.rhs_dilation[d]) - low - 1;
+    int64_t high = dilated(out[d], c.strides[d]) - dilated(in[d], c.lhs_dilation[d]) +
+                   dilated(window[d], c.rhs_dilation[d]) - low - 1;
     back.padding[d] = {low, high};
   }
   back.strides = c.rhs_dilation;
@@ -297,8 +315,8 @@ Family convolution_family() {
   record.traits.element_nanoseconds = 3;
   record.doc = "Slides a kernel over space and sums products over the kernel's window and input features.";
   record.stablehlo = "stablehlo.convolution";
-  record.dtypes = {DType::bool_,    DType::int8,    DType::int32,   DType::uint8,   DType::bfloat16, DType::float16,
-                   DType::float32, DType::float64, DType::complex64, DType::complex128};
+  record.dtypes = {DType::bool_,   DType::int8,    DType::int32,   DType::uint8,     DType::bfloat16,
+                   DType::float16, DType::float32, DType::float64, DType::complex64, DType::complex128};
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count(op, types, 2);
     ArrayType out;
@@ -330,7 +348,8 @@ Family convolution_family() {
   record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Convolution c = Convolution::of(attrs);
     double results = static_cast<double>(element_count(convolution_shape(types[0], types[1], c)));
-    return 2 * results * static_cast<double>(types[1].size()) / std::max<double>(1, static_cast<double>(at(types[1].shape, c.numbers.rhs_spec[0])));
+    return 2 * results * static_cast<double>(types[1].size()) /
+           std::max<double>(1, static_cast<double>(at(types[1].shape, c.numbers.rhs_spec[0])));
   };
   return {record};
 }

@@ -1,13 +1,14 @@
-// The ragged dot product: a dot product whose lhs is cut into groups along one dimension, each with its own rhs or result.
+// The ragged dot product: a dot product whose lhs is cut into groups along one dimension, each with its own rhs or
+// result.
 #include "lax/contract/ragged_dot.h"
 #include "lax/contract/contract.h"
-#include "lax/sharding/factors.h"
-#include "lax/families.h"
-#include "lax/reduce/monoid.h"
 #include "lax/contract/precision.h"
 #include "lax/contract/ragged_blocks.h"
+#include "lax/families.h"
+#include "lax/reduce/monoid.h"
 #include "lax/rules.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 
 #include <algorithm>
@@ -18,7 +19,9 @@ namespace lax = jax::lax;
 
 namespace {
 
-int64_t index_of(const Ints& values, int64_t value) { return std::find(values.begin(), values.end(), value) - values.begin(); }
+int64_t index_of(const Ints& values, int64_t value) {
+  return std::find(values.begin(), values.end(), value) - values.begin();
+}
 
 std::string tuple_text(const Ints& values) {
   std::string text = "(";
@@ -44,7 +47,10 @@ TypeResult ragged_dot_type(std::span<const ArrayType> types, const Attrs& attrs)
   }
   int64_t ragged = numbers->lhs_ragged_dimensions[0];
   if (ragged < 0 || ragged >= lhs.rank()) {
-    throw TypeError(concat("ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than the number of axes of the lhs value, got ", ragged, " for ", to_string(lhs)));
+    throw TypeError(
+        concat("ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than the number of "
+               "axes of the lhs value, got ",
+               ragged, " for ", to_string(lhs)));
   }
   if (!is_integer(sizes.dtype)) {
     throw TypeError(concat("ragged_dot_general requires group_sizes of an integer dtype, got ", to_string(sizes)));
@@ -56,12 +62,15 @@ TypeResult ragged_dot_type(std::span<const ArrayType> types, const Attrs& attrs)
   Ints ignored;
   if (mode == RaggedMode::noncontracting) {
     if (numbers->rhs_group_dimensions.size() != 1) {
-      throw TypeError("ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is noncontracting.");
+      throw TypeError(
+          "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is noncontracting.");
     }
     int64_t group = numbers->rhs_group_dimensions[0];
     if (group < 0 || group >= rhs.rank() || contains(dot.rhs_batch, group) || contains(dot.rhs_contracting, group)) {
-      throw TypeError(concat("ragged_dot_general requires rhs group dimension numbers to be distinct from contracting and batch dimensions, and dimensions of ",
-                             to_string(rhs), ", got ", group));
+      throw TypeError(
+          concat("ragged_dot_general requires rhs group dimension numbers to be distinct from contracting and batch "
+                 "dimensions, and dimensions of ",
+                 to_string(rhs), ", got ", group));
     }
     if (rhs.shape[static_cast<std::size_t>(group)] != groups) {
       throw TypeError(concat("ragged_dot_general: expected rhs group dimension size to be ", groups, ", got ",
@@ -69,7 +78,9 @@ TypeResult ragged_dot_type(std::span<const ArrayType> types, const Attrs& attrs)
     }
     ignored = {group};
   } else if (!numbers->rhs_group_dimensions.empty()) {
-    throw TypeError("ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension is contracting or batch.");
+    throw TypeError(
+        "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension is contracting or "
+        "batch.");
   }
   ArrayType out;
   out.shape = dot_shape("ragged_dot_general", lhs, rhs, dot, ignored);
@@ -92,7 +103,9 @@ TypeResult ragged_dot_type(std::span<const ArrayType> types, const Attrs& attrs)
 
 JvpResult ragged_dot_jvp(const JvpArgs& args) {
   const Array &x = args.primals[0], &y = args.primals[1], &sizes = args.primals[2];
-  auto product = [&](const Array& lhs, const Array& rhs) { return capibara::bind(args.primitive, Arrays{lhs, rhs, sizes}, args.attrs)[0]; };
+  auto product = [&](const Array& lhs, const Array& rhs) {
+    return capibara::bind(args.primitive, Arrays{lhs, rhs, sizes}, args.attrs)[0];
+  };
   Array out = product(x, y);
   if (!args.tangents[0].defined() && !args.tangents[1].defined()) return {{out}, {Array()}};
   Array from_x = args.tangents[0].defined() ? product(args.tangents[0], y) : lax::zeros_like(out);
@@ -105,7 +118,8 @@ Arrays ragged_dot_transpose(const TransposeArgs& args) {
   if (!cotangent.defined()) return {Array(), Array(), Array()};
   auto numbers = numbers_of(args.attrs);
   if (ragged_mode(*numbers) != RaggedMode::noncontracting) {
-    throw NotImplementedError("ragged_dot_general: the reverse derivative is defined only where the ragged dimension is noncontracting");
+    throw NotImplementedError(
+        "ragged_dot_general: the reverse derivative is defined only where the ragged dimension is noncontracting");
   }
   const DotDimensionNumbers& dot = numbers->dot;
   const Ints& group = numbers->rhs_group_dimensions;
@@ -149,20 +163,22 @@ BatchResult ragged_dot_batch(const BatchArgs& args) {
   RaggedMode mode = ragged_mode(*numbers);
   if (inputs[2].ndim() == 2) {
     Shape shape = {args.axis.size};
-    for (int64_t d : ragged_prefix(mode, inputs[0].ndim() - 1, numbers->lhs_ragged_dimensions[0], numbers->dot.lhs_batch,
-                                   numbers->dot.lhs_contracting)) {
+    for (int64_t d : ragged_prefix(mode, inputs[0].ndim() - 1, numbers->lhs_ragged_dimensions[0],
+                                   numbers->dot.lhs_batch, numbers->dot.lhs_contracting)) {
       shape.push_back(inputs[0].shape(d + 1));
     }
     shape.push_back(inputs[2].shape(1));
-    if (shape.size() > 2) inputs[2] = lax::broadcast_in_dim(inputs[2], shape, {0, static_cast<int64_t>(shape.size()) - 1});
+    if (shape.size() > 2)
+      inputs[2] = lax::broadcast_in_dim(inputs[2], shape, {0, static_cast<int64_t>(shape.size()) - 1});
   }
-  Attr batched = ragged_attr(dot, shifted(numbers->lhs_ragged_dimensions, 0), shifted(numbers->rhs_group_dimensions, 0));
+  Attr batched =
+      ragged_attr(dot, shifted(numbers->lhs_ragged_dimensions, 0), shifted(numbers->rhs_group_dimensions, 0));
   if (mode == RaggedMode::contracting) ++dim;
   return {{ragged_dot(inputs[0], inputs[1], inputs[2], batched, args.attrs)}, {dim}};
 }
 
-// x with a leading dimension of groups: zero outside the group's part of dimension `ragged`. `prefix`: the dimensions of x
-// that the leading dimensions of the sizes stand for.
+// x with a leading dimension of groups: zero outside the group's part of dimension `ragged`. `prefix`: the dimensions
+// of x that the leading dimensions of the sizes stand for.
 Array spread_groups(const Array& x, int64_t ragged, const Array& sizes, const Ints& prefix) {
   int64_t last = sizes.ndim() - 1, groups = sizes.shape(last);
   Shape shape = x.shape();
@@ -212,8 +228,10 @@ Arrays lower_ragged_dot(std::span<const Array> inputs, const Attrs& attrs) {
     sizes = lax::broadcast_in_dim(sizes, shape, {static_cast<int64_t>(shape.size()) - 1});
   }
   auto product = [&](const Array& x, const Array& y, DotDimensionNumbers dims) -> Arrays {
-    Attrs plain = {{"dimension_numbers", std::move(dims)}, {"precision", attrs["precision"]},
-                   {"preferred_element_type", attrs["preferred_element_type"]}, {"out_sharding", Attr()}};
+    Attrs plain = {{"dimension_numbers", std::move(dims)},
+                   {"precision", attrs["precision"]},
+                   {"preferred_element_type", attrs["preferred_element_type"]},
+                   {"out_sharding", Attr()}};
     return capibara::bind(dot_general, Arrays{x, y}, plain);
   };
   if (mode == RaggedMode::batch) return product(lhs, rhs, dot);
@@ -240,8 +258,11 @@ std::vector<Sample> ragged_dot_samples(DType dtype) {
     Sample s;
     s.inputs = {scalar_type(dtype).with_shape(std::move(lhs)), scalar_type(dtype).with_shape(std::move(rhs)),
                 scalar_type(DType::int32).with_shape(std::move(sizes))};
-    s.attrs = {{"ragged_dot_dimension_numbers", std::move(numbers)}, {"precision", Attr()},
-               {"preferred_element_type", Attr()}, {"group_offset", Attr()}, {"out_sharding", Attr()}};
+    s.attrs = {{"ragged_dot_dimension_numbers", std::move(numbers)},
+               {"precision", Attr()},
+               {"preferred_element_type", Attr()},
+               {"group_offset", Attr()},
+               {"out_sharding", Attr()}};
     s.low = 0;
     s.integers_are_indices = true;
     samples.push_back(std::move(s));

@@ -1,9 +1,9 @@
 // checkpoint: a program whose values are computed again in the backward pass instead of being saved.
-#include "program/derive/custom_rules.h"
 #include "lax/control/control.h"
 #include "lax/elementwise/elementwise.h"
 #include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
+#include "program/derive/custom_rules.h"
 
 #include <algorithm>
 
@@ -38,8 +38,10 @@ PartialEvalSplit partial_eval_checkpoint(const PartialEvalArgs& args) {
   const Program& whole = args.attrs.program("jaxpr");
   const Effects& effects = whole.effects();
   if (effects.has(Effects::io) || effects.has(Effects::ordered_io))
-    throw NotImplementedError("Effects not supported in partial-eval of `checkpoint`/`remat`: [IO]. A callback that runs again in the backward pass "
-                              "would not run exactly once.");
+    throw NotImplementedError(
+        "Effects not supported in partial-eval of `checkpoint`/`remat`: [IO]. A callback that runs again in the "
+        "backward pass "
+        "would not run exactly once.");
   ProgramSplit halves = args.policy ? partial_eval_offering(whole, args.unknown, {}, policy)
                                     : partial_eval_program(whole, args.unknown, {}, &policy);
   PartialEvalSplit split;
@@ -71,15 +73,16 @@ PartialEvalSplit partial_eval_checkpoint(const PartialEvalArgs& args) {
   Program known = reorder_outputs(halves.known, returned);
   split.known = dce_program(known, Mask(returned.size(), true), Mask(known.invars().size(), true)).program;
   split.staged = stage(
-      [&](std::span<const Array> inputs) {
-        return bind_remat(staged, inputs, args.attrs.with("differentiated", true));
-      },
-      staged.input_types(), "staged").program;
+                     [&](std::span<const Array> inputs) {
+                       return bind_remat(staged, inputs, args.attrs.with("differentiated", true));
+                     },
+                     staged.input_types(), "staged")
+                     .program;
   return split;
 }
 
-// One program that computes the primal values again and then runs the linear part backwards. The two are separated first:
-// a loop may hold both.
+// One program that computes the primal values again and then runs the linear part backwards. The two are separated
+// first: a loop may hold both.
 Arrays transpose_checkpoint(const TransposeArgs& args) {
   Mask known = defined_mask(args.inputs);
   Mask nonzero = defined_mask(args.cotangents);
@@ -92,18 +95,20 @@ Arrays transpose_checkpoint(const TransposeArgs& args) {
   Types types;
   for (const Array& operand : operands) types.push_back(operand.type());
   Mask results;
-  Program backward = stage(
-      [&](std::span<const Array> in) {
-        Arrays inputs = evaluate_program(halves.known, in.first(known_count));
-        inputs.resize(halves.staged.invars().size());
-        Mask is_linear(inputs.size(), true);
-        std::fill(is_linear.begin(), is_linear.begin() + static_cast<std::ptrdiff_t>(residuals), false);
-        Arrays all = backward_pass(halves.staged, is_linear, inputs, spread(in.subspan(known_count), nonzero));
-        Arrays cotangents = part(all, residuals, all.size());
-        results = defined_mask(cotangents);
-        return where(cotangents, results);
-      },
-      types, program.name()).program;
+  Program backward =
+      stage(
+          [&](std::span<const Array> in) {
+            Arrays inputs = evaluate_program(halves.known, in.first(known_count));
+            inputs.resize(halves.staged.invars().size());
+            Mask is_linear(inputs.size(), true);
+            std::fill(is_linear.begin(), is_linear.begin() + static_cast<std::ptrdiff_t>(residuals), false);
+            Arrays all = backward_pass(halves.staged, is_linear, inputs, spread(in.subspan(known_count), nonzero));
+            Arrays cotangents = part(all, residuals, all.size());
+            results = defined_mask(cotangents);
+            return where(cotangents, results);
+          },
+          types, program.name())
+          .program;
   return spread(spread(bind_remat(backward, operands, args.attrs), results), !known);
 }
 

@@ -35,7 +35,8 @@ TypeResult cond_type(std::span<const ArrayType> types, const Attrs& attrs) {
       same = own[i].shape == outputs[i].shape && own[i].dtype == outputs[i].dtype;
     }
     if (!same) {
-      throw TypeError(concat("cond branches must have identical types: branch 0 and branch ", b, " return different types"));
+      throw TypeError(
+          concat("cond branches must have identical types: branch 0 and branch ", b, " return different types"));
     }
     effects.merge(branches[b].effects());
   }
@@ -187,7 +188,8 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
     }
     split.known =
         stage([](std::span<const Array>) { return Arrays{}; }, where(args.types, !args.unknown), "known").program;
-    split.staged = stage([&](std::span<const Array> inputs) { return bind_cond(branches, inputs); }, args.types, "staged").program;
+    split.staged =
+        stage([&](std::span<const Array> inputs) { return bind_cond(branches, inputs); }, args.types, "staged").program;
     return split;
   }
   Mask unknown = part(args.unknown, 1, args.unknown.size());
@@ -207,30 +209,33 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
     const ProgramSplit& half = halves[b];
     std::size_t own = half.residual_types.size();
     known.push_back(stage(
-        [&](std::span<const Array> inputs) {
-          Arrays results = evaluate_program(half.known, inputs);
-          std::size_t count = results.size() - own;
-          Arrays filled(slots.types.size());
-          for (std::size_t r = 0; r < own; ++r) filled[static_cast<std::size_t>(slots.slot_of[b][r])] = results[count + r];
-          results.resize(count);
-          for (std::size_t s = 0; s < filled.size(); ++s) {
-            Array filler = empty_value(slots.types[s]);
-            results.push_back(filled[s].defined() ? filled[s] : filler);
-          }
-          return results;
-        },
-        half.known.input_types(), branches[b].name()).program);
+                        [&](std::span<const Array> inputs) {
+                          Arrays results = evaluate_program(half.known, inputs);
+                          std::size_t count = results.size() - own;
+                          Arrays filled(slots.types.size());
+                          for (std::size_t r = 0; r < own; ++r)
+                            filled[static_cast<std::size_t>(slots.slot_of[b][r])] = results[count + r];
+                          results.resize(count);
+                          for (std::size_t s = 0; s < filled.size(); ++s) {
+                            Array filler = empty_value(slots.types[s]);
+                            results.push_back(filled[s].defined() ? filled[s] : filler);
+                          }
+                          return results;
+                        },
+                        half.known.input_types(), branches[b].name())
+                        .program);
     Types types = slots.types;
     Types in = half.staged.input_types();
     types.insert(types.end(), in.begin() + static_cast<std::ptrdiff_t>(own), in.end());
     staged.push_back(stage(
-        [&](std::span<const Array> inputs) {
-          Arrays operands;
-          for (int slot : slots.slot_of[b]) operands.push_back(inputs[static_cast<std::size_t>(slot)]);
-          append(operands, inputs.subspan(slots.types.size()));
-          return evaluate_program(half.staged, operands);
-        },
-        types, branches[b].name()).program);
+                         [&](std::span<const Array> inputs) {
+                           Arrays operands;
+                           for (int slot : slots.slot_of[b]) operands.push_back(inputs[static_cast<std::size_t>(slot)]);
+                           append(operands, inputs.subspan(slots.types.size()));
+                           return evaluate_program(half.staged, operands);
+                         },
+                         types, branches[b].name())
+                         .program);
   }
 
   split.unknown_outputs = unknown_outputs;
@@ -246,7 +251,8 @@ PartialEvalSplit partial_eval_cond(const PartialEvalArgs& args) {
   Types staged_types = {args.types[0]};
   Types rest = staged[0].input_types();
   staged_types.insert(staged_types.end(), rest.begin(), rest.end());
-  split.staged = stage([&](std::span<const Array> inputs) { return bind_cond(staged, inputs); }, staged_types, "staged").program;
+  split.staged =
+      stage([&](std::span<const Array> inputs) { return bind_cond(staged, inputs); }, staged_types, "staged").program;
   return split;
 }
 

@@ -15,7 +15,8 @@ namespace capibara {
 
 Family control_family() {
   Family family = call_records();
-  for (PrimitiveRecord& record : Family{scan_record(), while_record(), cond_record(), checkpoint_record(), name_record(), linear_solve_record()}) {
+  for (PrimitiveRecord& record : Family{scan_record(), while_record(), cond_record(), checkpoint_record(),
+                                        name_record(), linear_solve_record()}) {
     family.push_back(std::move(record));
   }
   for (PrimitiveRecord& record : custom_rule_records()) family.push_back(std::move(record));

@@ -1,11 +1,11 @@
 // What the primitives that hold programs share: calls of derived programs, and the pieces of the control family.
 #pragma once
 
-#include "program/derive/derive.h"
-#include "program/derive/masks.h"
 #include "lax/call.h"
 #include "lax/families.h"
 #include "lax/rules.h"
+#include "program/derive/derive.h"
+#include "program/derive/masks.h"
 #include "program/ir/dce.h"
 #include "program/ir/views.h"
 
@@ -16,7 +16,7 @@ PrimitiveRecord scan_record();
 PrimitiveRecord while_record();
 PrimitiveRecord cond_record();
 PrimitiveRecord checkpoint_record();
-PrimitiveRecord name_record();  // checkpoint_name
+PrimitiveRecord name_record();                       // checkpoint_name
 std::vector<PrimitiveRecord> custom_rule_records();  // custom_jvp_call, custom_vjp_call, custom_lin...
 PrimitiveRecord linear_solve_record();
 Family callback_records();  // pure_callback, io_callback, debug_callback; of the effect family

@@ -1,8 +1,8 @@
 // Functions with the user's own derivative: custom_jvp_call, custom_vjp_call and the linear half of the latter.
-#include "program/derive/custom_rules.h"
 #include "lax/control/control.h"
 #include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
+#include "program/derive/custom_rules.h"
 
 #include <algorithm>
 #include <numeric>
@@ -82,13 +82,15 @@ JvpResult custom_jvp(const JvpArgs& args) {
     for (const auto& one : all) text += concat("\n    ", to_string(type_of(one)));
     return text;
   };
-  throw TypeError(concat("Custom JVP rule ", args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->name, " for function ", args.attrs.text("name"),
-                         " must produce a pair (list or tuple of length two) where the first element represents the primal output ",
-                         "(equal in value to the output of the custom_jvp-decorated function ", args.attrs.text("name"),
-                         ", and in particular with leaves of the same shape/dtype), but instead the JVP rule output's first element ",
-                         "had shapes/dtypes of:", list(result.primals, [](const Array& x) { return x.type(); }),
-                         "\nwhile the custom_jvp-decorated function had output shapes/dtypes of:",
-                         list(expected, [](const ArrayType& type) { return type; })));
+  throw TypeError(concat(
+      "Custom JVP rule ", args.attrs.opaque<CustomJvpRule>("jvp_jaxpr_fun")->name, " for function ",
+      args.attrs.text("name"),
+      " must produce a pair (list or tuple of length two) where the first element represents the primal output ",
+      "(equal in value to the output of the custom_jvp-decorated function ", args.attrs.text("name"),
+      ", and in particular with leaves of the same shape/dtype), but instead the JVP rule output's first element ",
+      "had shapes/dtypes of:", list(result.primals, [](const Array& x) { return x.type(); }),
+      "\nwhile the custom_jvp-decorated function had output shapes/dtypes of:",
+      list(expected, [](const ArrayType& type) { return type; })));
 }
 
 // A function that is linear itself: its rule has no part in its transpose.
@@ -174,8 +176,9 @@ BatchResult batch_custom_vmap(const BatchArgs& args) {
 
 // What a batched call of the derivative does: the derivative of what the rule makes of the primals. Arguments of which
 // the primal alone or the tangent alone is mapped are unmapped for the rule, and its derivative is mapped over them.
-CustomVmapRule::Result derived_rule(const CustomVmapRule& rule, int64_t size, const Mask& batched, std::span<const Array> inputs,
-                                    const Mask& with_tangent, const Mask& wanted_tangents) {
+CustomVmapRule::Result derived_rule(const CustomVmapRule& rule, int64_t size, const Mask& batched,
+                                    std::span<const Array> inputs, const Mask& with_tangent,
+                                    const Mask& wanted_tangents) {
   std::size_t count = with_tangent.size();
   Arrays primals = part(inputs, 0, count), tangents = spread(inputs.subspan(count), with_tangent);
   Mask primal_mapped = part(batched, 0, count), tangent_mapped = primal_mapped;
@@ -238,7 +241,8 @@ JvpResult jvp_custom_vmap(const JvpArgs& args) {
   Mask with_tangent = defined_mask(args.tangents);
   JvpProgram derived = jvp_program(args.attrs.program("call_jaxpr"), with_tangent);
   std::shared_ptr<const Opaque> of_derivative = std::make_shared<CustomVmapRule>(
-      rule->name, [rule, with_tangent, wanted = derived.nonzero_outputs](int64_t size, const Mask& batched, std::span<const Array> inputs) {
+      rule->name, [rule, with_tangent, wanted = derived.nonzero_outputs](int64_t size, const Mask& batched,
+                                                                         std::span<const Array> inputs) {
         return derived_rule(*rule, size, batched, inputs, with_tangent, wanted);
       });
   Arrays operands(args.primals.begin(), args.primals.end());

@@ -61,8 +61,8 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
   split.unknown_outputs = halves.unknown_outputs;
   // A residual that is an input, or equal to a known output, is not returned a second time.
   std::size_t residuals = halves.residual_types.size();
-  std::size_t constants = static_cast<std::size_t>(
-      std::count_if(halves.residual_inputs.begin(), halves.residual_inputs.end(), [](int input) { return input < -1; }));
+  std::size_t constants = static_cast<std::size_t>(std::count_if(
+      halves.residual_inputs.begin(), halves.residual_inputs.end(), [](int input) { return input < -1; }));
   std::size_t known_outputs = halves.known.outputs().size() - (residuals - constants);
   std::vector<int> returned;
   for (std::size_t i = 0; i < known_outputs; ++i) returned.push_back(static_cast<int>(i));
@@ -105,7 +105,8 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
     if (args.unknown[i]) split.operands.push_back({false, static_cast<int>(i)});
   }
   split.staged = stage([&](std::span<const Array> inputs) { return call(args, halves.staged, inputs); },
-                       halves.staged.input_types(), "staged").program;
+                       halves.staged.input_types(), "staged")
+                     .program;
   return split;
 }
 
@@ -113,7 +114,8 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
 PartialEvalSplit partial_eval_jit_call(const PartialEvalArgs& args) {
   if (args.policy) return split_call(args);
   static Memo<PartialEvalSplit> memo;
-  MemoKey key{called_by(args), args.unknown, {}, static_cast<int64_t>(args.attrs.hash()), args.primitive.name(), config().key()};
+  MemoKey key{called_by(args),       args.unknown,  {}, static_cast<int64_t>(args.attrs.hash()),
+              args.primitive.name(), config().key()};
   return memo.get(key, [&] { return split_call(args); });
 }
 

@@ -1,7 +1,7 @@
 // custom_linear_solve: the solution of a linear system by the user's solver, whose derivatives are solutions too.
 //
-// Operands are the consts of matvec, vecmat, solve and transpose_solve, then the right-hand side b; `jaxprs` holds the four
-// programs on (consts, x), those of the transposed system None where the user gave no solver for it.
+// Operands are the consts of matvec, vecmat, solve and transpose_solve, then the right-hand side b; `jaxprs` holds the
+// four programs on (consts, x), those of the transposed system None where the user gave no solver for it.
 #include "lax/control/linear_solve.h"
 #include "lax/control/control.h"
 #include "lax/sharding/factors.h"
@@ -33,7 +33,9 @@ struct System {
     return part(list, begin, begin + static_cast<std::size_t>(lengths[which]));
   }
   template <class List>
-  auto right_side_of(const List& list) const { return part(list, consts, list.size()); }
+  auto right_side_of(const List& list) const {
+    return part(list, consts, list.size());
+  }
 
   std::size_t unknowns() const { return programs[matvec].outputs().size(); }
   std::size_t aux() const { return programs[solver].outputs().size() - unknowns(); }
@@ -48,12 +50,14 @@ Attrs attrs_of(const Ints& lengths, const std::vector<Program>& programs) {
 TypeResult solve_type(std::span<const ArrayType> types, const Attrs& attrs) {
   System system(attrs);
   if (types.size() != system.consts + system.unknowns()) {
-    throw TypeError(concat("custom_linear_solve: ", system.consts + system.unknowns(), " operands are needed, got ", types.size()));
+    throw TypeError(
+        concat("custom_linear_solve: ", system.consts + system.unknowns(), " operands are needed, got ", types.size()));
   }
   Types out(types.begin() + static_cast<std::ptrdiff_t>(system.consts), types.end());
   for (std::size_t which : {matvec, solver}) {
     std::size_t begin = which == matvec ? 0 : static_cast<std::size_t>(system.lengths[0] + system.lengths[1]);
-    Types in(types.begin() + static_cast<std::ptrdiff_t>(begin), types.begin() + static_cast<std::ptrdiff_t>(begin) + system.lengths[which]);
+    Types in(types.begin() + static_cast<std::ptrdiff_t>(begin),
+             types.begin() + static_cast<std::ptrdiff_t>(begin) + system.lengths[which]);
     in.insert(in.end(), out.begin(), out.begin() + static_cast<std::ptrdiff_t>(system.unknowns()));
     check_operands("custom_linear_solve", system.programs[which], in);
   }
@@ -100,19 +104,24 @@ Arrays transpose_solve(const TransposeArgs& args) {
     throw TypeError("transpose_solve required for backwards mode automatic differentiation of custom_linear_solve");
   }
   for (std::size_t i = 0; i < system.consts; ++i) {
-    if (args.linear(i)) throw NotImplementedError("custom_linear_solve: the transpose in what matvec or solve captures is not defined");
+    if (args.linear(i))
+      throw NotImplementedError("custom_linear_solve: the transpose in what matvec or solve captures is not defined");
   }
   std::size_t count = system.unknowns();
   for (std::size_t i = count; i < args.cotangents.size(); ++i) {
-    if (args.cotangents[i].defined()) throw NotImplementedError("custom_linear_solve: auxiliary values have no cotangents");
+    if (args.cotangents[i].defined())
+      throw NotImplementedError("custom_linear_solve: auxiliary values have no cotangents");
   }
-  Ints lengths = {system.lengths[vecmat], system.lengths[matvec], system.lengths[transpose_solver], system.lengths[solver]};
+  Ints lengths = {system.lengths[vecmat], system.lengths[matvec], system.lengths[transpose_solver],
+                  system.lengths[solver]};
   Arrays operands;
-  for (std::size_t which : {vecmat, matvec, transpose_solver, solver}) append(operands, system.consts_of(args.inputs, which));
-  for (std::size_t i = 0; i < count; ++i) operands.push_back(instantiate(args.cotangents[i], args.types[system.consts + i]));
+  for (std::size_t which : {vecmat, matvec, transpose_solver, solver})
+    append(operands, system.consts_of(args.inputs, which));
+  for (std::size_t i = 0; i < count; ++i)
+    operands.push_back(instantiate(args.cotangents[i], args.types[system.consts + i]));
   Arrays all = capibara::bind(args.primitive, operands,
-                              attrs_of(lengths, {system.programs[vecmat], system.programs[matvec], system.programs[transpose_solver],
-                                                 system.programs[solver]}));
+                              attrs_of(lengths, {system.programs[vecmat], system.programs[matvec],
+                                                 system.programs[transpose_solver], system.programs[solver]}));
   Arrays results(system.consts);
   append(results, part(all, 0, count));
   return results;
@@ -126,7 +135,8 @@ BatchResult batch_solve(const BatchArgs& args) {
   Mask b_mapped = given, x_mapped(count + aux, false);
   std::vector<Program> programs(part_count);
   auto derive = [&](Part which, const Mask& in, const Mask& instantiate_mask) {
-    BatchedProgram derived = batch_program(system.programs[which], args.axis, join({system.consts_of(mapped, which), in}), instantiate_mask);
+    BatchedProgram derived =
+        batch_program(system.programs[which], args.axis, join({system.consts_of(mapped, which), in}), instantiate_mask);
     programs[which] = derived.program;
     return derived.mapped_outputs;
   };
@@ -154,7 +164,9 @@ BatchResult batch_solve(const BatchArgs& args) {
 
 std::optional<std::string> print_attr(const std::string& name, const Attr& attr) {
   std::string text;
-  auto add = [&](std::size_t i, const std::string& value) { text += concat(i ? ", " : "_LinearSolveTuple(", part_names[i], "=", value); };
+  auto add = [&](std::size_t i, const std::string& value) {
+    text += concat(i ? ", " : "_LinearSolveTuple(", part_names[i], "=", value);
+  };
   if (name == "const_lengths") {
     const Ints* lengths = attr.get_if<Ints>();
     for (std::size_t i = 0; lengths && i < lengths->size(); ++i) add(i, std::to_string((*lengths)[i]));

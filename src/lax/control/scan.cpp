@@ -156,9 +156,9 @@ PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
     if (!unknown_outputs[i]) doubled.push_back(static_cast<int>(i));
   }
   std::size_t known_carry = count(!carry), known_ys = count(!unknown_ys);
-  ProgramSplit halves =
-      partial_eval_program(reorder_outputs(loop.body(), doubled), join({consts, carry, xs}),
-                           join({Mask(unknown_outputs.size(), true), Mask(known_carry + known_ys, false)}), args.policy);
+  ProgramSplit halves = partial_eval_program(
+      reorder_outputs(loop.body(), doubled), join({consts, carry, xs}),
+      join({Mask(unknown_outputs.size(), true), Mask(known_carry + known_ys, false)}), args.policy);
   std::size_t residuals = halves.residual_types.size();
 
   PartialEvalSplit split;
@@ -243,9 +243,9 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
 
   // Values of the known body that depend on consts alone are computed once, before the loop.
   std::size_t varying = known_carry + known_xs;
-  ProgramSplit invariant = partial_eval_program(
-      halves.known, join({Mask(known_consts, false), Mask(varying, true)}),
-      join({Mask(known_carry + known_ys, true), Mask(residual_count, false)}));
+  ProgramSplit invariant =
+      partial_eval_program(halves.known, join({Mask(known_consts, false), Mask(varying, true)}),
+                           join({Mask(known_carry + known_ys, true), Mask(residual_count, false)}));
 
   std::vector<Residual> residuals;
   std::vector<int> loop_outputs;  // of invariant.staged that the known loop keeps
@@ -317,7 +317,8 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
     split.operands.push_back({false, static_cast<int>(i)});
   }
   for (std::size_t r = 0; r < residual_count; ++r) {
-    if (residuals[r].kind == Residual::slice || residuals[r].kind == Residual::stacked) order.push_back(static_cast<int>(r));
+    if (residuals[r].kind == Residual::slice || residuals[r].kind == Residual::stacked)
+      order.push_back(static_cast<int>(r));
   }
   split.operands.insert(split.operands.end(), stacks.begin(), stacks.end());
   Program staged_body = reorder_inputs(halves.staged, order);
@@ -328,8 +329,11 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
     staged_types[i].shape.insert(staged_types[i].shape.begin(), length);
   }
   split.staged = stage(
-      [&](std::span<const Array> inputs) { return bind_scan(args.attrs, staged_body, staged_consts, staged_carry, inputs); },
-      staged_types, "staged").program;
+                     [&](std::span<const Array> inputs) {
+                       return bind_scan(args.attrs, staged_body, staged_consts, staged_carry, inputs);
+                     },
+                     staged_types, "staged")
+                     .program;
   return split;
 }
 
@@ -426,8 +430,8 @@ DceResult dce_scan(const Attrs& attrs, const Mask& used) {
           join({used_carry, used_ys})};
 }
 
-// StableHLO has no scan: a while loop over an index, slices taken and written by that index. Each iteration takes as many steps
-// as `unroll` says; what is left over follows the loop.
+// StableHLO has no scan: a while loop over an index, slices taken and written by that index. Each iteration takes as
+// many steps as `unroll` says; what is left over follows the loop.
 Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
   namespace lax = jax::lax;
   ScanView loop(attrs);
@@ -459,7 +463,10 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
     Types types;
     for (const Array& array : state) types.push_back(array.type());
     Staged condition = stage(
-        [&](std::span<const Array> s) { return Arrays{lax::lt(s[0], scalar_of(DType::int32, static_cast<double>(looped)))}; }, types, "cond");
+        [&](std::span<const Array> s) {
+          return Arrays{lax::lt(s[0], scalar_of(DType::int32, static_cast<double>(looped)))};
+        },
+        types, "cond");
     Staged body = stage(
         [&](std::span<const Array> s) {
           Arrays now = part(s, 1, s.size());
@@ -475,7 +482,8 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
     results = bind_while(condition, body, state);
   }
   Arrays now = part(results, 1, results.size());
-  for (int64_t i = loops ? looped : 0; i < length; ++i) now = step(std::move(now), scalar_of(DType::int32, static_cast<double>(i)));
+  for (int64_t i = loops ? looped : 0; i < length; ++i)
+    now = step(std::move(now), scalar_of(DType::int32, static_cast<double>(i)));
   return now;
 }
 

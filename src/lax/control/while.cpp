@@ -37,12 +37,14 @@ TypeResult while_type(std::span<const ArrayType> types, const Attrs& attrs) {
   check_operands("while body", loop.body(), types.subspan(loop.cond_consts()));
   Types outputs = loop.body().output_types();
   if (outputs.size() != carry.size()) {
-    throw TypeError(concat("while: the body must return ", carry.size(), " values like its carry, got ", outputs.size()));
+    throw TypeError(
+        concat("while: the body must return ", carry.size(), " values like its carry, got ", outputs.size()));
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].shape != carry[i].shape || outputs[i].dtype != carry[i].dtype) {
       throw TypeError(concat("while_loop body function carry input and carry output must have equal types, but they ",
-                             "differ: carry ", i, " enters as ", to_string(carry[i]), " and leaves as ", to_string(outputs[i])));
+                             "differ: carry ", i, " enters as ", to_string(carry[i]), " and leaves as ",
+                             to_string(outputs[i])));
     }
   }
   Types predicate = loop.condition().output_types();
@@ -118,7 +120,8 @@ BatchResult batch_while(const BatchArgs& args) {
   } else {
     for (const Program* part : {&loop.condition(), &loop.body()}) {
       if (part->effects().has(Effects::io) || part->effects().has(Effects::ordered_io))
-        throw NotImplementedError("IO effect not supported in while_loop with batched predicate: lanes that are done would have it, too.");
+        throw NotImplementedError(
+            "IO effect not supported in while_loop with batched predicate: lanes that are done would have it, too.");
     }
     // The loop runs until every lane is done; finished lanes keep their values. The condition's consts join the body's.
     namespace lax = jax::lax;
@@ -267,7 +270,8 @@ PrimitiveRecord while_record() {
   record.dce = dce_while;
   record.transpose = [](const TransposeArgs&) -> Arrays {
     throw ValueError(
-        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop values. "
+        "Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with dynamic start/stop "
+        "values. "
         "Try using lax.scan, or using fori_loop with static start/stop.");
   };
   record.stablehlo = "stablehlo.while";

@@ -1,10 +1,10 @@
 // The effect family: foreign calls, barriers and tokens; it joins callbacks and refs.
-#include "program/derive/derive.h"
 #include "lax/control/control.h"
-#include "lax/elementwise/elementwise.h"
-#include "lax/sharding/factors.h"
-#include "lax/linalg/lapack_calls.h"
 #include "lax/effect/refs.h"
+#include "lax/elementwise/elementwise.h"
+#include "lax/linalg/lapack_calls.h"
+#include "lax/sharding/factors.h"
+#include "program/derive/derive.h"
 #include "program/ir/callback.h"
 
 namespace capibara {
@@ -53,11 +53,14 @@ PrimitiveRecord barrier_record() {
   record.traits.repeatable = false;
   record.traits.multiple_results = true;
   record.doc = "The identity, across which no computation is moved.";
-  record.type = [](std::span<const ArrayType> types, const Attrs&) { return TypeResult(Types(types.begin(), types.end())); };
+  record.type = [](std::span<const ArrayType> types, const Attrs&) {
+    return TypeResult(Types(types.begin(), types.end()));
+  };
   record.jvp = [](const JvpArgs& args) {
     Arrays tangents;
     for (std::size_t i = 0; i < args.primals.size(); ++i) {
-      if (is_inexact(args.primals[i].dtype())) tangents.push_back(instantiate(args.tangents[i], args.primals[i].type()));
+      if (is_inexact(args.primals[i].dtype()))
+        tangents.push_back(instantiate(args.tangents[i], args.primals[i].type()));
     }
     Arrays outputs = capibara::bind(args.primitive, args.primals, args.attrs);
     tangents = capibara::bind(args.primitive, tangents, args.attrs);
@@ -123,7 +126,8 @@ Family effect_family() {
     family.push_back(std::move(record));
   }
   family.push_back(token_record("create_token", "A new token.", "stablehlo.after_all"));
-  family.push_back(token_record("after_all", "A token that is ready when all its operands are.", "stablehlo.after_all"));
+  family.push_back(
+      token_record("after_all", "A token that is ready when all its operands are.", "stablehlo.after_all"));
   for (PrimitiveRecord& record : ref_records()) family.push_back(std::move(record));
   return family;
 }

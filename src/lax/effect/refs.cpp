@@ -19,7 +19,8 @@ ArrayType value_type(const char* op, const ArrayType& type) {
 
 void check_value(const char* op, const ArrayType& ref, const ArrayType& value) {
   if (value.shape == ref.shape && value.dtype == ref.dtype) return;
-  throw TypeError(concat(op, ": the value must be ", to_string(value_type(op, ref)), " like the ref, got ", to_string(value)));
+  throw TypeError(
+      concat(op, ": the value must be ", to_string(value_type(op, ref)), " like the ref, got ", to_string(value)));
 }
 
 Array& cell(const Array& ref) {
@@ -30,8 +31,9 @@ Array& cell(const Array& ref) {
 
 void require_mapped_ref(const BatchArgs& args) {
   if (args.mapped(0) || !args.mapped(1)) return;
-  throw ValueError(concat("performing a ", args.primitive.name(), " with a vmapped value on an unbatched array reference of type ",
-                          to_string(args.inputs[0].type()), ". Move the array reference to be an argument of the vmapped function."));
+  throw ValueError(concat(
+      "performing a ", args.primitive.name(), " with a vmapped value on an unbatched array reference of type ",
+      to_string(args.inputs[0].type()), ". Move the array reference to be an argument of the vmapped function."));
 }
 
 // A write of an unmapped value to a mapped ref goes to every lane.
@@ -45,7 +47,8 @@ BatchResult batch_write(const BatchArgs& args) {
 
 JvpResult jvp_write(const JvpArgs& args) {
   if (!args.tangents[0].defined()) {
-    throw ValueError(concat(args.primitive.name(), ": a value with a tangent is written to a ref that has none; create the ref ",
+    throw ValueError(concat(args.primitive.name(),
+                            ": a value with a tangent is written to a ref that has none; create the ref ",
                             "inside the differentiated function"));
   }
   Arrays outputs = capibara::bind(args.primitive, args.primals, args.attrs);

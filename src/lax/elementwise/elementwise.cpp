@@ -10,16 +10,21 @@ namespace lax = jax::lax;
 
 bool accepts(unsigned accepted, DType dtype) {
   switch (kind(dtype)) {
-    case Kind::boolean: return accepted & booleans;
+    case Kind::boolean:
+      return accepted & booleans;
     case Kind::signed_integer:
       return (accepted & signed_integers) || ((accepted & wide_signed_integers) && capibara::bits(dtype) >= 8);
-    case Kind::unsigned_integer: return accepted & unsigned_integers;
+    case Kind::unsigned_integer:
+      return accepted & unsigned_integers;
     case Kind::floating:
       return (accepted & floats) ||
              ((accepted & complex_parts) && (dtype == DType::float32 || dtype == DType::float64));
-    case Kind::complex: return accepted & complexes;
-    case Kind::key: return accepted & keys;
-    default: return false;
+    case Kind::complex:
+      return accepted & complexes;
+    case Kind::key:
+      return accepted & keys;
+    default:
+      return false;
   }
 }
 
@@ -47,10 +52,14 @@ void require_accepted(const std::string& op, unsigned accepted, DType dtype, int
   std::string list;
   const auto add = [&](const char* name) { list += (list.empty() ? "" : ", ") + std::string(name); };
   for (const auto& [set, name] : names) {
-    if ((accepted & set) == set) add(name);
-    else if (set == integers && (accepted & (signed_integers | wide_signed_integers))) add("signedinteger");
-    else if (set == integers && (accepted & unsigned_integers)) add("unsignedinteger");
-    else if (set == floats && (accepted & complex_parts)) add("float32, float64");
+    if ((accepted & set) == set)
+      add(name);
+    else if (set == integers && (accepted & (signed_integers | wide_signed_integers)))
+      add("signedinteger");
+    else if (set == integers && (accepted & unsigned_integers))
+      add("unsignedinteger");
+    else if (set == floats && (accepted & complex_parts))
+      add("float32, float64");
   }
   if (is_signed(dtype) && (accepted & wide_signed_integers)) {
     throw TypeError(concat(op, " does not accept dtype ", dtype_name(dtype),

@@ -1,4 +1,5 @@
-// What the records of elementwise primitives share: accepted dtypes, type rules, derivative adapters, samples, lowering.
+// What the records of elementwise primitives share: accepted dtypes, type rules, derivative adapters, samples,
+// lowering.
 #pragma once
 
 #include <algorithm>
@@ -67,12 +68,10 @@ inline Derivative from_output(Array (*rule)(const Array& g, const Array& output,
   return [rule](const Array& g, const Array& y, std::span<const Array> in, const Attrs&) { return rule(g, y, in[0]); };
 }
 inline Derivative from_pair(Array (*rule)(const Array& g, const Array& x, const Array& y)) {
-  return [rule](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
-    return rule(g, in[0], in[1]);
-  };
+  return
+      [rule](const Array& g, const Array&, std::span<const Array> in, const Attrs&) { return rule(g, in[0], in[1]); };
 }
-inline Derivative from_pair_output(Array (*rule)(const Array& g, const Array& output, const Array& x,
-                                                 const Array& y)) {
+inline Derivative from_pair_output(Array (*rule)(const Array& g, const Array& output, const Array& x, const Array& y)) {
   return [rule](const Array& g, const Array& z, std::span<const Array> in, const Attrs&) {
     return rule(g, z, in[0], in[1]);
   };

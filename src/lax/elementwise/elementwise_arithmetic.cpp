@@ -84,8 +84,10 @@ Arrays mul_transpose(const TransposeArgs& args) {
   Arrays result(2);
   if (!t.defined()) return result;
   if (args.linear(0) && args.linear(1)) throw InternalError("mul: the product of two linear values has no transpose");
-  if (args.linear(0)) result[0] = unbroadcast(lax::mul(t, args.inputs[1]), args.types[0]);
-  else result[1] = unbroadcast(lax::mul(args.inputs[0], t), args.types[1]);
+  if (args.linear(0))
+    result[0] = unbroadcast(lax::mul(t, args.inputs[1]), args.types[0]);
+  else
+    result[1] = unbroadcast(lax::mul(args.inputs[0], t), args.types[1]);
   return result;
 }
 
@@ -173,8 +175,8 @@ Family arithmetic_records() {
     };
   }
   {
-    PrimitiveRecord& r = add(record("sign", "-1, 0 or 1 by the sign of x; x/|x| for complex numbers.", 1, numbers,
-                                    "stablehlo.sign"));
+    PrimitiveRecord& r =
+        add(record("sign", "-1, 0 or 1 by the sign of x; x/|x| for complex numbers.", 1, numbers, "stablehlo.sign"));
     no_tangent(r);
     r.lower = [](std::span<const Array> in, const Attrs&) -> Arrays {
       if (!is_unsigned(in[0].dtype())) return {};
@@ -187,8 +189,8 @@ Family arithmetic_records() {
   no_tangent(add(record("ceil", "The least integer not below x.", 1, floats, "stablehlo.ceil")));
   add(round_record());
   {
-    PrimitiveRecord& r = add(record("abs", "The absolute value.", 1, wide_signed_integers | inexact, "stablehlo.abs",
-                                    real_dtype));
+    PrimitiveRecord& r =
+        add(record("abs", "The absolute value.", 1, wide_signed_integers | inexact, "stablehlo.abs", real_dtype));
     r.jvp = elementwise_jvp({from_output(abs_jvp)});
   }
   {
@@ -213,9 +215,8 @@ Family arithmetic_records() {
     r.type = type_rule("mul", 2, numbers, same_dtype, booleans);
     r.traits.nan_checked = true;
     combine_operands(r, Monoid::mul);
-    r.jvp = elementwise_jvp(
-        {from_pair([](const Array& g, const Array&, const Array& y) { return lax::mul(g, y); }),
-         from_pair([](const Array& g, const Array& x, const Array&) { return lax::mul(x, g); })});
+    r.jvp = elementwise_jvp({from_pair([](const Array& g, const Array&, const Array& y) { return lax::mul(g, y); }),
+                             from_pair([](const Array& g, const Array& x, const Array&) { return lax::mul(x, g); })});
     r.transpose = mul_transpose;
   }
   {
@@ -226,30 +227,28 @@ Family arithmetic_records() {
   {
     PrimitiveRecord& r = add(record("div", "x / y; integers truncate toward zero.", 2, numbers, "stablehlo.divide"));
     r.traits.cost = Cost::division;
-    r.jvp = elementwise_jvp(
-        {from_pair([](const Array& g, const Array&, const Array& y) { return lax::div(g, y); }),
-         from_pair([](const Array& g, const Array& x, const Array& y) {
-           const Array product = lax::mul(lax::neg(g), x);
-           return lax::mul(product, lax::integer_pow(y, -2));
-         })});
+    r.jvp = elementwise_jvp({from_pair([](const Array& g, const Array&, const Array& y) { return lax::div(g, y); }),
+                             from_pair([](const Array& g, const Array& x, const Array& y) {
+                               const Array product = lax::mul(lax::neg(g), x);
+                               return lax::mul(product, lax::integer_pow(y, -2));
+                             })});
     r.transpose = div_transpose;
     r.samples = sample_calls(2, {0.5, 3.0});
   }
   {
-    PrimitiveRecord& r = add(record("rem", "The remainder of x / y, with the sign of x.", 2, integers | floats,
-                                    "stablehlo.remainder"));
+    PrimitiveRecord& r =
+        add(record("rem", "The remainder of x / y, with the sign of x.", 2, integers | floats, "stablehlo.remainder"));
     r.traits.cost = Cost::division;
     r.traits.nan_checked = true;
-    r.jvp = elementwise_jvp(
-        {from_pair([](const Array& g, const Array& x, const Array& y) {
-           const Types types = {x.type(), y.type()};
-           return broadcast_to(broadcast_operand_shapes("rem", types), g);
-         }),
-         from_pair([](const Array& g, const Array& x, const Array& y) {
-           const Array minus = lax::neg(g);
-           const Array sign = lax::sign(lax::div(x, y));
-           return lax::mul(minus, lax::mul(sign, lax::floor(lax::abs(lax::div(x, y)))));
-         })});
+    r.jvp = elementwise_jvp({from_pair([](const Array& g, const Array& x, const Array& y) {
+                               const Types types = {x.type(), y.type()};
+                               return broadcast_to(broadcast_operand_shapes("rem", types), g);
+                             }),
+                             from_pair([](const Array& g, const Array& x, const Array& y) {
+                               const Array minus = lax::neg(g);
+                               const Array sign = lax::sign(lax::div(x, y));
+                               return lax::mul(minus, lax::mul(sign, lax::floor(lax::abs(lax::div(x, y)))));
+                             })});
     r.samples = sample_calls(2, {0.5, 3.0});
   }
   return family;

@@ -28,9 +28,11 @@ Family bit_records() {
   add("shift_left", "x shifted left by y bits; zero from the width on.", 2, integers, "stablehlo.shift_left").samples =
       sample_calls(2, amounts);
   add("shift_right_arithmetic", "x shifted right by y bits, filled with its sign.", 2, integers,
-      "stablehlo.shift_right_arithmetic").samples = sample_calls(2, amounts);
+      "stablehlo.shift_right_arithmetic")
+      .samples = sample_calls(2, amounts);
   add("shift_right_logical", "x shifted right by y bits, filled with zeros.", 2, integers,
-      "stablehlo.shift_right_logical").samples = sample_calls(2, amounts);
+      "stablehlo.shift_right_logical")
+      .samples = sample_calls(2, amounts);
   return family;
 }
 

@@ -28,8 +28,7 @@ LowerRule lower_key_comparison(const char* name, bool equal) {
     static const Primitive unwrap = primitive("random_unwrap");
     const Array x = bind1(unwrap, {keys[0]}), y = bind1(unwrap, {keys[1]});
     const int64_t last = x.ndim() - 1;
-    return {equal ? lax::reduce_and(lax::eq(x, y), {.axes = {last}})
-                  : lax::reduce_or(lax::ne(x, y), {.axes = {last}})};
+    return {equal ? lax::reduce_and(lax::eq(x, y), {.axes = {last}}) : lax::reduce_or(lax::ne(x, y), {.axes = {last}})};
   };
 }
 
@@ -232,18 +231,22 @@ Family comparison_records() {
   add(comparison("lt", "Whether x < y.", ordered));
   // Only floating types have a total order beside the usual one.
   const auto total = [](PrimitiveRecord record, Array (*plain)(const Array&, const Array&)) {
-    record.lower = [plain, broadcast = lower_broadcasting(record.name)](std::span<const Array> in, const Attrs& attrs) -> Arrays {
+    record.lower = [plain, broadcast = lower_broadcasting(record.name)](std::span<const Array> in,
+                                                                        const Attrs& attrs) -> Arrays {
       if (is_floating(in[0].dtype())) return broadcast(in, attrs);
       return {plain(in[0], in[1])};
     };
     return record;
   };
-  add(total(comparison("eq_to", "Whether x = y in the total order, where NaN equals itself and -0 is below +0.", anything), lax::eq));
+  add(total(
+      comparison("eq_to", "Whether x = y in the total order, where NaN equals itself and -0 is below +0.", anything),
+      lax::eq));
   add(total(comparison("le_to", "Whether x <= y in the total order.", ordered), lax::le));
-  add(total(comparison("lt_to", "Whether x < y in the total order: -NaN < -inf < -0 < +0 < inf < NaN.", ordered), lax::lt));
+  add(total(comparison("lt_to", "Whether x < y in the total order: -NaN < -inf < -0 < +0 < inf < NaN.", ordered),
+            lax::lt));
   {
-    PrimitiveRecord& r = add(record("is_finite", "Whether x is neither infinite nor NaN.", 1, floats,
-                                    "stablehlo.is_finite", always_bool));
+    PrimitiveRecord& r = add(
+        record("is_finite", "Whether x is neither infinite nor NaN.", 1, floats, "stablehlo.is_finite", always_bool));
     r.jvp = zero_jvp();
     r.differentiable = false;
   }

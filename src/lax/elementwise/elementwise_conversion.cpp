@@ -49,8 +49,8 @@ PrimitiveRecord convert_record() {
   r.transpose = [](const TransposeArgs& args) {
     const ArrayType& type = args.types[0];
     if (!args.cotangents[0].defined() || !is_inexact(type.dtype)) return Arrays(1);
-    return Arrays{bind1(args.primitive, {args.cotangents[0]},
-                        Attrs{{"new_dtype", type.dtype}, {"weak_type", type.weak_type}})};
+    return Arrays{
+        bind1(args.primitive, {args.cotangents[0]}, Attrs{{"new_dtype", type.dtype}, {"weak_type", type.weak_type}})};
   };
   r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
     const Array& x = in[0];
@@ -75,8 +75,10 @@ PrimitiveRecord convert_record() {
 }
 
 PrimitiveRecord bitcast_record() {
-  PrimitiveRecord r = record("bitcast_convert_type", "The bits of x as another dtype; a trailing dimension splits or "
-                             "joins elements of other widths.", 1, anything, "stablehlo.bitcast_convert");
+  PrimitiveRecord r = record("bitcast_convert_type",
+                             "The bits of x as another dtype; a trailing dimension splits or "
+                             "joins elements of other widths.",
+                             1, anything, "stablehlo.bitcast_convert");
   r.traits.elementwise = Elementwise::no;  // dimensions come and go
   r.splits = bitcast_splits;
   r.factors = elementwise_factors;
@@ -90,9 +92,10 @@ PrimitiveRecord bitcast_record() {
     out.weak_type = false;
     const int old_bits = capibara::bits(from), new_bits = capibara::bits(to);
     if (from != to && (is_bool(from) || is_bool(to) || (is_complex(from) && is_complex(to)))) {
-      throw TypeError(concat("lax.bitcast_convert_type does not support bool or complex values unless the operand and "
-                             "destination types match. Got operand dtype=", dtype_name(from), ", new_dtype=",
-                             dtype_name(to), "."));
+      throw TypeError(
+          concat("lax.bitcast_convert_type does not support bool or complex values unless the operand and "
+                 "destination types match. Got operand dtype=",
+                 dtype_name(from), ", new_dtype=", dtype_name(to), "."));
     }
     if (old_bits > new_bits) {
       out.shape.push_back(old_bits / new_bits);
@@ -145,16 +148,16 @@ PrimitiveRecord reduce_precision_record() {
     if (!args.cotangents[0].defined()) return Arrays(1);
     return Arrays{bind1(args.primitive, {args.cotangents[0]}, args.attrs)};
   };
-  r.samples = sample_calls(1, {}, {Attrs{{"exponent_bits", 5}, {"mantissa_bits", 10}},
-                                   Attrs{{"exponent_bits", 8}, {"mantissa_bits", 3}}});
+  r.samples = sample_calls(
+      1, {}, {Attrs{{"exponent_bits", 5}, {"mantissa_bits", 10}}, Attrs{{"exponent_bits", 8}, {"mantissa_bits", 3}}});
   return r;
 }
 
 // ---- complex numbers --------------------------------------------------------------------------------------------
 
 PrimitiveRecord complex_record() {
-  PrimitiveRecord r = record("complex", "x + iy from two real arrays.", 2, complex_parts, "stablehlo.complex",
-                             complex_dtype);
+  PrimitiveRecord r =
+      record("complex", "x + iy from two real arrays.", 2, complex_parts, "stablehlo.complex", complex_dtype);
   r.traits.elementwise = Elementwise::same_shapes;
   r.jvp = linear_jvp();
   r.transpose = [](const TransposeArgs& args) {
@@ -169,8 +172,8 @@ PrimitiveRecord complex_record() {
 }
 
 PrimitiveRecord conj_record() {
-  PrimitiveRecord r = record("conj", "The complex conjugate; real input becomes complex.", 1,
-                             complex_parts | complexes, "", complex_dtype);
+  PrimitiveRecord r = record("conj", "The complex conjugate; real input becomes complex.", 1, complex_parts | complexes,
+                             "", complex_dtype);
   r.jvp = linear_jvp();
   r.transpose = [](const TransposeArgs& args) {
     if (!args.cotangents[0].defined()) return Arrays(1);
@@ -238,7 +241,8 @@ PrimitiveRecord map_record() {
     }
     Types result;
     for (const ArrayType& output : outputs) {
-      if (output.rank() != 0) throw TypeError(concat("map: the computation must yield scalars, got ", to_string(output)));
+      if (output.rank() != 0)
+        throw TypeError(concat("map: the computation must yield scalars, got ", to_string(output)));
       ArrayType type = output;
       if (!types.empty()) type.shape = types[0].shape;
       result.push_back(type);
@@ -264,12 +268,14 @@ PrimitiveRecord map_record() {
   r.samples = [](DType dtype) {
     const ArrayType scalar{{}, dtype, false, false, {}};
     const Program greater = stage([](std::span<const Array> in) { return Arrays{lax::max(in[0], in[1])}; },
-                                  Types{scalar, scalar}, "greater").program;
+                                  Types{scalar, scalar}, "greater")
+                                .program;
     std::vector<Sample> samples;
     for (const Shape& shape : {Shape{}, Shape{3}, Shape{0, 2}, Shape{2, 3}}) {
       Ints dimensions;
       for (std::size_t i = 0; i < shape.size(); ++i) dimensions.push_back(static_cast<int64_t>(i));
-      samples.push_back({{scalar.with_shape(shape), scalar.with_shape(shape)}, {{"jaxpr", greater}, {"dimensions", dimensions}}});
+      samples.push_back(
+          {{scalar.with_shape(shape), scalar.with_shape(shape)}, {{"jaxpr", greater}, {"dimensions", dimensions}}});
     }
     return samples;
   };

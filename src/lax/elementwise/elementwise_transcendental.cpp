@@ -80,12 +80,12 @@ Family transcendental_records() {
   add("tan", "The tangent.", "stablehlo.tan", from_output([](const Array& g, const Array& y, const Array& x) {
         const Array one = scalar_like(x, 1);
         return lax::mul(g, lax::add(one, lax::square(y)));
-      }), {-1.2, 1.2});
+      }),
+      {-1.2, 1.2});
   add("asin", "The inverse sine.", "chlo.asin",
       from_input([](const Array& g, const Array& x) { return lax::mul(g, arc_derivative(x)); }), {-0.9, 0.9});
   add("acos", "The inverse cosine.", "chlo.acos",
-      from_input([](const Array& g, const Array& x) { return lax::mul(g, lax::neg(arc_derivative(x))); }),
-      {-0.9, 0.9});
+      from_input([](const Array& g, const Array& x) { return lax::mul(g, lax::neg(arc_derivative(x))); }), {-0.9, 0.9});
   add("atan", "The inverse tangent.", "chlo.atan", from_input([](const Array& g, const Array& x) {
         const Array one = scalar_like(x, 1);
         return lax::div(g, lax::add(one, lax::square(x)));
@@ -101,26 +101,27 @@ Family transcendental_records() {
   add("acosh", "The inverse hyperbolic cosine.", "chlo.acosh", from_input([](const Array& g, const Array& x) {
         const Array square = lax::square(x);
         return lax::mul(g, lax::rsqrt(lax::sub(square, one_of(x))));
-      }), {1.2, 4.0});
+      }),
+      {1.2, 4.0});
   add("atanh", "The inverse hyperbolic tangent.", "chlo.atanh", from_input([](const Array& g, const Array& x) {
         const Array left = lax::reciprocal(lax::add(one_of(x), x));
         return lax::mul(left, lax::div(g, lax::sub(one_of(x), x)));
-      }), {-0.9, 0.9});
+      }),
+      {-0.9, 0.9});
 
   PrimitiveRecord atan2 = record("atan2", "The angle of the point (y, x): atan(x / y) in the right quadrant.", 2,
                                  inexact, "stablehlo.atan2");
   atan2.traits.cost = Cost::function;
   atan2.traits.nan_checked = true;
-  atan2.jvp = elementwise_jvp(
-      {from_pair([](const Array& g, const Array& x, const Array& y) {
-         const Array square = lax::square(x);
-         return lax::mul(g, lax::div(y, lax::add(square, lax::square(y))));
-       }),
-       from_pair([](const Array& g, const Array& x, const Array& y) {
-         const Array minus = lax::neg(x);
-         const Array square = lax::square(x);
-         return lax::mul(g, lax::div(minus, lax::add(square, lax::square(y))));
-       })});
+  atan2.jvp = elementwise_jvp({from_pair([](const Array& g, const Array& x, const Array& y) {
+                                 const Array square = lax::square(x);
+                                 return lax::mul(g, lax::div(y, lax::add(square, lax::square(y))));
+                               }),
+                               from_pair([](const Array& g, const Array& x, const Array& y) {
+                                 const Array minus = lax::neg(x);
+                                 const Array square = lax::square(x);
+                                 return lax::mul(g, lax::div(minus, lax::add(square, lax::square(y))));
+                               })});
   atan2.samples = sample_calls(2, {0.2, 2.0});
   family.push_back(std::move(atan2));
   return family;

@@ -124,19 +124,19 @@ Family special_family() {
     return r;
   };
 
-  add("erf", "The error function.", 1, "chlo.erf", {-2.0, 2.0}).jvp = elementwise_jvp({from_input(
-      [](const Array& g, const Array& x) { return gaussian_derivative(g, x, two_over_root_pi, true); })});
-  add("erfc", "1 - erf(x), accurate for large x.", 1, "chlo.erfc", {-2.0, 2.0}).jvp = elementwise_jvp({from_input(
-      [](const Array& g, const Array& x) { return gaussian_derivative(g, x, -two_over_root_pi, true); })});
-  add("erf_inv", "The inverse of erf.", 1, "chlo.erf_inv", {-0.9, 0.9}).jvp = elementwise_jvp({from_output(
-      [](const Array& g, const Array& y, const Array&) {
+  add("erf", "The error function.", 1, "chlo.erf", {-2.0, 2.0}).jvp = elementwise_jvp(
+      {from_input([](const Array& g, const Array& x) { return gaussian_derivative(g, x, two_over_root_pi, true); })});
+  add("erfc", "1 - erf(x), accurate for large x.", 1, "chlo.erfc", {-2.0, 2.0}).jvp = elementwise_jvp(
+      {from_input([](const Array& g, const Array& x) { return gaussian_derivative(g, x, -two_over_root_pi, true); })});
+  add("erf_inv", "The inverse of erf.", 1, "chlo.erf_inv", {-0.9, 0.9}).jvp =
+      elementwise_jvp({from_output([](const Array& g, const Array& y, const Array&) {
         return gaussian_derivative(g, y, 1.0 / two_over_root_pi, false);
       })});
 
-  add("lgamma", "log|Gamma(x)|.", 1, "chlo.lgamma", {0.2, 4.0}).jvp = elementwise_jvp({from_input(
-      [](const Array& g, const Array& x) { return lax::mul(g, lax::digamma(x)); })});
-  add("digamma", "The derivative of lgamma.", 1, "chlo.digamma", {0.2, 4.0}).jvp = elementwise_jvp({from_input(
-      [](const Array& g, const Array& x) { return lax::mul(g, lax::polygamma(scalar_like(x, 1), x)); })});
+  add("lgamma", "log|Gamma(x)|.", 1, "chlo.lgamma", {0.2, 4.0}).jvp =
+      elementwise_jvp({from_input([](const Array& g, const Array& x) { return lax::mul(g, lax::digamma(x)); })});
+  add("digamma", "The derivative of lgamma.", 1, "chlo.digamma", {0.2, 4.0}).jvp = elementwise_jvp(
+      {from_input([](const Array& g, const Array& x) { return lax::mul(g, lax::polygamma(scalar_like(x, 1), x)); })});
   {
     PrimitiveRecord& r =
         add_series("polygamma", "The m-th derivative of digamma at x.", 2, "chlo.polygamma", {1.0, 4.0}, 0);
@@ -178,19 +178,19 @@ Family special_family() {
   }
 
   {
-    PrimitiveRecord& r = add_series("regularized_incomplete_beta", "The regularised incomplete beta function.", 3, "",
-                                    {0.1, 0.9}, 300);
+    PrimitiveRecord& r =
+        add_series("regularized_incomplete_beta", "The regularised incomplete beta function.", 3, "", {0.1, 0.9}, 300);
     const char* message = "regularized_incomplete_beta: gradients with respect to a and b are not supported";
-    r.jvp = elementwise_jvp({refuse(message), refuse(message),
-                             [](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
-                               return beta_x_derivative(g, in[0], in[1], in[2]);
-                             }});
+    r.jvp = elementwise_jvp(
+        {refuse(message), refuse(message), [](const Array& g, const Array&, std::span<const Array> in, const Attrs&) {
+           return beta_x_derivative(g, in[0], in[1], in[2]);
+         }});
     r.lower = expand("regularized_incomplete_beta",
                      [](const Arrays& in) { return math::regularized_incomplete_beta(in[0], in[1], in[2]); });
   }
   {
-    PrimitiveRecord& r = add_series("bessel_i0e", "e^-|x| times the modified Bessel function of order 0.", 1, "",
-                                    {-3.0, 3.0}, 50);
+    PrimitiveRecord& r =
+        add_series("bessel_i0e", "e^-|x| times the modified Bessel function of order 0.", 1, "", {-3.0, 3.0}, 50);
     r.jvp = elementwise_jvp({from_output([](const Array& g, const Array& y, const Array& x) {
       const Array order_one = lax::bessel_i1e(x);
       return lax::mul(g, lax::sub(order_one, lax::mul(lax::sign(x), y)));

@@ -1,7 +1,7 @@
 // Windows of an array at computed positions: dynamic_slice, dynamic_update_slice.
 #include "lax/call.h"
-#include "lax/reduce/monoid.h"
 #include "lax/operators/plain_number.h"
+#include "lax/reduce/monoid.h"
 #include "lax/shape/shape.h"
 #include "lax/sharding/splits.h"
 #include "program/trace/stage.h"

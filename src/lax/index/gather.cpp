@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "core/array/element.h"
-#include "lax/sharding/factors.h"
 #include "lax/index/index_map.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 
 namespace capibara {
@@ -50,8 +50,9 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
   const auto outside = std::find_if(dims.offset_dims.begin(), dims.offset_dims.end(),
                                     [&](int64_t dim) { return dim < 0 || dim >= rank; });
   if (outside != dims.offset_dims.end()) {
-    throw TypeError(concat("Offset dimension ", outside - dims.offset_dims.begin(), " in gather op is out of bounds; got ",
-                           *outside, ", but should have been in [0, ", rank, ")"));
+    throw TypeError(concat("Offset dimension ", outside - dims.offset_dims.begin(),
+                           " in gather op is out of bounds; got ", *outside, ", but should have been in [0, ", rank,
+                           ")"));
   }
   require_sorted_unique("gather", "offset_dims", dims.offset_dims, rank);
   require_index_map("gather", "start_index_map", dims.start_index_map, x, indices);
@@ -63,8 +64,8 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
                    dims.operand_batching_dims);
   require_batching_dims("gather", x, indices, dims.operand_batching_dims, dims.start_indices_batching_dims);
   if (static_cast<int64_t>(sizes.size()) != x.rank()) {
-    throw TypeError(concat("gather: Gather op must have one slice size for every input dimension; got slice_sizes ", tuple(sizes),
-                           " for shape ", tuple(x.shape)));
+    throw TypeError(concat("gather: Gather op must have one slice size for every input dimension; got slice_sizes ",
+                           tuple(sizes), " for shape ", tuple(x.shape)));
   }
   if (sizes.size() != dims.offset_dims.size() + dims.collapsed_slice_dims.size() + dims.operand_batching_dims.size()) {
     throw TypeError(concat("All components of the offset index in a gather op must either be a offset dimension or ",
@@ -74,8 +75,8 @@ TypeResult gather_type(std::span<const ArrayType> types, const Attrs& attrs) {
   }
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || (indices.size() != 0 && sizes[i] > x.shape[i])) {
-      throw TypeError(concat("Slice size at index ", i, " in gather op is out of range, must be within [0, ", x.shape[i],
-                             "], got ", sizes[i], "."));
+      throw TypeError(concat("Slice size at index ", i, " in gather op is out of range, must be within [0, ",
+                             x.shape[i], "], got ", sizes[i], "."));
     }
   }
   const auto require_bound = [&](const Ints& reduced, const char* what, int64_t least) {

@@ -74,15 +74,16 @@ void require_sorted_unique(const char* op, const char* name, const Ints& dims, i
   if (has_duplicates(dims)) throw TypeError(concat(name, " in ", op, " op must not repeat; got ", tuple(dims)));
   for (int64_t dim : dims) {
     if (dim < 0 || dim >= rank)
-      throw TypeError(concat("Invalid ", name, " set in ", op, " op; valid range is [0, ", rank, "), got ", tuple(dims)));
+      throw TypeError(
+          concat("Invalid ", name, " set in ", op, " op; valid range is [0, ", rank, "), got ", tuple(dims)));
   }
 }
 
 void require_disjoint(const char* op, const char* name, const Ints& dims, const char* other_name, const Ints& other) {
   for (int64_t dim : dims) {
     if (contains(other, dim)) {
-      throw TypeError(
-          concat(name, " and ", other_name, " in ", op, " op must be disjoint; got ", tuple(dims), " and ", tuple(other)));
+      throw TypeError(concat(name, " and ", other_name, " in ", op, " op must be disjoint; got ", tuple(dims), " and ",
+                             tuple(other)));
     }
   }
 }
@@ -111,7 +112,8 @@ void require_batching_dims(const char* op, const ArrayType& operand, const Array
   }
   for (std::size_t i = 0; i < indices_batching.size(); ++i) {
     if (at(operand.shape, operand_batching[i]) == at(indices.shape, indices_batching[i])) continue;
-    throw TypeError(concat(op, ": ", shown, " requires operand batching dimensions and indices batching dimensions to have the ",
+    throw TypeError(concat(op, ": ", shown,
+                           " requires operand batching dimensions and indices batching dimensions to have the ",
                            "same shape; got operand ", to_string(operand), " with ", tuple(operand_batching),
                            " and indices ", to_string(indices), " with ", tuple(indices_batching)));
   }
@@ -126,7 +128,8 @@ void require_index_map(const char* op, const char* name, const Ints& map, const 
   }
   for (std::size_t i = 0; i < map.size(); ++i) {
     if (map[i] >= 0 && map[i] < operand.rank()) continue;
-    throw TypeError(concat(op, ": Invalid ", name, " mapping; domain is [0, ", operand.rank(), "), got: ", i, "->", map[i], "."));
+    throw TypeError(
+        concat(op, ": Invalid ", name, " mapping; domain is [0, ", operand.rank(), "), got: ", i, "->", map[i], "."));
   }
   if (has_duplicates(map)) throw TypeError(concat(name, " in ", op, " op must not repeat; got ", tuple(map)));
 }

@@ -7,12 +7,12 @@
 #include <algorithm>
 
 #include "core/array/promotion.h"
+#include "core/runtime/warning.h"
+#include "core/sharding/explicit.h"
 #include "lax/index/index_expression.h"
 #include "lax/operators/plain_number.h"
 #include "lax/operators/promotion_scope.h"
 #include "lax/shape/shape.h"
-#include "core/runtime/warning.h"
-#include "core/sharding/explicit.h"
 
 namespace capibara {
 

@@ -1,7 +1,7 @@
 // scatter and its combining forms: windows of an operand, at positions held in an index array, replaced or combined.
 #include "lax/index/scatter.h"
-#include "lax/sharding/factors.h"
 #include "lax/index/index_map.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 #include "program/ir/handles.h"
 #include "program/trace/stage.h"
@@ -58,9 +58,9 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
   std::size_t window_rank =
       dims.update_window_dims.size() + dims.inserted_window_dims.size() + dims.operand_batching_dims.size();
   if (window_rank != x.shape.size()) {
-    throw TypeError(concat("scatter: Scatter op has window of size ", window_rank, "; doesn't match operand of rank ", x.rank(),
-                           ". Got update_window_dims ", tuple(dims.update_window_dims), ", inserted_window_dims ",
-                           tuple(dims.inserted_window_dims), ", operand_batching_dims ",
+    throw TypeError(concat("scatter: Scatter op has window of size ", window_rank, "; doesn't match operand of rank ",
+                           x.rank(), ". Got update_window_dims ", tuple(dims.update_window_dims),
+                           ", inserted_window_dims ", tuple(dims.inserted_window_dims), ", operand_batching_dims ",
                            tuple(dims.operand_batching_dims), " for ", to_string(x)));
   }
   require_index_map("scatter", "scatter_dims_to_operand_dims", dims.scatter_dims_to_operand_dims, x, indices);
@@ -69,16 +69,18 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
     bool window = !contains(dims.inserted_window_dims, static_cast<int64_t>(i)) &&
                   !contains(dims.operand_batching_dims, static_cast<int64_t>(i));
     if (window && sizes[i] > x.shape[i]) {
-      throw TypeError(concat("scatter: Bounds of the window dimensions of updates must not exceed the bounds of the corresponding ",
-                             "dimensions of operand; got window ", tuple(sizes), " for ", to_string(x)));
+      throw TypeError(
+          concat("scatter: Bounds of the window dimensions of updates must not exceed the bounds of the corresponding ",
+                 "dimensions of operand; got window ", tuple(sizes), " for ", to_string(x)));
     }
   }
   std::size_t next = 0;
   for (int64_t dim : other_dims(rank, dims.update_window_dims)) {
     if (at(updates.shape, dim) != indices.shape[next++]) {
-      throw TypeError(concat("scatter: Bounds of the scatter dimensions of updates must be the same as the bounds of the ",
-                             "corresponding dimensions of scatter indices; got updates ",
-                             to_string(updates), " and indices ", to_string(indices)));
+      throw TypeError(
+          concat("scatter: Bounds of the scatter dimensions of updates must be the same as the bounds of the ",
+                 "corresponding dimensions of scatter indices; got updates ", to_string(updates), " and indices ",
+                 to_string(indices)));
     }
   }
 }

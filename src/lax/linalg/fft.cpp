@@ -1,8 +1,8 @@
 // The discrete Fourier transform over the last one to three dimensions.
-#include "lax/sharding/factors.h"
 #include "lax/families.h"
 #include "lax/reduce/monoid.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
 
 #include <algorithm>
 
@@ -72,22 +72,24 @@ TypeResult fft_type(std::span<const ArrayType> types, const Attrs& attrs) {
     throw ValueError(concat("fft: fft_lengths must have one to three entries, got ", lengths.size()));
   }
   if (static_cast<int64_t>(lengths.size()) > x.rank()) {
-    throw ValueError(concat(name, " input shape ", shape_tuple(x.shape), " must have at least as many input dimensions as fft_lengths ",
-                            shape_tuple(lengths)));
+    throw ValueError(concat(name, " input shape ", shape_tuple(x.shape),
+                            " must have at least as many input dimensions as fft_lengths ", shape_tuple(lengths)));
   }
   std::size_t first = x.shape.size() - lengths.size();
   bool real = kind == real_forward;
   if (real && x.dtype != DType::float32 && x.dtype != DType::float64) {
     throw ValueError(concat("RFFT input must be float32 or float64, got ", to_string(x.dtype)));
   }
-  if (!real && !is_complex(x.dtype)) throw ValueError(concat(name, " input must be complex64 or complex128, got ", to_string(x.dtype)));
+  if (!real && !is_complex(x.dtype))
+    throw ValueError(concat(name, " input must be complex64 or complex128, got ", to_string(x.dtype)));
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     bool last_of_half = kind == real_inverse && i + 1 == lengths.size();
     int64_t expected = last_of_half ? lengths[i] / 2 + 1 : lengths[i];
     if (x.shape[first + i] != expected && !(last_of_half && lengths[i] == 0)) {
       throw ValueError(concat(name, " input shape ", shape_tuple(x.shape), " minor dimensions must be equal to ",
-                              kind == real_inverse ? concat("all except the last fft_length, got fft_lengths=", shape_tuple(lengths))
-                                                   : concat("fft_lengths ", shape_tuple(lengths)),
+                              kind == real_inverse
+                                  ? concat("all except the last fft_length, got fft_lengths=", shape_tuple(lengths))
+                                  : concat("fft_lengths ", shape_tuple(lengths)),
                               ": expected ", expected, " in dimension ", first + i, ", got ", x.shape[first + i]));
     }
   }
@@ -137,7 +139,8 @@ Family fft_family() {
   record.factors = fft_factors;
   record.traits.nan_checked = true;
   record.traits.element_nanoseconds = 30;
-  record.doc = "The discrete Fourier transform over the last dimensions: complex, inverse, of real numbers, and back to them.";
+  record.doc =
+      "The discrete Fourier transform over the last dimensions: complex, inverse, of real numbers, and back to them.";
   record.stablehlo = "stablehlo.fft";
   record.dtypes = {DType::float32, DType::float64, DType::complex64, DType::complex128};
   record.type = fft_type;

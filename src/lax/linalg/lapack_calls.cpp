@@ -55,24 +55,24 @@ Arrays orgqr(const CallArgs& args) { return bind_lapack("householder_product", a
 
 Arrays ormqr(const CallArgs& args) {
   return bind_lapack("ormqr", args.inputs,
-                    {{"left", args.word("left") != "false"}, {"transpose", args.word("transpose") == "true"}});
+                     {{"left", args.word("left") != "false"}, {"transpose", args.word("transpose") == "true"}});
 }
 
 Arrays syevd(const CallArgs& args) {
   return with_success(args, bind_lapack("eigh", args.inputs,
-                                       {{"lower", args.letter("uplo", 'L') == 'L'},
-                                        {"sort_eigenvalues", true},
-                                        {"subset_by_index", Attr()},
-                                        {"algorithm", Attr()}}));
+                                        {{"lower", args.letter("uplo", 'L') == 'L'},
+                                         {"sort_eigenvalues", true},
+                                         {"subset_by_index", Attr()},
+                                         {"algorithm", Attr()}}));
 }
 
 Arrays gesdd(const CallArgs& args) {
   const char mode = args.letter("mode", 'A');
   Arrays out = bind_lapack("svd", args.inputs,
-                          {{"full_matrices", mode != 'S'},
-                           {"compute_uv", mode != 'N'},
-                           {"subset_by_index", Attr()},
-                           {"algorithm", Attr()}});
+                           {{"full_matrices", mode != 'S'},
+                            {"compute_uv", mode != 'N'},
+                            {"subset_by_index", Attr()},
+                            {"algorithm", Attr()}});
   for (std::size_t i = out.size(); i < 3; ++i) out.push_back(lax::zeros(args.results.at(i + 1)));
   out.insert(out.begin(), args.inputs[0]);
   return with_success(args, out);
@@ -81,13 +81,15 @@ Arrays gesdd(const CallArgs& args) {
 Arrays geev(const CallArgs& args) {
   const bool left = args.letter("compute_left", 'N') == 'V', right = args.letter("compute_right", 'N') == 'V';
   const Arrays values = bind_lapack("eig", args.inputs,
-                                   {{"compute_left_eigenvectors", left},
-                                    {"compute_right_eigenvectors", right},
-                                    {"enable_eigvec_derivs", true},
-                                    {"implementation", Attr()}});
+                                    {{"compute_left_eigenvectors", left},
+                                     {"compute_right_eigenvectors", right},
+                                     {"enable_eigvec_derivs", true},
+                                     {"implementation", Attr()}});
   Arrays out;
-  if (is_complex(args.inputs[0].dtype())) out = {values[0]};
-  else out = {lax::real(values[0]), lax::imag(values[0])};
+  if (is_complex(args.inputs[0].dtype()))
+    out = {values[0]};
+  else
+    out = {lax::real(values[0]), lax::imag(values[0])};
   const ArrayType vectors = args.results.at(out.size());
   std::size_t next = 1;
   for (bool wanted : {left, right}) out.push_back(wanted ? values.at(next++) : lax::zeros(vectors));
@@ -96,9 +98,9 @@ Arrays geev(const CallArgs& args) {
 
 Arrays gees(const CallArgs& args) {
   Arrays out = bind_lapack("schur", args.inputs,
-                          {{"compute_schur_vectors", args.letter("mode", 'V') == 'V'},
-                           {"sort_eig_vals", false},
-                           {"select_callable", Attr()}});
+                           {{"compute_schur_vectors", args.letter("mode", 'V') == 'V'},
+                            {"sort_eig_vals", false},
+                            {"select_callable", Attr()}});
   for (std::size_t i = out.size(); i < args.results.size(); ++i) out.push_back(lax::zeros(args.results[i]));
   return out;
 }
@@ -133,7 +135,8 @@ const std::unordered_map<std::string, Routine>& routines() {
 
 std::string lapack_routine(const std::string& target) {
   constexpr std::string_view prefix = "lapack_", suffix = "_ffi";
-  if (!target.starts_with(prefix) || !target.ends_with(suffix) || target.size() <= prefix.size() + 1 + suffix.size()) return "";
+  if (!target.starts_with(prefix) || !target.ends_with(suffix) || target.size() <= prefix.size() + 1 + suffix.size())
+    return "";
   return target.substr(prefix.size() + 1, target.size() - prefix.size() - 1 - suffix.size());
 }
 

@@ -5,9 +5,9 @@
 #include <capibara/config.h>
 #include <capibara/indexing.h>
 
-#include "program/derive/derive.h"
-#include "lax/sharding/factors.h"
 #include "lax/reduce/monoid.h"
+#include "lax/sharding/factors.h"
+#include "program/derive/derive.h"
 
 #include <algorithm>
 
@@ -46,19 +46,22 @@ Operands split_operands(const std::string& op, std::span<const ArrayType> types,
     bool accepted = rules.real_only ? is_floating(type.dtype) : is_inexact(type.dtype);
     if (!accepted && (rules.same_dtypes || i == 0)) {
       throw TypeError(concat(op, " does not accept dtype ", to_string(type.dtype), " at position ", i,
-                             ". Accepted dtypes are subtypes of floating", rules.real_only ? "." : ", complexfloating."));
+                             ". Accepted dtypes are subtypes of floating",
+                             rules.real_only ? "." : ", complexfloating."));
     }
     if (type.rank() < rank) {
-      throw TypeError(concat("Input ", i, " to ", op, " must have rank at least ", rank, ", but got ", to_string(type)));
+      throw TypeError(
+          concat("Input ", i, " to ", op, " must have rank at least ", rank, ", but got ", to_string(type)));
     }
     if (!rules.batched && type.rank() != rank) {
-      throw TypeError(concat("Input ", i, " to ", op, " must have a rank of exactly ", rank, ", but got ", to_string(type)));
+      throw TypeError(
+          concat("Input ", i, " to ", op, " must have a rank of exactly ", rank, ", but got ", to_string(type)));
     }
     Shape batch(type.shape.begin(), type.shape.end() - rank);
     if (i == 0) operands.batch = batch;
     if (batch != operands.batch) {
-      throw TypeError(concat("All inputs to ", op, " must have the same batch dimensions, got ", to_string(types[0]), " and ",
-                             to_string(type)));
+      throw TypeError(concat("All inputs to ", op, " must have the same batch dimensions, got ", to_string(types[0]),
+                             " and ", to_string(type)));
     }
     operands.core.emplace_back(type.shape.end() - rank, type.shape.end());
     operands.weak = operands.weak && type.weak_type;
@@ -69,7 +72,8 @@ Operands split_operands(const std::string& op, std::span<const ArrayType> types,
 
 void require_square(const std::string& op, const Shape& core) {
   if (core[0] != core[1]) {
-    throw ValueError(concat("The input to ", op, " must be a square matrix. Got shape (", core[0], ", ", core[1], ")."));
+    throw ValueError(
+        concat("The input to ", op, " must be a square matrix. Got shape (", core[0], ", ", core[1], ")."));
   }
 }
 

@@ -1,4 +1,5 @@
-// What the primitives of linear algebra share: matrix expressions as jax writes them, operand checks, and the records by file.
+// What the primitives of linear algebra share: matrix expressions as jax writes them, operand checks, and the records
+// by file.
 #pragma once
 
 #include "lax/families.h"
@@ -25,7 +26,7 @@ struct Operands {
 };
 struct OperandRules {
   std::vector<int64_t> ranks;
-  bool batched = true;         // whether leading batch dimensions are allowed
+  bool batched = true;  // whether leading batch dimensions are allowed
   bool real_only = false;
   bool same_dtypes = true;
 };
@@ -33,8 +34,8 @@ Operands split_operands(const std::string& op, std::span<const ArrayType> types,
 void require_square(const std::string& op, const Shape& core);
 
 inline const std::vector<DType> lapack_dtypes = {DType::float32, DType::float64, DType::complex64, DType::complex128};
-inline const std::vector<DType> inexact_dtypes = {DType::float32,   DType::float64, DType::complex64, DType::complex128,
-                                                  DType::bfloat16, DType::float16};
+inline const std::vector<DType> inexact_dtypes = {DType::float32,    DType::float64,  DType::complex64,
+                                                  DType::complex128, DType::bfloat16, DType::float16};
 
 // One call on operands of the given shapes.
 Sample sample(DType dtype, const std::vector<Shape>& shapes, Attrs attrs = {});
@@ -51,8 +52,8 @@ void require_matrices(const char* op, const Array& x);
 // ---- matrices: the trailing two dimensions ----------------------------------------------------------------------
 
 Array transposed(const Array& x);
-Array adjoint(const Array& x);     // transposed and conjugated
-Array symmetrized(const Array& x); // (x + adjoint(x)) / 2
+Array adjoint(const Array& x);      // transposed and conjugated
+Array symmetrized(const Array& x);  // (x + adjoint(x)) / 2
 Array tril(const Array& x, int64_t k = 0);
 Array triu(const Array& x, int64_t k = 0);
 Array eye(DType dtype, int64_t rows, int64_t cols);
@@ -66,8 +67,8 @@ Array cols(const Array& x, int64_t begin, int64_t end);
 Array matmul(const Array& x, const Array& y, const std::string& precision = "");
 // The matmul that jax writes as lax.dot or lax.batch_matmul with the highest precision.
 Array product(const Array& x, const Array& y);
-Array real_part(const Array& x);                 // itself where it is real
-Array as_dtype(const Array& x, DType dtype);     // itself where it has that dtype
+Array real_part(const Array& x);              // itself where it is real
+Array as_dtype(const Array& x, DType dtype);  // itself where it has that dtype
 
 struct TriangularForm {
   bool left_side = false, lower = false, transpose_a = false, conjugate_a = false, unit_diagonal = false;

@@ -1,6 +1,6 @@
 // Factorizations into triangles: cholesky, lu, and the permutations of their rows.
-#include "lax/sharding/factors.h"
 #include "lax/linalg/linalg.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 
 #include <capibara/control.h>
@@ -33,7 +33,8 @@ JvpResult cholesky_jvp(const JvpArgs& args) {
 }
 
 PrimitiveRecord cholesky_record() {
-  PrimitiveRecord record = decomposition("cholesky", "The lower triangular L of A = L adjoint(L); NaN where A is not positive definite.");
+  PrimitiveRecord record =
+      decomposition("cholesky", "The lower triangular L of A = L adjoint(L); NaN where A is not positive definite.");
   record.traits.matrix_nanoseconds = 1;
   record.dtypes = inexact_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
@@ -97,11 +98,13 @@ PrimitiveRecord cholesky_update_record() {
   record.doc = "The factor R of A + w transpose(w), given the upper triangular R of A = transpose(R) R and w.";
   record.dtypes = {DType::float32, DType::float64};
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
-    Operands operands = split_operands("cholesky_update", types, {.ranks = {2, 1}, .batched = false, .real_only = true});
+    Operands operands =
+        split_operands("cholesky_update", types, {.ranks = {2, 1}, .batched = false, .real_only = true});
     const Shape &r = operands.core[0], &w = operands.core[1];
     if (r[0] != r[1] || w[0] != r[1]) {
-      throw ValueError(concat("Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as ",
-                              "input. Got ", to_string(types[0]), " and ", to_string(types[1]), " instead"));
+      throw ValueError(
+          concat("Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same size as ",
+                 "input. Got ", to_string(types[0]), " and ", to_string(types[1]), " instead"));
     }
     ArrayType out = types[0];
     out.weak_type = operands.weak;
@@ -154,7 +157,8 @@ PrimitiveRecord lu_record() {
   record.flops = [](std::span<const ArrayType> types, const Attrs&) {
     const Shape& shape = types[0].shape;
     double m = static_cast<double>(shape[shape.size() - 2]), n = static_cast<double>(shape.back());
-    return static_cast<double>(types[0].size()) * std::min(m, n) - static_cast<double>(types[0].size()) / std::max(1.0, m * n) * std::pow(std::min(m, n), 3) / 3;
+    return static_cast<double>(types[0].size()) * std::min(m, n) -
+           static_cast<double>(types[0].size()) / std::max(1.0, m * n) * std::pow(std::min(m, n), 3) / 3;
   };
   return record;
 }
@@ -183,7 +187,8 @@ Arrays lower_permutation(std::span<const Array> inputs, const Attrs& attrs) {
 }
 
 PrimitiveRecord permutation_record() {
-  PrimitiveRecord record = decomposition("lu_pivots_to_permutation", "The permutation that a sequence of row swaps amounts to.");
+  PrimitiveRecord record =
+      decomposition("lu_pivots_to_permutation", "The permutation that a sequence of row swaps amounts to.");
   record.factors = leading_factors(1);
   record.splits = linalg_splits({1});
   record.traits.matrix_nanoseconds = 1;
@@ -196,11 +201,13 @@ PrimitiveRecord permutation_record() {
       throw TypeError(concat("lu_pivots_to_permutation: pivots must be int32, got ", to_string(pivots)));
     }
     if (pivots.rank() < 1) {
-      throw TypeError(concat("Input 0 to lu_pivots_to_permutation must have rank at least 1, but got ", to_string(pivots)));
+      throw TypeError(
+          concat("Input 0 to lu_pivots_to_permutation must have rank at least 1, but got ", to_string(pivots)));
     }
     int64_t size = attrs.integer("permutation_size");
     if (size < pivots.shape.back()) {
-      throw ValueError(concat("lu_pivots_to_permutation: Output permutation size ", size, " has to exceed the trailing dimension of the pivots. Got pivots size ",
+      throw ValueError(concat("lu_pivots_to_permutation: Output permutation size ", size,
+                              " has to exceed the trailing dimension of the pivots. Got pivots size ",
                               pivots.shape.back()));
     }
     ArrayType out = pivots;
@@ -209,7 +216,8 @@ PrimitiveRecord permutation_record() {
   };
   record.lower = lower_permutation;
   record.samples = [](DType dtype) {
-    std::vector<Sample> samples = {sample(dtype, {{2}}, {{"permutation_size", 3}}), sample(dtype, {{2, 3}}, {{"permutation_size", 3}}),
+    std::vector<Sample> samples = {sample(dtype, {{2}}, {{"permutation_size", 3}}),
+                                   sample(dtype, {{2, 3}}, {{"permutation_size", 3}}),
                                    sample(dtype, {{0}}, {{"permutation_size", 2}})};
     for (Sample& s : samples) {
       s.low = 0;

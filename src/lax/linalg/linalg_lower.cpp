@@ -1,4 +1,5 @@
-// Lowering of decompositions: calls of jaxlib's LAPACK functions, with NaN where a call reports failure, as jax does on CPU.
+// Lowering of decompositions: calls of jaxlib's LAPACK functions, with NaN where a call reports failure, as jax does on
+// CPU.
 #include "lax/linalg/linalg.h"
 
 #include <algorithm>
@@ -15,12 +16,17 @@ namespace {
 // s, d, c or z.
 char type_letter(const char* op, DType dtype) {
   switch (dtype) {
-    case DType::float32: return 's';
-    case DType::float64: return 'd';
-    case DType::complex64: return 'c';
-    case DType::complex128: return 'z';
+    case DType::float32:
+      return 's';
+    case DType::float64:
+      return 'd';
+    case DType::complex64:
+      return 'c';
+    case DType::complex128:
+      return 'z';
     default:
-      throw NotImplementedError(concat(op, ": LAPACK has no routine for ", to_string(dtype), "; convert the operand first"));
+      throw NotImplementedError(
+          concat(op, ": LAPACK has no routine for ", to_string(dtype), "; convert the operand first"));
   }
 }
 
@@ -29,11 +35,11 @@ struct Alias {
 };
 
 struct Call {
-  std::string routine;         // of LAPACK, without type letter: getrf
-  std::string settings;        // MLIR text of the entries of mhlo.backend_config
+  std::string routine;   // of LAPACK, without type letter: getrf
+  std::string settings;  // MLIR text of the entries of mhlo.backend_config
   Types results;
   std::vector<Alias> aliases;
-  std::string target;          // where the function is not LAPACK's
+  std::string target;  // where the function is not LAPACK's
 };
 
 Arrays call_lapack(const char* op, const Call& call, std::span<const Array> inputs) {
@@ -68,7 +74,9 @@ Arrays call_lapack(const char* op, const Call& call, std::span<const Array> inpu
                          {"output_operand_aliases", std::move(aliases)}});
 }
 
-std::string letter_setting(const char* name, char letter) { return concat(name, " = ", static_cast<int>(letter), " : ui8"); }
+std::string letter_setting(const char* name, char letter) {
+  return concat(name, " = ", static_cast<int>(letter), " : ui8");
+}
 
 // Types of one matrix operand: its own, and others with the same batch.
 struct BatchTypes {
@@ -122,7 +130,8 @@ Arrays lower_lu(std::span<const Array> inputs, const Attrs&) {
   BatchTypes types(inputs[0]);
   type_letter("lu", types.matrix.dtype);
   int64_t m = types.rows(), n = types.cols();
-  Arrays out = call_lapack("lu", {"getrf", "", {types.matrix, types.of(DType::int32, {std::min(m, n)}), types.info()}, {{0, 0}}}, inputs);
+  Arrays out = call_lapack(
+      "lu", {"getrf", "", {types.matrix, types.of(DType::int32, {std::min(m, n)}), types.info()}, {{0, 0}}}, inputs);
   Array pivots = lax::sub(out[1], lax::full(out[1].shape(), scalar_of(DType::int32, 1)));
   Array factors = checked(out[0], lax::ge(out[2], lax::zeros(out[2].type())));
   static const Primitive permutation = primitive("lu_pivots_to_permutation");
@@ -131,38 +140,49 @@ Arrays lower_lu(std::span<const Array> inputs, const Attrs&) {
 
 Arrays lower_geqrf(std::span<const Array> inputs, const Attrs&) {
   BatchTypes types(inputs[0]);
-  return call_lapack("geqrf", {"geqrf", "", {types.matrix, types.of(types.matrix.dtype, {std::min(types.rows(), types.cols())})}, {{0, 0}}}, inputs);
+  return call_lapack(
+      "geqrf",
+      {"geqrf", "", {types.matrix, types.of(types.matrix.dtype, {std::min(types.rows(), types.cols())})}, {{0, 0}}},
+      inputs);
 }
 
 Arrays lower_geqp3(std::span<const Array> inputs, const Attrs&) {
   BatchTypes types(inputs[0]);
-  return call_lapack("geqp3",
-                     {"geqp3", "", {types.matrix, inputs[1].type().strong(), types.of(types.matrix.dtype, {std::min(types.rows(), types.cols())})},
-                      {{0, 0}, {1, 1}}},
-                     inputs);
+  return call_lapack(
+      "geqp3",
+      {"geqp3",
+       "",
+       {types.matrix, inputs[1].type().strong(), types.of(types.matrix.dtype, {std::min(types.rows(), types.cols())})},
+       {{0, 0}, {1, 1}}},
+      inputs);
 }
 
 Arrays lower_householder_product(std::span<const Array> inputs, const Attrs&) {
   BatchTypes types(inputs[0]);
-  return call_lapack("householder_product", {complex_operand(inputs) ? "ungqr" : "orgqr", "", {types.matrix}, {{0, 0}}}, inputs);
+  return call_lapack("householder_product", {complex_operand(inputs) ? "ungqr" : "orgqr", "", {types.matrix}, {{0, 0}}},
+                     inputs);
 }
 
 Arrays lower_ormqr(std::span<const Array> inputs, const Attrs& attrs) {
   BatchTypes types(inputs[2]);
-  std::string settings = concat("left = ", attrs.boolean("left") ? "true" : "false", ", transpose = ", attrs.boolean("transpose") ? "true" : "false");
-  return call_lapack("ormqr", {complex_operand(inputs) ? "unmqr" : "ormqr", settings, {types.matrix}, {{0, 2}}}, inputs);
+  std::string settings = concat("left = ", attrs.boolean("left") ? "true" : "false",
+                                ", transpose = ", attrs.boolean("transpose") ? "true" : "false");
+  return call_lapack("ormqr", {complex_operand(inputs) ? "unmqr" : "ormqr", settings, {types.matrix}, {{0, 2}}},
+                     inputs);
 }
 
 void refuse_subset(const char* op, const Attr& subset, int64_t whole) {
   const Ints* range = subset.get_if<Ints>();
-  if (range && *range != Ints{0, whole}) throw NotImplementedError(concat(op, ": subset_by_index has no lowering to LAPACK"));
+  if (range && *range != Ints{0, whole})
+    throw NotImplementedError(concat(op, ": subset_by_index has no lowering to LAPACK"));
 }
 
 Arrays lower_eigh(std::span<const Array> inputs, const Attrs& attrs) {
   BatchTypes types(inputs[0]);
   int64_t n = types.cols();
   refuse_subset("eigh", attrs["subset_by_index"], n);
-  std::string settings = letter_setting("mode", 'V') + ", " + letter_setting("uplo", attrs.boolean("lower") ? 'L' : 'U');
+  std::string settings =
+      letter_setting("mode", 'V') + ", " + letter_setting("uplo", attrs.boolean("lower") ? 'L' : 'U');
   Types results = {types.matrix, types.of(real_dtype(types.matrix.dtype), {n}), types.info()};
   Arrays out = call_lapack("eigh", {complex_operand(inputs) ? "heevd" : "syevd", settings, results, {{0, 0}}}, inputs);
   return all_checked(std::span<const Array>(out).first(2), out[2]);
@@ -174,7 +194,8 @@ Arrays lower_svd(std::span<const Array> inputs, const Attrs& attrs) {
   bool vectors = attrs.boolean("compute_uv"), full = attrs.boolean("full_matrices");
   refuse_subset("svd", attrs["subset_by_index"], least);
   DType dtype = types.matrix.dtype;
-  ArrayType u = types.of(dtype, {m, full ? m : least}), vt = types.of(dtype, {full ? n : least, n}), s = types.of(real_dtype(dtype), {least});
+  ArrayType u = types.of(dtype, {m, full ? m : least}), vt = types.of(dtype, {full ? n : least, n}),
+            s = types.of(real_dtype(dtype), {least});
   if (least == 0) {
     Arrays out = {lax::zeros(s)};
     if (!vectors) return out;
@@ -187,19 +208,28 @@ Arrays lower_svd(std::span<const Array> inputs, const Attrs& attrs) {
   }
   const std::string* algorithm = attrs["algorithm"].get_if<std::string>();
   std::string routine = algorithm && *algorithm == "SvdAlgorithm.QR" ? "gesvd" : "gesdd";
-  Arrays out = call_lapack("svd", {routine, letter_setting("mode", !vectors ? 'N' : full ? 'A' : 'S'), {types.matrix, s, u, vt, types.info()}, {{0, 0}}}, inputs);
+  Arrays out = call_lapack("svd",
+                           {routine,
+                            letter_setting("mode", !vectors ? 'N'
+                                                   : full   ? 'A'
+                                                            : 'S'),
+                            {types.matrix, s, u, vt, types.info()},
+                            {{0, 0}}},
+                           inputs);
   return all_checked(std::span<const Array>(out).subspan(1, vectors ? 3 : 1), out[4]);
 }
 
 Arrays lower_eig(std::span<const Array> inputs, const Attrs& attrs) {
   BatchTypes types(inputs[0]);
   int64_t n = types.cols();
-  bool left = attrs.boolean("compute_left_eigenvectors"), right = attrs.boolean("compute_right_eigenvectors"), real = !complex_operand(inputs);
+  bool left = attrs.boolean("compute_left_eigenvectors"), right = attrs.boolean("compute_right_eigenvectors"),
+       real = !complex_operand(inputs);
   DType dtype = types.matrix.dtype;
   ArrayType values = types.of(dtype, {n}), vectors = types.of(complex_dtype(dtype), {n, n});
   Types results = {values, vectors, vectors, types.info()};
   if (real) results.insert(results.begin(), values);
-  std::string settings = letter_setting("compute_left", left ? 'V' : 'N') + ", " + letter_setting("compute_right", right ? 'V' : 'N');
+  std::string settings =
+      letter_setting("compute_left", left ? 'V' : 'N') + ", " + letter_setting("compute_right", right ? 'V' : 'N');
   Arrays out = call_lapack("eig", {"geev", settings, results, {}}, inputs);
   std::size_t first = real ? 2 : 1;
   Arrays wanted = {real ? lax::complex(out[0], out[1]) : out[0]};
@@ -226,7 +256,9 @@ Arrays lower_hessenberg(std::span<const Array> inputs, const Attrs&) {
   BatchTypes types(inputs[0]);
   int64_t n = types.cols();
   std::string settings = concat("high = ", n, " : i32, low = 1 : i32");
-  Arrays out = call_lapack("hessenberg", {"gehrd", settings, {types.matrix, types.of(types.matrix.dtype, {n - 1}), types.info()}, {{0, 0}}}, inputs);
+  Arrays out = call_lapack(
+      "hessenberg", {"gehrd", settings, {types.matrix, types.of(types.matrix.dtype, {n - 1}), types.info()}, {{0, 0}}},
+      inputs);
   return all_checked(std::span<const Array>(out).first(2), out[2]);
 }
 
@@ -235,7 +267,12 @@ Arrays lower_tridiagonal(std::span<const Array> inputs, const Attrs& attrs) {
   int64_t n = types.cols();
   DType dtype = types.matrix.dtype, real = real_dtype(dtype);
   Types results = {types.matrix, types.of(real, {n}), types.of(real, {n - 1}), types.of(dtype, {n - 1}), types.info()};
-  Arrays out = call_lapack("tridiagonal", {complex_operand(inputs) ? "hetrd" : "sytrd", letter_setting("uplo", attrs.boolean("lower") ? 'L' : 'U'), results, {{0, 0}}}, inputs);
+  Arrays out = call_lapack("tridiagonal",
+                           {complex_operand(inputs) ? "hetrd" : "sytrd",
+                            letter_setting("uplo", attrs.boolean("lower") ? 'L' : 'U'),
+                            results,
+                            {{0, 0}}},
+                           inputs);
   return all_checked(std::span<const Array>(out).first(4), out[4]);
 }
 
@@ -255,10 +292,17 @@ Arrays lower_tridiagonal_solve(std::span<const Array> inputs, const Attrs& attrs
 
 void add_lapack_lowering(std::vector<PrimitiveRecord>& records) {
   static const std::pair<std::string_view, Arrays (*)(std::span<const Array>, const Attrs&)> rules[] = {
-      {"lu", lower_lu},           {"geqrf", lower_geqrf},           {"geqp3", lower_geqp3},
-      {"householder_product", lower_householder_product},           {"ormqr", lower_ormqr},
-      {"eigh", lower_eigh},       {"svd", lower_svd},               {"eig", lower_eig},
-      {"schur", lower_schur},     {"hessenberg", lower_hessenberg}, {"tridiagonal", lower_tridiagonal},
+      {"lu", lower_lu},
+      {"geqrf", lower_geqrf},
+      {"geqp3", lower_geqp3},
+      {"householder_product", lower_householder_product},
+      {"ormqr", lower_ormqr},
+      {"eigh", lower_eigh},
+      {"svd", lower_svd},
+      {"eig", lower_eig},
+      {"schur", lower_schur},
+      {"hessenberg", lower_hessenberg},
+      {"tridiagonal", lower_tridiagonal},
       {"tridiagonal_solve", lower_tridiagonal_solve}};
   for (PrimitiveRecord& record : records) {
     for (const auto& [name, rule] : rules) {

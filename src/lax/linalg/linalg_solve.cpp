@@ -1,14 +1,14 @@
 // Solvers: triangular_solve, tridiagonal_solve, symmetric_product, and linear systems by a pivoted factorization.
-#include "lax/sharding/factors.h"
 #include "lax/linalg/linalg.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 
 #include <capibara/indexing.h>
 #include <capibara/linalg.h>
 #include <capibara/solve.h>
 
-#include "program/derive/derive.h"
 #include "lax/call.h"
+#include "program/derive/derive.h"
 
 namespace capibara {
 
@@ -19,8 +19,8 @@ namespace linalg {
 namespace {
 
 TriangularForm form_of(const Attrs& attrs) {
-  return {attrs.boolean("left_side"), attrs.boolean("lower"), attrs.boolean("transpose_a"), attrs.boolean("conjugate_a"),
-          attrs.boolean("unit_diagonal")};
+  return {attrs.boolean("left_side"), attrs.boolean("lower"), attrs.boolean("transpose_a"),
+          attrs.boolean("conjugate_a"), attrs.boolean("unit_diagonal")};
 }
 
 // ---- triangular_solve -------------------------------------------------------------------------------------------
@@ -29,7 +29,8 @@ TypeResult triangular_solve_type(std::span<const ArrayType> types, const Attrs& 
   Operands operands = split_operands("triangular_solve", types, {.ranks = {2, 2}});
   const Shape& a = operands.core[0];
   if (a[0] != a[1]) {
-    throw ValueError(concat("The first input to triangular_solve must be a square matrix. Got shape (", a[0], ", ", a[1], ")."));
+    throw ValueError(
+        concat("The first input to triangular_solve must be a square matrix. Got shape (", a[0], ", ", a[1], ")."));
   }
   const Shape& b = operands.core[1];
   if (a[1] != b[attrs.boolean("left_side") ? 0 : 1]) {
@@ -79,7 +80,8 @@ PrimitiveRecord triangular_solve_record() {
     TriangularForm form = form_of(args.attrs);
     // Right-hand sides that types split are no columns of one matrix.
     if (args.mapped(0) || args.axis.split.is_explicit()) {
-      Array a = batch_at(args.inputs[0], args.dims[0], args.axis), b = batch_at(args.inputs[1], args.dims[1], args.axis);
+      Array a = batch_at(args.inputs[0], args.dims[0], args.axis),
+            b = batch_at(args.inputs[1], args.dims[1], args.axis);
       return {{triangular_solve(a, b, form)}, {0}};
     }
     // One matrix for all: the mapped axis becomes more right-hand sides.
@@ -139,8 +141,9 @@ TypeResult tridiagonal_solve_type(std::span<const ArrayType> types, const Attrs&
     }
   }
   if (operands.core[0][0] != operands.core[3][0]) {
-    throw TypeError(concat("tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions of the ",
-                           "diagonal arguments, got ", to_string(types[0]), " and b ", to_string(types[3])));
+    throw TypeError(
+        concat("tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions of the ",
+               "diagonal arguments, got ", to_string(types[0]), " and b ", to_string(types[3])));
   }
   ArrayType out = types[3];
   out.weak_type = operands.weak;
@@ -231,8 +234,9 @@ PrimitiveRecord symmetric_product_record() {
     Operands operands = split_operands("symmetric_product", types, {.ranks = {2, 2}, .real_only = true});
     const Shape &a = operands.core[0], &c = operands.core[1];
     if (a[0] != c[1] || c[0] != c[1]) {
-      throw ValueError(concat("symmetric_product expects a matrix of shape (m, n) and a square matrix of shape (m, m). Got ",
-                              to_string(types[0]), " and ", to_string(types[1])));
+      throw ValueError(
+          concat("symmetric_product expects a matrix of shape (m, n) and a square matrix of shape (m, m). Got ",
+                 to_string(types[0]), " and ", to_string(types[1])));
     }
     ArrayType out = types[1];
     out.weak_type = operands.weak;
@@ -262,7 +266,8 @@ Array lu_solve_one(const Array& lu, const Array& permutation, const Array& b, in
   }
   bool conjugate = trans == 2;
   x = triangular_solve(lu, x, {.left_side = true, .transpose_a = true, .conjugate_a = conjugate});
-  x = triangular_solve(lu, x, {.left_side = true, .lower = true, .transpose_a = true, .conjugate_a = conjugate, .unit_diagonal = true});
+  x = triangular_solve(
+      lu, x, {.left_side = true, .lower = true, .transpose_a = true, .conjugate_a = conjugate, .unit_diagonal = true});
   Array inverse = lax::sort_key_val(permutation, lax::iota(DType::int32, permutation.shape(0))).second;
   return x(inverse, slice());
 }
@@ -282,7 +287,8 @@ Array lu_solve_batch(const Array& lu, const Array& permutation, const Array& b, 
   bool vector = lu.ndim() == b.ndim() + 1;
   Array right = vector ? lax::expand_dims(b, {b.ndim()}) : b;
   Shape batch = lax::broadcast_shapes({batch_of(lu, 2), batch_of(permutation, 1), batch_of(right, 2)});
-  Arrays inputs = {broadcast_batch(lu, batch, 2), broadcast_batch(permutation, batch, 1), broadcast_batch(right, batch, 2)};
+  Arrays inputs = {broadcast_batch(lu, batch, 2), broadcast_batch(permutation, batch, 1),
+                   broadcast_batch(right, batch, 2)};
   Array x = map_batch([&](std::span<const Array> in) { return lu_solve_one(in[0], in[1], in[2], trans); }, inputs,
                       static_cast<int64_t>(batch.size()));
   return vector ? lax::squeeze(x, {x.ndim() - 1}) : x;
@@ -305,8 +311,8 @@ Array lu_solve(const Array& lu, const Array& permutation, const Array& b, int tr
   if (b.ndim() < 1) throw ValueError(concat("b matrix must have rank >= 1, got ", to_string(b.type())));
   if (trans < 0 || trans > 2) throw ValueError(concat("'trans' value must be 0, 1, or 2, got ", trans));
   if (b.shape(lu.ndim() == b.ndim() + 1 ? -1 : -2) != lu.shape(-1)) {
-    throw ValueError(concat("lu_solve: the rows of b must match the LU decomposition, got ", to_string(lu.type()), " and b ",
-                            to_string(b.type())));
+    throw ValueError(concat("lu_solve: the rows of b must match the LU decomposition, got ", to_string(lu.type()),
+                            " and b ", to_string(b.type())));
   }
   FlatFunction body = [&](std::span<const Array> in) { return Arrays{lu_solve_batch(in[0], in[1], in[2], trans)}; };
   Arrays inputs = {lu, permutation, b};
@@ -318,8 +324,9 @@ Array solve(const Array& a, const Array& b) {
   bool fits = a.ndim() >= 2 && (b.ndim() == a.ndim() || b.ndim() == a.ndim() - 1) && a.shape(-1) == a.shape(-2) &&
               a.shape(-1) == b.shape(a.ndim() - 2);
   if (!fits) {
-    throw ValueError(concat("The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got a=",
-                            to_string(a.type()), " and b=", to_string(b.type())));
+    throw ValueError(
+        concat("The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got a=",
+               to_string(a.type()), " and b=", to_string(b.type())));
   }
   Shape shape = b.shape();
   Ints dims;

@@ -19,8 +19,8 @@ void add_samples(std::vector<Sample>& samples, DType dtype, const std::vector<Sh
   for (const Shape& shape : shapes) samples.push_back(sample(dtype, {shape}, attrs));
 }
 
-Array row_vectors(const Array& x) { return lax::expand_dims(x, {x.ndim() - 1}); }     // [..., 1, n]
-Array column_vectors(const Array& x) { return lax::expand_dims(x, {x.ndim()}); }      // [..., n, 1]
+Array row_vectors(const Array& x) { return lax::expand_dims(x, {x.ndim() - 1}); }  // [..., 1, n]
+Array column_vectors(const Array& x) { return lax::expand_dims(x, {x.ndim()}); }   // [..., n, 1]
 
 // 1 / (w_j - w_i) off the diagonal, 0 on it.
 Array inverse_differences(const Array& values, DType dtype) {
@@ -54,7 +54,8 @@ JvpResult eig_jvp(const JvpArgs& args) {
   bool left = args.attrs.boolean("compute_left_eigenvectors"), right = args.attrs.boolean("compute_right_eigenvectors");
   if ((left || right) && !args.attrs.boolean("enable_eigvec_derivs")) {
     throw NotImplementedError(
-        "eig: derivatives of non-symmetric eigenvectors hold only for distinct eigenvalues and a single largest component in "
+        "eig: derivatives of non-symmetric eigenvectors hold only for distinct eigenvalues and a single largest "
+        "component in "
         "each eigenvector, which cannot be checked here; pass enable_eigvec_derivs=True to accept this");
   }
   Arrays out = capibara::bind(args.primitive, args.primals, args.attrs.with("compute_right_eigenvectors", true));
@@ -79,7 +80,8 @@ JvpResult eig_jvp(const JvpArgs& args) {
 }
 
 PrimitiveRecord eig_record() {
-  PrimitiveRecord record = decomposition("eig", "Eigenvalues of a general matrix, and its left and right eigenvectors on demand.");
+  PrimitiveRecord record =
+      decomposition("eig", "Eigenvalues of a general matrix, and its left and right eigenvectors on demand.");
   record.traits.multiple_results = true;
   record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
@@ -130,7 +132,8 @@ int64_t subset_size(const char* op, const Attr& subset, int64_t count) {
 JvpResult eigh_jvp(const JvpArgs& args) {
   const Array& a = args.primals[0];
   if (!is_whole(args.attrs["subset_by_index"], a.shape(-1))) {
-    throw NotImplementedError("eigh: derivatives are not defined for a part of the eigenvalues (argument 'subset_by_index')");
+    throw NotImplementedError(
+        "eigh: derivatives are not defined for a part of the eigenvalues (argument 'subset_by_index')");
   }
   Arrays out = capibara::bind(args.primitive, Arrays{symmetrized(a)}, args.attrs);
   const Array& v = out[0];
@@ -141,13 +144,15 @@ JvpResult eigh_jvp(const JvpArgs& args) {
 }
 
 PrimitiveRecord eigh_record() {
-  PrimitiveRecord record = decomposition("eigh", "Eigenvectors and ascending eigenvalues of a symmetric or Hermitian matrix.");
+  PrimitiveRecord record =
+      decomposition("eigh", "Eigenvectors and ascending eigenvalues of a symmetric or Hermitian matrix.");
   record.traits.multiple_results = true;
   record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
     Operands operands = split_operands("eigh", types, {.ranks = {2}});
     if (operands.core[0][0] != operands.core[0][1]) {
-      throw ValueError(concat("eigh: Argument to symmetric eigendecomposition must have shape [..., n, n], got ", to_string(types[0])));
+      throw ValueError(concat("eigh: Argument to symmetric eigendecomposition must have shape [..., n, n], got ",
+                              to_string(types[0])));
     }
     int64_t n = operands.core[0][0], d = subset_size("eigh", attrs["subset_by_index"], n);
     return TypeResult(Types{operands.type(types[0].dtype, {n, d}), operands.type(real_dtype(types[0].dtype), {d})});
@@ -171,7 +176,8 @@ JvpResult svd_jvp(const JvpArgs& args) {
   int64_t m = a.shape(-2), n = a.shape(-1);
   bool vectors = args.attrs.boolean("compute_uv"), full = args.attrs.boolean("full_matrices");
   auto times = [](const Array& x, const Array& y) { return matmul(x, y, "highest"); };
-  Arrays out = capibara::bind(args.primitive, args.primals, args.attrs.with("full_matrices", false).with("compute_uv", true));
+  Arrays out =
+      capibara::bind(args.primitive, args.primals, args.attrs.with("full_matrices", false).with("compute_uv", true));
   if (vectors && full && m != n) {
     throw NotImplementedError("Singular value decomposition JVP not implemented for full matrices");
   }
@@ -236,8 +242,9 @@ PrimitiveRecord svd_record() {
       for (bool full : {false, true}) {
         std::vector<Shape> shapes = {{3, 3}, {2, 2, 2}};
         if (!full || !vectors) shapes.insert(shapes.end(), {{4, 2}, {2, 4}, {2, 3, 2}});
-        add_samples(samples, dtype, shapes,
-                    {{"full_matrices", full}, {"compute_uv", vectors}, {"subset_by_index", Attr()}, {"algorithm", Attr()}});
+        add_samples(
+            samples, dtype, shapes,
+            {{"full_matrices", full}, {"compute_uv", vectors}, {"subset_by_index", Attr()}, {"algorithm", Attr()}});
       }
     }
     return samples;
@@ -248,7 +255,8 @@ PrimitiveRecord svd_record() {
 // ---- reductions -------------------------------------------------------------------------------------------------
 
 PrimitiveRecord schur_record() {
-  PrimitiveRecord record = decomposition("schur", "A = Q T adjoint(Q) with T upper triangular, or block triangular where A is real.");
+  PrimitiveRecord record =
+      decomposition("schur", "A = Q T adjoint(Q) with T upper triangular, or block triangular where A is real.");
   record.traits.multiple_results = true;
   record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) {
@@ -270,14 +278,16 @@ PrimitiveRecord schur_record() {
 }
 
 PrimitiveRecord hessenberg_record() {
-  PrimitiveRecord record = decomposition("hessenberg", "A reduced to upper Hessenberg form, the reflectors below it, and their factors.");
+  PrimitiveRecord record =
+      decomposition("hessenberg", "A reduced to upper Hessenberg form, the reflectors below it, and their factors.");
   record.traits.multiple_results = true;
   record.traits.matrix_nanoseconds = 10;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("hessenberg", types, {.ranks = {2}});
     const Shape& core = operands.core[0];
     if (core[0] != core[1] || core[0] == 0) {
-      throw ValueError(concat("Argument to Hessenberg reduction must have shape [..., n, n] with n > 0, got ", to_string(types[0])));
+      throw ValueError(
+          concat("Argument to Hessenberg reduction must have shape [..., n, n] with n > 0, got ", to_string(types[0])));
     }
     return TypeResult(Types{types[0], operands.type(types[0].dtype, {core[0] - 1})});
   };
@@ -290,7 +300,8 @@ PrimitiveRecord hessenberg_record() {
 }
 
 PrimitiveRecord tridiagonal_record() {
-  PrimitiveRecord record = decomposition("tridiagonal", "A symmetric or Hermitian matrix reduced to tridiagonal form, and the reflectors that do it.");
+  PrimitiveRecord record = decomposition(
+      "tridiagonal", "A symmetric or Hermitian matrix reduced to tridiagonal form, and the reflectors that do it.");
   record.traits.multiple_results = true;
   record.type = [](std::span<const ArrayType> types, const Attrs&) {
     Operands operands = split_operands("tridiagonal", types, {.ranks = {2}});
@@ -298,7 +309,8 @@ PrimitiveRecord tridiagonal_record() {
     int64_t n = operands.core[0][0];
     if (n == 0) throw ValueError(concat("The input to tridiagonal must not be empty. Got ", to_string(types[0])));
     DType dtype = types[0].dtype, real = real_dtype(dtype);
-    return TypeResult(Types{types[0], operands.type(real, {n}), operands.type(real, {n - 1}), operands.type(dtype, {n - 1})});
+    return TypeResult(
+        Types{types[0], operands.type(real, {n}), operands.type(real, {n - 1}), operands.type(dtype, {n - 1})});
   };
   record.samples = [](DType dtype) {
     std::vector<Sample> samples;

@@ -191,10 +191,10 @@ V angle(V y, V x, const Coefficients& tail) {
   return copysign(result, y);
 }
 
-inline constexpr double arc_tail[] = {0.015195465447097082, -0.033474789429014835, 0.04503564807383667,
-                                      -0.052184084477446956, 0.058770224730318454, -0.066662268310926,
-                                      0.0769228276400531,    -0.09090908144782366, 0.11111111088185396,
-                                      -0.1428571428538814,   0.1999999999999767,   -0.33333333333333326};
+inline constexpr double arc_tail[] = {0.015195465447097082,  -0.033474789429014835, 0.04503564807383667,
+                                      -0.052184084477446956, 0.058770224730318454,  -0.066662268310926,
+                                      0.0769228276400531,    -0.09090908144782366,  0.11111111088185396,
+                                      -0.1428571428538814,   0.1999999999999767,    -0.33333333333333326};
 inline constexpr double short_arc_tail[] = {0.047461341604996474, -0.08477417607097967, 0.1104492530855701,
                                             -0.14282029224878773, 0.19999904764425314,  -0.3333333251017413};
 
@@ -203,8 +203,10 @@ inline constexpr double short_arc_tail[] = {0.047461341604996474, -0.08477417607
 template <class V>
 V atan2(V y, Same<V> x) {
   V result = y;
-  if (is_double(x)) result = detail::angle(y, x, detail::arc_tail);
-  else result = narrow(detail::angle(widen(y), widen(x), detail::short_arc_tail), x);
+  if (is_double(x))
+    result = detail::angle(y, x, detail::arc_tail);
+  else
+    result = narrow(detail::angle(widen(y), widen(x), detail::short_arc_tail), x);
   return select(logical_or(is_nan(x), is_nan(y)), x + y, result);
 }
 

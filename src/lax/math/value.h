@@ -51,7 +51,8 @@ struct NativeOperations {
   static T pow(T x, T y) { return std::pow(x, y); }
   static T sqrt(T x) { return std::sqrt(x); }
   static T rsqrt(T x) { return T(1) / std::sqrt(x); }
-  // The libraries of some machines are several units away in float64: one step of Newton's method with an exact residual.
+  // The libraries of some machines are several units away in float64: one step of Newton's method with an exact
+  // residual.
   static T cbrt(T x) {
     T y = std::cbrt(x);
     if (!std::is_same_v<T, double> || y == 0 || !std::isfinite(y)) return y;
@@ -300,7 +301,8 @@ V bounded(V x, double low, double high) {
 
 template <class V>
 V exp_single(V x) {
-  // Not bounded above: the series of a huge number is infinite by itself, also where a sum takes in the last product unrounded.
+  // Not bounded above: the series of a huge number is infinite by itself, also where a sum takes in the last product
+  // unrounded.
   V least = constant(-87.8f, x), one = constant(1, x), inside = select(lt(x, least), least, x);
   V n = floor(multiply_add(inside, constant(1.44269504f, x), constant(0.5, x)));
   n = select(gt(n, constant(127, x)), constant(127, x), n);

@@ -54,8 +54,7 @@ Arrays remainder(std::span<const Array> in) {
     // Division of integers by zero is undefined on some targets: any other divisor will do there.
     const Array is_zero = lax::eq(divisor, zero);
     const Array one = lax::convert_element_type(Array(1), divisor.dtype(), divisor.weak_type());
-    divisor = divisor.ndim() == 0 ? where(is_zero, one, divisor)
-                                  : where(is_zero, lax::full_like(divisor, 1), divisor);
+    divisor = divisor.ndim() == 0 ? where(is_zero, one, divisor) : where(is_zero, lax::full_like(divisor, 1), divisor);
   }
   const Array trunc = lax::rem(x.a, divisor);
   const Array nonzero = lax::ne(trunc, zero);

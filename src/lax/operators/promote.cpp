@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "core/array/format.h"
+#include "core/runtime/warning.h"
 #include "lax/call.h"
 #include "lax/operators/plain_number.h"
 #include "lax/operators/promotion_scope.h"
-#include "core/runtime/warning.h"
 #include "program/trace/stage.h"
 #include "program/trace/trace.h"
 
@@ -106,9 +106,8 @@ bool are_promoted(const Array& a, const Array& b) {
 Arrays promote_dtypes(const Arrays& operands) {
   if (operands.size() < 2) return operands;
   const ArrayType& first = operands[0].type();
-  if (std::all_of(operands.begin(), operands.end(), [&](const Array& x) {
-        return x.dtype() == first.dtype && x.weak_type() == first.weak_type;
-      })) {
+  if (std::all_of(operands.begin(), operands.end(),
+                  [&](const Array& x) { return x.dtype() == first.dtype && x.weak_type() == first.weak_type; })) {
     use_up(dtype_rule, operands);
     return operands;
   }
@@ -178,8 +177,10 @@ Array broadcast_to(const char* name, const Array& x, const Shape& shape) {
   Ints squeezed, kept;
   for (std::size_t i = 0; i < own; ++i) {
     const std::size_t to = rank - own + i;
-    if (x.shape()[i] == shape[to]) kept.push_back(static_cast<int64_t>(to));
-    else squeezed.push_back(static_cast<int64_t>(i));
+    if (x.shape()[i] == shape[to])
+      kept.push_back(static_cast<int64_t>(to));
+    else
+      squeezed.push_back(static_cast<int64_t>(i));
   }
   return lax::broadcast_in_dim(squeezed.empty() ? x : lax::squeeze(x, squeezed), shape, kept);
 }

@@ -11,10 +11,10 @@
 
 namespace capibara {
 
-DType default_float();    // float32, or float64 where x64 is on
-DType default_int();      // int32 or int64
-DType default_uint();     // uint32 or uint64
-DType default_complex();  // complex64 or complex128
+DType default_float();         // float32, or float64 where x64 is on
+DType default_int();           // int32 or int64
+DType default_uint();          // uint32 or uint64
+DType default_complex();       // complex64 or complex128
 DType canonical(DType dtype);  // as the configuration narrows it
 // The dtype for floating results of this one: itself where it is inexact, else as wide a float, at least float32.
 DType inexact_dtype(DType dtype);

@@ -8,12 +8,12 @@
 #include <capibara/lax.h>
 
 #include "lax/elementwise/elementwise.h"
-#include "lax/sharding/factors.h"
-#include "lax/sharding/splits.h"
 #include "lax/families.h"
 #include "lax/math/threefry.h"
 #include "lax/reduce/monoid.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
+#include "lax/sharding/splits.h"
 
 namespace capibara {
 
@@ -341,9 +341,8 @@ BatchResult batch_generator(const BatchArgs& args) {
 }
 
 PrimitiveRecord generator_record() {
-  PrimitiveRecord r =
-      discrete("rng_bit_generator", "Random bits from a state, and the state that follows.", whole_factors,
-               bit_generator_splits);
+  PrimitiveRecord r = discrete("rng_bit_generator", "Random bits from a state, and the state that follows.",
+                               whole_factors, bit_generator_splits);
   r.traits.multiple_results = true;
   r.traits.element_nanoseconds = 3;
   r.dtypes = {DType::uint32, DType::uint64};

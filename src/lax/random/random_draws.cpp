@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "lax/call.h"
-#include "lax/reduce/monoid.h"
 #include "lax/operators/plain_number.h"
+#include "lax/reduce/monoid.h"
 #include "lax/rules.h"
 #include "program/trace/stage.h"
 #include "program/trace/trace.h"

@@ -1,10 +1,10 @@
 // The gamma variate: its record, and the draw by rejection.
-#include "program/derive/derive.h"
-#include "lax/sharding/factors.h"
 #include "lax/random/random.h"
 #include "lax/random/random_draws.h"
 #include "lax/rules.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/factors.h"
+#include "program/derive/derive.h"
 
 namespace capibara {
 

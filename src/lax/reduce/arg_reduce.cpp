@@ -1,10 +1,10 @@
 // The position of the greatest or the least element along an axis.
 #include <capibara/config.h>
 
-#include "lax/sharding/factors.h"
 #include "lax/reduce/monoid.h"
 #include "lax/reduce/reduction_rules.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 
 namespace capibara {

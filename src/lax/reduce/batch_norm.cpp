@@ -1,9 +1,9 @@
 // StableHLO's batch normalisation operations, each defined by what it composes.
 #include "lax/reduce/batch_norm.h"
-#include "lax/sharding/factors.h"
 #include "lax/families.h"
 #include "lax/reduce/monoid.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
 
 #include "program/derive/derive.h"
 #include "program/ir/handles.h"
@@ -87,7 +87,8 @@ TypeRule batch_norm_type(std::string op, std::vector<bool> wide, std::vector<boo
     if (axis < 0 || axis >= types[0].rank()) {
       throw ValueError(concat(op, ": feature_index ", axis, " is out of range for ", to_string(types[0])));
     }
-    if (!is_floating(types[0].dtype)) throw TypeError(concat(op, ": the operand must be floating, got ", to_string(types[0])));
+    if (!is_floating(types[0].dtype))
+      throw TypeError(concat(op, ": the operand must be floating, got ", to_string(types[0])));
     ArrayType narrow = types[0].with_shape({types[0].shape[static_cast<std::size_t>(axis)]}).strong();
     for (std::size_t i = 0; i < types.size(); ++i) {
       const ArrayType expected = wide[i] ? types[0] : narrow;
@@ -133,7 +134,8 @@ PrimitiveRecord batch_norm_record(std::string name, std::string doc, Composition
   record.samples = [wide](DType dtype) {
     std::vector<Sample> samples;
     for (auto [shape, axis] : {std::pair{Shape{4, 3}, int64_t{1}}, std::pair{Shape{2, 3, 5}, int64_t{0}}}) {
-      ArrayType type = scalar_type(dtype).with_shape(shape), narrow = type.with_shape({shape[static_cast<std::size_t>(axis)]});
+      ArrayType type = scalar_type(dtype).with_shape(shape),
+                narrow = type.with_shape({shape[static_cast<std::size_t>(axis)]});
       Sample s;
       for (bool is_wide : wide) s.inputs.push_back(is_wide ? type : narrow);
       s.attrs = {{"epsilon", 0.001}, {"feature_index", axis}};
@@ -149,12 +151,13 @@ PrimitiveRecord batch_norm_record(std::string name, std::string doc, Composition
 
 Family batch_norm_family() {
   return {
-      batch_norm_record("batch_norm_training", "Normalises each feature by its mean and variance, which it returns too.",
-                        training, {true, false, false}, {true, false, false}),
+      batch_norm_record("batch_norm_training",
+                        "Normalises each feature by its mean and variance, which it returns too.", training,
+                        {true, false, false}, {true, false, false}),
       batch_norm_record("batch_norm_inference", "Normalises each feature by a given mean and variance.", inference,
                         {true, false, false, false, false}, {true}),
-      batch_norm_record("batch_norm_grad", "The derivatives of batch_norm_training with respect to its three inputs.", gradient,
-                        {true, false, false, false, true}, {true, false, false}),
+      batch_norm_record("batch_norm_grad", "The derivatives of batch_norm_training with respect to its three inputs.",
+                        gradient, {true, false, false, false, true}, {true, false, false}),
   };
 }
 

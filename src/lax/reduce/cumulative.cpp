@@ -1,8 +1,8 @@
 // Cumulative operations along an axis: running sums, products, extremes and logarithms of sums of exponentials.
-#include "lax/sharding/factors.h"
 #include "lax/families.h"
 #include "lax/reduce/monoid.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 #include "program/ir/window_shape.h"
 
@@ -90,7 +90,8 @@ Array differentiable_log_add_exp(const Array& x, const Array& y) {
     auto wrapped = jax::custom_jvp([](Array a, Array b) { return log_add_exp(a, b); }, "logaddexp");
     wrapped.defjvp(
         [](const std::tuple<Array, Array>& values, const std::tuple<Array, Array>& tangents) {
-          Dual out = log_add_exp_derivative({std::get<0>(values), std::get<0>(tangents)}, {std::get<1>(values), std::get<1>(tangents)});
+          Dual out = log_add_exp_derivative({std::get<0>(values), std::get<0>(tangents)},
+                                            {std::get<1>(values), std::get<1>(tangents)});
           return std::tuple(out.value, out.tangent);
         },
         "_logaddexp_jvp");
@@ -99,7 +100,8 @@ Array differentiable_log_add_exp(const Array& x, const Array& y) {
   return function(x, y);
 }
 
-Dual slice_along(const Dual& x, int64_t axis, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t stride) {
+Dual slice_along(const Dual& x, int64_t axis, std::optional<int64_t> start, std::optional<int64_t> stop,
+                 int64_t stride) {
   return on_both([&](const Array& a) { return lax::slice_in_dim(a, start, stop, stride, axis); }, x);
 }
 
@@ -168,9 +170,9 @@ PrimitiveRecord cumulative_record(std::string name, std::string doc) {
   record.traits.nan_checked = true;
   record.traits.element_nanoseconds = 3;
   record.doc = std::move(doc);
-  record.dtypes = {DType::int8,   DType::int16,  DType::int32,    DType::int64,   DType::uint8,   DType::uint16,  DType::uint32,
-                   DType::uint64, DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64,
-                   DType::complex128};
+  record.dtypes = {DType::int8,    DType::int16,   DType::int32,     DType::int64,     DType::uint8,
+                   DType::uint16,  DType::uint32,  DType::uint64,    DType::bfloat16,  DType::float16,
+                   DType::float32, DType::float64, DType::complex64, DType::complex128};
   record.type = [name](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count(name, types, 1);
     if (!is_numeric(types[0].dtype)) {
@@ -237,7 +239,8 @@ Family cumulative_records() {
 
   PrimitiveRecord cumlogsumexp =
       cumulative_record("cumlogsumexp", "Running logarithms of sums of exponentials along an axis.");
-  cumlogsumexp.dtypes = {DType::bfloat16, DType::float16, DType::float32, DType::float64, DType::complex64, DType::complex128};
+  cumlogsumexp.dtypes = {DType::bfloat16, DType::float16,   DType::float32,
+                         DType::float64,  DType::complex64, DType::complex128};
   cumlogsumexp.type = [base = cumlogsumexp.type](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     TypeResult result = base(types, attrs);
     if (!is_inexact(types[0].dtype)) {

@@ -48,9 +48,12 @@ struct MonoidRow {
   Array (*function)(const Array&, const Array&);
 };
 const MonoidRow monoid_table[] = {
-    {Monoid::add, "add", lax::add},          {Monoid::mul, "mul", lax::mul},
-    {Monoid::max, "max", lax::max},          {Monoid::min, "min", lax::min},
-    {Monoid::bit_and, "and", lax::bitwise_and}, {Monoid::bit_or, "or", lax::bitwise_or},
+    {Monoid::add, "add", lax::add},
+    {Monoid::mul, "mul", lax::mul},
+    {Monoid::max, "max", lax::max},
+    {Monoid::min, "min", lax::min},
+    {Monoid::bit_and, "and", lax::bitwise_and},
+    {Monoid::bit_or, "or", lax::bitwise_or},
     {Monoid::bit_xor, "xor", lax::bitwise_xor},
 };
 
@@ -66,11 +69,16 @@ Array identity_element(Monoid monoid, DType dtype) {
   switch (monoid) {
     case Monoid::add:
     case Monoid::bit_or:
-    case Monoid::bit_xor: return exact_scalar(dtype, 0);
-    case Monoid::mul: return exact_scalar(dtype, 1);
-    case Monoid::max: return extreme(dtype, false);
-    case Monoid::min: return extreme(dtype, true);
-    case Monoid::bit_and: return exact_scalar(dtype, is_bool(dtype) ? 1 : -1);
+    case Monoid::bit_xor:
+      return exact_scalar(dtype, 0);
+    case Monoid::mul:
+      return exact_scalar(dtype, 1);
+    case Monoid::max:
+      return extreme(dtype, false);
+    case Monoid::min:
+      return extreme(dtype, true);
+    case Monoid::bit_and:
+      return exact_scalar(dtype, is_bool(dtype) ? 1 : -1);
   }
   throw InternalError("identity_element: unknown monoid");
 }
@@ -92,14 +100,16 @@ Program monoid_region(Monoid monoid, DType dtype) {
   for (const MonoidRow& row : monoid_table) {
     if (row.monoid != monoid) continue;
     ArrayType scalar = scalar_type(dtype);
-    return stage_region(row.primitive, [&](std::span<const Array> args) { return Arrays{row.function(args[0], args[1])}; },
+    return stage_region(row.primitive,
+                        [&](std::span<const Array> args) { return Arrays{row.function(args[0], args[1])}; },
                         {scalar, scalar});
   }
   throw InternalError("monoid_region: unknown monoid");
 }
 
 std::optional<Monoid> recognise_monoid(const Program& region) {
-  if (region.invars().size() != 2 || region.outputs().size() != 1 || region.equations().size() != 1) return std::nullopt;
+  if (region.invars().size() != 2 || region.outputs().size() != 1 || region.equations().size() != 1)
+    return std::nullopt;
   const Equation& equation = region.equations()[0];
   if (equation.inputs.size() != 2 || equation.outputs.size() != 1) return std::nullopt;
   Atom first = region.invars()[0], second = region.invars()[1];

@@ -1,11 +1,11 @@
 // Reductions: sums, products, extremes and bitwise folds over axes, and the general reduction.
-#include "lax/reduce/batch_norm.h"
-#include "lax/sharding/factors.h"
 #include "lax/families.h"
+#include "lax/reduce/batch_norm.h"
 #include "lax/reduce/monoid.h"
-#include "lax/sharding/out_sharding.h"
 #include "lax/reduce/reduction_rules.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
+#include "lax/sharding/out_sharding.h"
 #include "lax/sharding/splits.h"
 #include "program/ir/explicit_types.h"
 
@@ -73,11 +73,12 @@ TypeRule reduce_type(const std::string& op, Accepts accepts, bool strong) {
     require_count(op, types, 1);
     DType dtype = types[0].dtype;
     if (accepts == Accepts::numbers && !is_numeric(dtype)) {
-      throw TypeError(concat(op, " does not accept dtype ", to_string(dtype),
-                             ". Accepted dtypes are subtypes of number."));
+      throw TypeError(
+          concat(op, " does not accept dtype ", to_string(dtype), ". Accepted dtypes are subtypes of number."));
     }
     if (accepts == Accepts::integers && !is_integer(dtype) && !is_bool(dtype)) {
-      throw TypeError(concat(op, ": logical reduction requires operand dtype bool or int, got ", to_string(dtype), "."));
+      throw TypeError(
+          concat(op, ": logical reduction requires operand dtype bool or int, got ", to_string(dtype), "."));
     }
     if (is_key(dtype) || dtype == DType::token || dtype == DType::float0) {
       throw TypeError(concat(op, " does not accept dtype ", to_string(dtype), "; it reduces numbers and booleans"));
@@ -99,9 +100,9 @@ std::vector<Sample> reduction_samples(DType dtype, Attrs extra) {
     s.attrs = extra.with("axes", std::move(axes));
     return s;
   };
-  return {sample({5}, {0}),        sample({2, 3}, {1}),    sample({2, 3}, {0}),  sample({3, 2, 4}, {0, 2}),
-          sample({3, 2, 4}, {}),   sample({}, {}),         sample({0, 3}, {0}),  sample({3, 0}, {0}),
-          sample({1, 1, 7}, {0, 1, 2})};
+  return {sample({5}, {0}),          sample({2, 3}, {1}),   sample({2, 3}, {0}),
+          sample({3, 2, 4}, {0, 2}), sample({3, 2, 4}, {}), sample({}, {}),
+          sample({0, 3}, {0}),       sample({3, 0}, {0}),   sample({1, 1, 7}, {0, 1, 2})};
 }
 
 // Named reductions become the general one with a region, as StableHLO has it.
@@ -111,7 +112,7 @@ LowerRule lower_to_reduce(Monoid monoid) {
     DType dtype = inputs[0].dtype();
     Array init = identity_element(monoid, dtype);
     return capibara::bind(reduce, Arrays{inputs[0], init},
-                {{"jaxpr", monoid_region(monoid, dtype)}, {"dimensions", attrs.ints("axes")}});
+                          {{"jaxpr", monoid_region(monoid, dtype)}, {"dimensions", attrs.ints("axes")}});
   };
 }
 
@@ -191,7 +192,6 @@ PrimitiveRecord reduce_logical_record(std::string name, std::string doc, Monoid 
   return record;
 }
 
-
 PrimitiveRecord general_reduce_record() {
   PrimitiveRecord record;
   record.name = "reduce";
@@ -213,8 +213,8 @@ PrimitiveRecord general_reduce_record() {
     Types out;
     for (std::size_t i = 0; i < n; ++i) {
       if (types[i].shape != types[0].shape) {
-        throw TypeError(concat("reduce: operands must have equal shapes, got ", to_string(types[0]), " and ",
-                               to_string(types[i])));
+        throw TypeError(
+            concat("reduce: operands must have equal shapes, got ", to_string(types[0]), " and ", to_string(types[i])));
       }
       if (types[n + i].rank() != 0) {
         throw ValueError(concat("reduce: initial value ", i, " must be a scalar, got ", to_string(types[n + i])));
@@ -241,7 +241,8 @@ PrimitiveRecord general_reduce_record() {
     }
     Program region = args.attrs.program("jaxpr");
     auto combine = [&](std::span<const Array> xs) { return apply_region(region, xs); };
-    return reduction_tree_jvp(combine, Arrays(args.primals.begin() + static_cast<std::ptrdiff_t>(n), args.primals.end()),
+    return reduction_tree_jvp(combine,
+                              Arrays(args.primals.begin() + static_cast<std::ptrdiff_t>(n), args.primals.end()),
                               args.primals.subspan(0, n), args.tangents.subspan(0, n), args.attrs.ints("dimensions"));
   };
   record.batch = [](const BatchArgs& args) -> BatchResult {
@@ -255,7 +256,8 @@ PrimitiveRecord general_reduce_record() {
     }
     if (!mapped_init) {
       inputs.insert(inputs.end(), args.inputs.begin() + static_cast<std::ptrdiff_t>(n), args.inputs.end());
-      return {capibara::bind(args.primitive, inputs, args.attrs.with("dimensions", dimensions)), std::vector<int64_t>(n, 0)};
+      return {capibara::bind(args.primitive, inputs, args.attrs.with("dimensions", dimensions)),
+              std::vector<int64_t>(n, 0)};
     }
     throw NotImplementedError("reduce: batching over initial values is not defined; they must be the same for all");
   };

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "program/derive/derive.h"
 #include "lax/rules.h"
+#include "program/derive/derive.h"
 
 namespace capibara {
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "program/derive/derive.h"
-#include "lax/sharding/factors.h"
 #include "lax/reduce/reduction_calls.h"
+#include "lax/sharding/factors.h"
+#include "program/derive/derive.h"
 
 namespace capibara {
 
@@ -79,7 +79,8 @@ PrimitiveRecord window_reduction(std::string name, std::string doc, Monoid monoi
 }
 
 PrimitiveRecord window_sum_record() {
-  PrimitiveRecord record = window_reduction("reduce_window_sum", "The sum over each place of a sliding window.", Monoid::add);
+  PrimitiveRecord record =
+      window_reduction("reduce_window_sum", "The sum over each place of a sliding window.", Monoid::add);
   record.jvp = linear_jvp();
   record.transpose = [](const TransposeArgs& args) -> Arrays {
     const Array& cotangent = args.cotangents[0];
@@ -128,7 +129,8 @@ PrimitiveRecord general_window_record() {
   record.dtypes = window_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     if (types.empty() || types.size() % 2 != 0) {
-      throw TypeError(concat("reduce_window: needs one initial value per operand, got ", types.size(), " inputs in all"));
+      throw TypeError(
+          concat("reduce_window: needs one initial value per operand, got ", types.size(), " inputs in all"));
     }
     std::size_t n = types.size() / 2;
     for (std::size_t i = 0; i < n; ++i) {
@@ -155,7 +157,8 @@ PrimitiveRecord general_window_record() {
     std::size_t n = args.primals.size() / 2;
     for (std::size_t i = n; i < 2 * n; ++i) {
       if (args.tangents[i].defined()) {
-        throw TypeError("reduce_window: the derivative with respect to init_values is not defined; they must be constants");
+        throw TypeError(
+            "reduce_window: the derivative with respect to init_values is not defined; they must be constants");
       }
     }
     const Program& region = args.attrs.program("jaxpr");
@@ -169,7 +172,10 @@ PrimitiveRecord general_window_record() {
     }
     auto pairs = [&](std::span<const Array> xs) -> Arrays {
       Arrays ordered(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(n));
-      auto append = [&](std::size_t from) { ordered.insert(ordered.end(), xs.begin() + static_cast<std::ptrdiff_t>(from), xs.begin() + static_cast<std::ptrdiff_t>(from + n)); };
+      auto append = [&](std::size_t from) {
+        ordered.insert(ordered.end(), xs.begin() + static_cast<std::ptrdiff_t>(from),
+                       xs.begin() + static_cast<std::ptrdiff_t>(from + n));
+      };
       append(2 * n);
       append(n);
       append(3 * n);
@@ -180,7 +186,8 @@ PrimitiveRecord general_window_record() {
     for (std::size_t i = 0; i < n; ++i) operands.push_back(instantiate(args.tangents[i], args.primals[i].type()));
     for (std::size_t i = n; i < 2 * n; ++i) operands.push_back(args.primals[i]);
     for (std::size_t i = n; i < 2 * n; ++i) operands.push_back(scalar_like(args.primals[i], 0));
-    Arrays out = capibara::bind(args.primitive, operands, args.attrs.with("jaxpr", stage_region("reduce_window", pairs, types)));
+    Arrays out =
+        capibara::bind(args.primitive, operands, args.attrs.with("jaxpr", stage_region("reduce_window", pairs, types)));
     return {Arrays(out.begin(), out.begin() + static_cast<std::ptrdiff_t>(n)),
             Arrays(out.begin() + static_cast<std::ptrdiff_t>(n), out.end())};
   };
@@ -192,7 +199,8 @@ PrimitiveRecord general_window_record() {
       if (args.mapped(i)) throw NotImplementedError("reduce_window: batching over initial values is not defined");
       inputs.push_back(args.inputs[i]);
     }
-    Attrs attrs = Window::of(args.attrs).with_batch(0).attrs().with("jaxpr", args.attrs["jaxpr"]).with("consts", Ints{});
+    Attrs attrs =
+        Window::of(args.attrs).with_batch(0).attrs().with("jaxpr", args.attrs["jaxpr"]).with("consts", Ints{});
     return {capibara::bind(args.primitive, inputs, attrs), std::vector<int64_t>(n, 0)};
   };
   record.samples = [](DType dtype) {

@@ -1,6 +1,6 @@
 // Selections in windows, which are the derivatives of reductions over them: select_and_scatter and its kin.
-#include "lax/sharding/factors.h"
 #include "lax/reduce/window.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 
 namespace capibara {

@@ -3,9 +3,9 @@
 
 #include "core/array/element.h"
 #include "lax/collective/collective.h"
-#include "lax/sharding/out_sharding.h"
 #include "lax/operators/plain_number.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/out_sharding.h"
 #include "lax/sharding/splits.h"
 
 namespace capibara {

@@ -1,6 +1,6 @@
 // Other shapes for the elements of one array: broadcast_in_dim, reshape, squeeze; and the list of the family.
-#include "lax/sharding/out_sharding.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/out_sharding.h"
 #include "lax/sharding/splits.h"
 #include "program/ir/explicit_types.h"
 
@@ -69,8 +69,8 @@ TypeResult broadcast_in_dim_type(std::span<const ArrayType> types, const Attrs& 
     if (x.shape[i] != 1 && x.shape[i] != at(shape, dims[i])) {
       throw TypeError(
           concat("broadcast_in_dim operand dimension sizes must either be 1, or be equal to their corresponding ",
-                 "dimensions in the target broadcast shape; got operand shape ",
-                 tuple(x.shape), ", output shape ", tuple(shape), ", broadcast_dimensions ", tuple(dims)));
+                 "dimensions in the target broadcast shape; got operand shape ", tuple(x.shape), ", output shape ",
+                 tuple(shape), ", broadcast_dimensions ", tuple(dims)));
     }
   }
   return Types{x.with_shape(shape)};
@@ -190,8 +190,7 @@ BatchResult reshape_batch(const BatchArgs& args) {
   Array x = move_axis(args.inputs[0], args.dims[0], 0);
   const Ints* dimensions = args.attrs["dimensions"].get_if<Ints>();
   return {{lax::reshape(x, prepended(x.shape(0), args.attrs.ints("new_sizes")),
-                        dimensions ? prepended(0, plus(*dimensions, 1)) : Ints{},
-                        batched_sharding(args, x, 0))},
+                        dimensions ? prepended(0, plus(*dimensions, 1)) : Ints{}, batched_sharding(args, x, 0))},
           {0}};
 }
 
@@ -339,10 +338,9 @@ Array broadcast_in_dim(const Array& x, const Shape& shape, const Ints& broadcast
   static const Primitive p = primitive("broadcast_in_dim");
   const bool keeps = !out_sharding.is_explicit() || out_sharding == x.type().sharding;
   if (keeps && x.shape() == shape && broadcast_dimensions == range(x.ndim())) return x;
-  return bind1(p, {x},
-               {{"shape", shape},
-                {"broadcast_dimensions", broadcast_dimensions},
-                {"sharding", sharding_attr(out_sharding)}});
+  return bind1(
+      p, {x},
+      {{"shape", shape}, {"broadcast_dimensions", broadcast_dimensions}, {"sharding", sharding_attr(out_sharding)}});
 }
 
 Array broadcast_to_rank(const Array& x, int64_t rank) {

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "core/array/format.h"
-#include "lax/sharding/factors.h"
 #include "lax/families.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
 
 #include <algorithm>
 #include <numeric>

@@ -45,12 +45,15 @@ TypeResult pad_type(std::span<const ArrayType> types, const Attrs& attrs) {
   Shape shape;
   for (std::size_t i = 0; i < config.size(); ++i) {
     const auto& [low, high, interior] = config[i];
-    if (interior < 0) throw ValueError(concat("pad: interior padding in padding_config must be nonnegative, got ", config_text(config)));
+    if (interior < 0)
+      throw ValueError(
+          concat("pad: interior padding in padding_config must be nonnegative, got ", config_text(config)));
     int64_t dilated = x.shape[i] == 0 ? 0 : 1 + (x.shape[i] - 1) * (interior + 1);
     shape.push_back(low + high + dilated);
     if (shape.back() < 0) {
-      throw ValueError(concat("pad: Dimension size after padding is not at least 0: got size ", shape.back(), " of dimension ", i, " for padding_config ",
-                              config_text(config), " for shape ", tuple(x.shape)));
+      throw ValueError(concat("pad: Dimension size after padding is not at least 0: got size ", shape.back(),
+                              " of dimension ", i, " for padding_config ", config_text(config), " for shape ",
+                              tuple(x.shape)));
     }
   }
   ArrayType out = x.with_shape(shape);
@@ -213,8 +216,8 @@ TypeResult split_type(std::span<const ArrayType> types, const Attrs& attrs) {
   }
   int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   if (total != at(types[0].shape, axis)) {
-    throw ValueError(concat("split: Sum of sizes ", total, " must be equal to dimension ", axis, " of the operand shape ",
-                            tuple(types[0].shape)));
+    throw ValueError(concat("split: Sum of sizes ", total, " must be equal to dimension ", axis,
+                            " of the operand shape ", tuple(types[0].shape)));
   }
   Types out;
   for (int64_t size : sizes) {

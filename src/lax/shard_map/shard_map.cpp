@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "core/array/format.h"
-#include "program/derive/spmd.h"
+#include "core/sharding/explicit.h"
 #include "lax/collective/collective.h"
 #include "lax/shard_map/shard_map_devices.h"
+#include "program/derive/spmd.h"
 #include "program/ir/handles.h"
 #include "program/ir/manual_axes.h"
 #include "program/ir/varying.h"
-#include "core/sharding/explicit.h"
 
 namespace capibara {
 

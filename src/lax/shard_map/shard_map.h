@@ -1,8 +1,8 @@
 // shard_map as its rules see it: the mesh, the axes it makes manual, and its specifications.
 #pragma once
 
-#include "lax/control/control.h"
 #include "core/sharding/mesh_attr.h"
+#include "lax/control/control.h"
 #include "program/trace/mesh_trace.h"
 
 namespace capibara {

@@ -5,6 +5,7 @@
 
 #include <capibara/config.h>
 
+#include "core/sharding/device_groups.h"
 #include "lax/collective/collective.h"
 #include "lax/elementwise/elementwise.h"
 #include "lax/shard_map/shard_map.h"
@@ -14,7 +15,6 @@
 #include "program/ir/memo.h"
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"
-#include "core/sharding/device_groups.h"
 
 namespace capibara {
 

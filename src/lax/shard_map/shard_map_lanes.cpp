@@ -12,8 +12,8 @@
 #include <algorithm>
 
 #include "lax/collective/collective.h"
-#include "lax/elementwise/elementwise.h"
 #include "lax/collective/process_exchange.h"
+#include "lax/elementwise/elementwise.h"
 #include "lax/shard_map/shard_map_local.h"
 
 namespace capibara {

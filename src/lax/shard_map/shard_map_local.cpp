@@ -4,17 +4,17 @@
 
 #include <algorithm>
 
+#include "core/sharding/mesh_attr.h"
 #include "lax/collective/collective.h"
 #include "lax/collective/early_exchanges.h"
-#include "lax/elementwise/elementwise.h"
 #include "lax/collective/process_exchange.h"
+#include "lax/elementwise/elementwise.h"
 #include "program/ir/copy.h"
 #include "program/ir/handles.h"
 #include "program/ir/manual_axes.h"
 #include "program/ir/memo.h"
 #include "program/ir/nested.h"
 #include "program/ir/plain_types.h"
-#include "core/sharding/mesh_attr.h"
 
 #include <capibara/config.h>
 

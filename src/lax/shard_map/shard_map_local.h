@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "lax/shard_map/shard_map.h"
 #include "core/sharding/process_grid.h"
+#include "lax/shard_map/shard_map.h"
 
 namespace capibara {
 

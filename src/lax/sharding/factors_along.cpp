@@ -1,6 +1,6 @@
 // Factors of operations along some dimensions: reductions, windows, sorts, prefix operations, matrices, collectives.
-#include "lax/sharding/factors.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/factors.h"
 #include "program/ir/window_shape.h"
 
 namespace capibara {

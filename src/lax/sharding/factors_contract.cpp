@@ -1,7 +1,7 @@
 // Factors of contractions and convolutions.
 #include "lax/contract/contract.h"
-#include "lax/sharding/factors.h"
 #include "lax/contract/ragged_dot.h"
+#include "lax/sharding/factors.h"
 
 namespace capibara {
 

@@ -1,7 +1,7 @@
 // Factors of slices, gathers and scatters.
-#include "lax/sharding/factors.h"
 #include "lax/index/scatter.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/factors.h"
 
 namespace capibara {
 

@@ -1,6 +1,6 @@
 // Factors of operations that move elements: broadcast, reshape, transpose, pad, concatenate.
-#include "lax/sharding/factors.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/factors.h"
 
 namespace capibara {
 

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
-#include "program/derive/spmd.h"
+#include "core/sharding/placed_memory.h"
 #include "lax/elementwise/elementwise.h"
-#include "lax/sharding/factors.h"
 #include "lax/families.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 #include "lax/sharding/user_partition.h"
+#include "program/derive/spmd.h"
 #include "program/ir/explicit_types.h"
 #include "program/ir/handles.h"
-#include "core/sharding/placed_memory.h"
 
 namespace capibara {
 
@@ -175,9 +175,10 @@ const ArrayType& type_of(const Array& x) { return x.type(); }
 Array reshard(const Array& x, const PartitionSpec& spec) {
   const auto& around = context_mesh();
   if (!around) {
-    throw ValueError(concat("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
-                            "NamedSharding instance or enter into a mesh context via `jax.set_mesh`. Got P",
-                            partitions_text(spec)));
+    throw ValueError(
+        concat("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
+               "NamedSharding instance or enter into a mesh context via `jax.set_mesh`. Got P",
+               partitions_text(spec)));
   }
   NamedSharding placement = *around;
   placement.spec = spec;

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "core/array/format.h"
-#include "program/derive/spmd.h"
+#include "core/sharding/device_groups.h"
 #include "lax/shape/shape.h"
 #include "lax/sharding/splits.h"
-#include "core/sharding/device_groups.h"
+#include "program/derive/spmd.h"
 
 namespace capibara {
 

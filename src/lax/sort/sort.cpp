@@ -1,9 +1,9 @@
 // Sorting by keys or by a comparator region.
 #include "lax/sort/sort.h"
-#include "lax/sharding/factors.h"
 #include "lax/families.h"
 #include "lax/reduce/monoid.h"
 #include "lax/rules.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
 
 #include <algorithm>
@@ -50,13 +50,14 @@ TypeResult sort_types(const std::string& op, std::span<const ArrayType> types, c
   if (types.empty()) throw TypeError(concat(op, ": at least one operand is needed"));
   for (const ArrayType& type : types) {
     if (type.shape != types[0].shape) {
-      throw TypeError(concat(op, ": operands must have equal shapes, got ", to_string(types[0]), " and ", to_string(type)));
+      throw TypeError(
+          concat(op, ": operands must have equal shapes, got ", to_string(types[0]), " and ", to_string(type)));
     }
   }
   int64_t dimension = attrs.integer("dimension");
   if (dimension < 0 || dimension >= types[0].rank()) {
-    throw ValueError(concat(op, ": dimension ", dimension, " is out of range for ", to_string(types[0]),
-                            " (argument 'dimension')"));
+    throw ValueError(
+        concat(op, ": dimension ", dimension, " is out of range for ", to_string(types[0]), " (argument 'dimension')"));
   }
   return Types(types.begin(), types.end());
 }
@@ -80,7 +81,8 @@ JvpResult sort_jvp(const JvpArgs& args, const Attrs& attrs_with_positions) {
   const Shape& shape = args.primals[0].shape();
   auto rank = static_cast<int64_t>(shape.size());
   int64_t dimension = args.attrs.integer("dimension");
-  bool large = std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d > std::numeric_limits<uint32_t>::max(); });
+  bool large =
+      std::any_of(shape.begin(), shape.end(), [](int64_t d) { return d > std::numeric_limits<uint32_t>::max(); });
   Arrays operands(args.primals.begin(), args.primals.end());
   operands.push_back(lax::broadcasted_iota(large ? DType::uint64 : DType::uint32, shape, dimension));
   Arrays sorted = capibara::bind(args.primitive, operands, attrs_with_positions);
@@ -88,9 +90,10 @@ JvpResult sort_jvp(const JvpArgs& args, const Attrs& attrs_with_positions) {
   sorted.pop_back();
   Arrays tangents;
   for (const Array& tangent : args.tangents) {
-    tangents.push_back(!tangent.defined() ? Array()
-                                          : lax::gather(tangent, positions, along_axis(rank, dimension), Ints(shape.size(), 1),
-                                                        {.mode = lax::GatherScatterMode::promise_in_bounds}));
+    tangents.push_back(!tangent.defined()
+                           ? Array()
+                           : lax::gather(tangent, positions, along_axis(rank, dimension), Ints(shape.size(), 1),
+                                         {.mode = lax::GatherScatterMode::promise_in_bounds}));
   }
   return {std::move(sorted), std::move(tangents)};
 }
@@ -109,7 +112,8 @@ PrimitiveRecord sort_record() {
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     int64_t keys = attrs.integer("num_keys");
     if (keys < 1 || keys > static_cast<int64_t>(types.size())) {
-      throw ValueError(concat("sort: num_keys must be between 1 and the number of operands, ", types.size(), ", got ", keys));
+      throw ValueError(
+          concat("sort: num_keys must be between 1 and the number of operands, ", types.size(), ", got ", keys));
     }
     for (std::size_t i = 0; i < static_cast<std::size_t>(keys); ++i) {
       if (!is_numeric(types[i].dtype) && !is_bool(types[i].dtype)) {
@@ -156,21 +160,24 @@ PrimitiveRecord sort_general_record() {
   record.traits.combines = Combines::order;
   record.traits.region = true;
   record.traits.element_nanoseconds = 30;
-  record.doc = "Sorts operands together along a dimension by a region that tells whether one element goes before another.";
+  record.doc =
+      "Sorts operands together along a dimension by a region that tells whether one element goes before another.";
   record.stablehlo = "stablehlo.sort";
   record.dtypes = sortable_dtypes;
   record.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     TypeResult result = sort_types("sort_general", types, attrs);
     const Program& comparator = attrs.program("comparator");
     Types inputs = comparator.input_types(), outputs = comparator.output_types();
-    bool fits = inputs.size() == 2 * types.size() && outputs.size() == 1 && outputs[0].rank() == 0 && is_bool(outputs[0].dtype);
+    bool fits =
+        inputs.size() == 2 * types.size() && outputs.size() == 1 && outputs[0].rank() == 0 && is_bool(outputs[0].dtype);
     for (std::size_t i = 0; fits && i < inputs.size(); ++i) {
       fits = inputs[i].rank() == 0 && inputs[i].dtype == types[i / 2].dtype;
     }
     if (!fits) {
-      throw TypeError(concat("sort_general: the comparator must take two scalars of each operand's dtype and return one "
-                             "bool, got ", inputs.size(), " arguments and ", outputs.size(), " results for ", types.size(),
-                             " operands"));
+      throw TypeError(
+          concat("sort_general: the comparator must take two scalars of each operand's dtype and return one "
+                 "bool, got ",
+                 inputs.size(), " arguments and ", outputs.size(), " results for ", types.size(), " operands"));
     }
     return result;
   };
@@ -180,7 +187,9 @@ PrimitiveRecord sort_general_record() {
     Types types = comparator.input_types();
     types.push_back(scalar_type(DType::uint32));
     types.push_back(scalar_type(DType::uint32));
-    auto ignore_positions = [&](std::span<const Array> xs) { return evaluate_program(comparator, xs.subspan(0, xs.size() - 2)); };
+    auto ignore_positions = [&](std::span<const Array> xs) {
+      return evaluate_program(comparator, xs.subspan(0, xs.size() - 2));
+    };
     return sort_jvp(args, args.attrs.with("comparator", stage_region("sort_general", ignore_positions, types)));
   };
   record.batch = batch_sort;

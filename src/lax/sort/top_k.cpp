@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "lax/call.h"
-#include "lax/sharding/factors.h"
 #include "lax/reduce/monoid.h"
 #include "lax/rules.h"
-#include "lax/sort/sort.h"
+#include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
+#include "lax/sort/sort.h"
 #include "program/trace/stage.h"
 
 namespace capibara {

@@ -26,7 +26,8 @@ void check(const char* what, const Array& x, const Shape& shape, std::optional<D
   for (std::size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] == -1 || shape[i] == x.shape()[i];
   if (fits && (!dtype || *dtype == x.dtype())) return;
   std::string expected;
-  for (int64_t size : shape) expected += concat(expected.empty() ? "" : ",", size < 0 ? std::string("?") : concat(size));
+  for (int64_t size : shape)
+    expected += concat(expected.empty() ? "" : ",", size < 0 ? std::string("?") : concat(size));
   throw ValueError(concat(name, ": ", what, " must be ", dtype ? to_string(*dtype) : "an array", "[", expected,
                           "], got ", to_string(x.type())));
 }
@@ -162,7 +163,8 @@ Attention attend(const Array& query_in, const Array& key_in, const Array& value_
   check_operands(query, key, value, options);
   const int64_t heads = query.shape(2), groups = key.shape(2);
   Arrays mapped;  // what has heads of a group, where it is given
-  const Array queries = lax::reshape(query, {query.shape(0), query.shape(1), groups, heads_of_group(heads, groups), query.shape(3)});
+  const Array queries =
+      lax::reshape(query, {query.shape(0), query.shape(1), groups, heads_of_group(heads, groups), query.shape(3)});
   if (bias.defined()) mapped.push_back(grouped("bias", bias, groups, heads));
   if (mask.defined()) mapped.push_back(grouped("mask", mask, groups, heads));
   auto one = [&](const Array& own, const Arrays& extras) {

@@ -30,8 +30,7 @@ Array masked_softmax(const Array& x, const numpy::Axis& axis, const std::optiona
 }
 
 // y (dx - sum(y dx)): finite where the plain derivative of the quotient is not.
-Array softmax_tangent(const Array& y, const Array& tangent, const numpy::Axis& axis,
-                      const std::optional<Array>& mask) {
+Array softmax_tangent(const Array& y, const Array& tangent, const numpy::Axis& axis, const std::optional<Array>& mask) {
   return y * (tangent - sum(y * tangent, {.axis = axis, .keepdims = true, .where = mask}));
 }
 
@@ -76,8 +75,7 @@ Array softmax(const Array& x, const SoftmaxOptions& options) {
     return function(x);
   }
   auto function = custom_jvp([axis](Array in, Array mask) { return masked_softmax(in, axis, mask, true); }, "_softmax");
-  function.defjvp([axis](const std::tuple<Array, Array>& primals,
-                                             const std::tuple<Array, Array>& tangents) {
+  function.defjvp([axis](const std::tuple<Array, Array>& primals, const std::tuple<Array, Array>& tangents) {
     const auto& [in, mask] = primals;
     const Array y = softmax(in, {.axis = axis, .where = mask});
     return std::tuple<Array, Array>(y, softmax_tangent(y, std::get<0>(tangents), axis, mask));
@@ -89,8 +87,7 @@ Array log_softmax(const Array& x, const SoftmaxOptions& options) {
   const Array greatest = greatest_of(x, options.axis, options.where);
   const Array safe = options.where ? where(*options.where, x, -infinity) : x;
   const Array shifted = safe - lax::stop_gradient(greatest);
-  const Array total =
-      sum(exponential(shifted), {.axis = options.axis, .keepdims = true, .where = options.where});
+  const Array total = sum(exponential(shifted), {.axis = options.axis, .keepdims = true, .where = options.where});
   const Array result = shifted - lax::log(total);
   return options.where ? where(*options.where, result, -infinity) : result;
 }

@@ -24,7 +24,8 @@ namespace {
 // Keys whose words are a number each.
 Array keys_of_words(Shape shape, const Array& word, DType dtype) {
   shape.push_back(storage_size(dtype) / storage_size(DType::uint32));
-  return random::wrap_key_data(lax::full(shape, lax::convert_element_type(word, DType::uint32, false)), {.dtype = dtype});
+  return random::wrap_key_data(lax::full(shape, lax::convert_element_type(word, DType::uint32, false)),
+                               {.dtype = dtype});
 }
 
 Array full_of(const Shape& shape, double value, std::optional<DType> dtype) {
@@ -132,7 +133,8 @@ Array empty(const Shape& shape, const FillOptions& options) { return full_of(sha
 
 Array full(const Shape& shape, const Array& fill_value, const FillOptions& options) {
   Array value = fill_value;
-  if (options.dtype && is_key(*options.dtype) && !is_key(value.dtype()) && value.ndim() == 0) return keys_of_words(shape, value, *options.dtype);
+  if (options.dtype && is_key(*options.dtype) && !is_key(value.dtype()) && value.ndim() == 0)
+    return keys_of_words(shape, value, *options.dtype);
   if (options.dtype) value = lax::convert_element_type(value, requested(options.dtype, *options.dtype), false);
   return value.ndim() == 0 ? lax::full(shape, value) : broadcast_to("full", value, shape);
 }
@@ -144,7 +146,8 @@ Array empty_like(const Array& prototype, const LikeOptions& options) { return fu
 Array full_like(const Array& a, const Array& fill_value, const LikeOptions& options) {
   const Shape& shape = options.shape ? *options.shape : a.shape();
   const DType dtype = requested(options.dtype, a.dtype());
-  if (is_key(dtype) && !is_key(fill_value.dtype()) && fill_value.ndim() == 0) return keys_of_words(shape, fill_value, dtype);
+  if (is_key(dtype) && !is_key(fill_value.dtype()) && fill_value.ndim() == 0)
+    return keys_of_words(shape, fill_value, dtype);
   const bool is_weak = !options.dtype && a.weak_type() && fill_value.ndim() == 0;
   const Array value = lax::convert_element_type(fill_value, dtype, is_weak);
   const Array made = value.ndim() == 0 ? full_as(a, shape, value) : broadcast_to("full_like", value, shape);

@@ -20,15 +20,18 @@ double concrete_bound(const char* argument, const RangeBound& bound) {
   const Array& x = bound.array();
   if (!x.defined()) return bound.real();
   if (x.is_tracer()) {
-    throw ConcretizationTypeError(concat(
-        "Abstract tracer value encountered where concrete value is expected: a traced array of type ", to_string(x.type()),
-        ". It arose in the jnp.arange argument '", argument, "', which decides the shape of the result.", origin_line(x)));
+    throw ConcretizationTypeError(
+        concat("Abstract tracer value encountered where concrete value is expected: a traced array of type ",
+               to_string(x.type()), ". It arose in the jnp.arange argument '", argument,
+               "', which decides the shape of the result.", origin_line(x)));
   }
   if (x.ndim() != 0) {
-    throw ValueError(concat("jax.numpy.arange: arguments must be scalars; got ", argument, " of type ", to_string(x.type())));
+    throw ValueError(
+        concat("jax.numpy.arange: arguments must be scalars; got ", argument, " of type ", to_string(x.type())));
   }
   if (is_complex(x.dtype()))
-    throw ValueError(concat("Passing complex start/stop/step to jnp.arange is no longer supported: argument '", argument, "' must be real"));
+    throw ValueError(concat("Passing complex start/stop/step to jnp.arange is no longer supported: argument '",
+                            argument, "' must be real"));
   return x.item<double>();
 }
 

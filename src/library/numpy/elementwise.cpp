@@ -110,7 +110,9 @@ Array fmin(const Array& x1, const Array& x2) {
 Array clip(const Array& arr, const ClipOptions& options) {
   const auto is_ordered = [](const std::optional<Array>& x) { return !x || !is_complex(x->dtype()); };
   if (!is_ordered(arr) || !is_ordered(options.min) || !is_ordered(options.max)) {
-    throw ValueError("clip: Complex values have no ordering and cannot be clipped; take real or imag of the operand and the bounds first");
+    throw ValueError(
+        "clip: Complex values have no ordering and cannot be clipped; take real or imag of the operand and the bounds "
+        "first");
   }
   Array result = arr;
   if (options.min) result = maximum(*options.min, result);

@@ -17,8 +17,7 @@ std::pair<Array, Array> divide_floats(const Array& x1, const Array& x2) {
   const Array quotient = lax::div(dividend, x2);
   const Array is_different = lax::ne(trunc, constant_like(trunc, 0)), sign_of_value = lax::sign(x2);
   const Array adjust = lax::bitwise_and(is_different, lax::ne(sign_of_value, lax::sign(trunc)));
-  return {lax::round(lax::select(adjust, quotient - 1, quotient)),
-          lax::select(adjust, lax::add(trunc, x2), trunc)};
+  return {lax::round(lax::select(adjust, quotient - 1, quotient)), lax::select(adjust, lax::add(trunc, x2), trunc)};
 }
 
 Array divide_integers(const Array& x1, const Array& x2) {

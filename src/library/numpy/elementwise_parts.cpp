@@ -247,7 +247,8 @@ Array heaviside(const Array& x1, const Array& x2) {
 Array hypot(const Array& x1, const Array& x2) {
   const auto length = [](const Array& a, const Array& b) {
     const Arrays both = promote_args_inexact("hypot", {a, b});
-    if (is_complex(both[0].dtype())) throw ValueError("jnp.hypot is not well defined for complex-valued inputs; take abs of them first");
+    if (is_complex(both[0].dtype()))
+      throw ValueError("jnp.hypot is not well defined for complex-valued inputs; take abs of them first");
     const Array one = lax::abs(both[0]), other = lax::abs(both[1]);
     const Array isposinf_one = isposinf(one);
     const Array is_infinite = lax::bitwise_or(isposinf_one, isposinf(other));

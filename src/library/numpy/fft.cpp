@@ -1,4 +1,5 @@
-// jax.numpy.fft: brings the transformed axes to the end, cuts or pads them, and calls lax::fft on at most three at once.
+// jax.numpy.fft: brings the transformed axes to the end, cuts or pads them, and calls lax::fft on at most three at
+// once.
 #include <capibara/numpy/fft.h>
 
 #include <algorithm>
@@ -54,13 +55,15 @@ Array transform_last(const Array& x, FftType type, const Ints& s) {
   const std::size_t count = s.size();
   if (count <= 3) return lax::fft(x, type, s);
   const std::size_t now = count == 4 ? 2 : 3;
-  const Ints rest(s.begin(), s.end() - static_cast<std::ptrdiff_t>(now)), last(s.end() - static_cast<std::ptrdiff_t>(now), s.end());
+  const Ints rest(s.begin(), s.end() - static_cast<std::ptrdiff_t>(now)),
+      last(s.end() - static_cast<std::ptrdiff_t>(now), s.end());
   Ints rest_axes;
   for (std::size_t i = 0; i < rest.size(); ++i) rest_axes.push_back(x.ndim() - static_cast<int64_t>(count - i));
   const auto [forward, backward] = to_the_end({"fft", type, false}, rest_axes, x.ndim());
   const bool inverse = type == FftType::ifft || type == FftType::irfft;
   const auto outer = [&, &forward = forward, &backward = backward](const Array& y) {
-    return lax::transpose(transform_last(lax::transpose(y, forward), inverse ? FftType::ifft : FftType::fft, rest), backward);
+    return lax::transpose(transform_last(lax::transpose(y, forward), inverse ? FftType::ifft : FftType::fft, rest),
+                          backward);
   };
   if (inverse) return lax::fft(outer(x), type, last);
   return outer(lax::fft(x, type, last));
@@ -87,7 +90,8 @@ Array run(const Transform& transform, const Array& a, const FftnOptions& options
   }
   const std::size_t count = options.axes ? options.axes->size() : options.s ? options.s->size() : a.shape().size();
   if (static_cast<int64_t>(count) > a.ndim()) {
-    throw ValueError(concat(transform.name, ": the input must have at least ", count, " dimensions, got ", to_string(a.type())));
+    throw ValueError(
+        concat(transform.name, ": the input must have at least ", count, " dimensions, got ", to_string(a.type())));
   }
   Array x = a;
   std::pair<Ints, Ints> permutations;
@@ -127,7 +131,8 @@ Array run(const Transform& transform, const Array& a, const FftOptions& options)
 
 Array run(const Transform& transform, const Array& a, const Fft2Options& options) {
   if (options.axes.size() != 2) {
-    throw ValueError(concat("jax.numpy.fft.", transform.name, " only supports 2 axes. Got ", options.axes.size(), " axes."));
+    throw ValueError(
+        concat("jax.numpy.fft.", transform.name, " only supports 2 axes. Got ", options.axes.size(), " axes."));
   }
   return run(transform, a, FftnOptions{.s = options.s, .axes = options.axes, .norm = options.norm});
 }
@@ -148,7 +153,8 @@ Array shifted(const char* name, const Array& x, const Axis& axes, bool forward) 
     const int64_t split = forward ? size - half : half;  // the first `split` elements go to the end
     if (half == 0) continue;
     const int64_t own = axis < 0 ? axis + x.ndim() : axis;
-    result = lax::concatenate({lax::slice_in_dim(result, split, size, 1, own), lax::slice_in_dim(result, 0, split, 1, own)}, own);
+    result = lax::concatenate(
+        {lax::slice_in_dim(result, split, size, 1, own), lax::slice_in_dim(result, 0, split, 1, own)}, own);
   }
   return result;
 }

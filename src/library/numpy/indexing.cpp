@@ -291,7 +291,8 @@ Array ravel_multi_index(const Arrays& multi_index, const Shape& dims, const Rave
     Array& index = indices[i];
     if (options.mode == "raise" && index.is_tracer()) {
       throw ConcretizationTypeError(
-          "Abstract tracer value encountered where concrete value is expected. The error occurred because ravel_multi_index was "
+          "Abstract tracer value encountered where concrete value is expected. The error occurred because "
+          "ravel_multi_index was "
           "jit-compiled with mode='raise'. Use mode='wrap' or mode='clip' instead.");
     }
     if (!is_integer(index.dtype())) {
@@ -300,8 +301,8 @@ Array ravel_multi_index(const Arrays& multi_index, const Shape& dims, const Rave
     if (options.mode == "raise") {
       for (int64_t position : index.to_vector<int64_t>()) {
         if (position >= 0 && position < dims[i]) continue;
-        throw ValueError(
-            concat("invalid entry in coordinates array: ravel_multi_index got ", position, " for dimension ", i, " of size ", dims[i]));
+        throw ValueError(concat("invalid entry in coordinates array: ravel_multi_index got ", position,
+                                " for dimension ", i, " of size ", dims[i]));
       }
     } else if (options.mode == "clip") {
       index = clip(index, {.min = 0, .max = dims[i] - 1});

@@ -20,7 +20,8 @@ Array choose(const Array& a, const Arrays& choices, const ChooseOptions& options
   if (options.mode == "raise") {
     if (a.is_tracer()) {
       throw ConcretizationTypeError(
-          "Abstract tracer value encountered where concrete value is expected. The error occurred because jnp.choose was jit-compiled "
+          "Abstract tracer value encountered where concrete value is expected. The error occurred because jnp.choose "
+          "was jit-compiled "
           "with mode='raise'. Use mode='wrap' or mode='clip' instead.");
     }
     for (int64_t i : a.to_vector<int64_t>()) {

@@ -139,7 +139,9 @@ Array flipud(const Array& m) { return flip(m, 0); }
 
 Array rot90(const Array& m, const Rot90Options& options) {
   if (m.ndim() < 2) {
-    throw ValueError(concat("rot90 requires its first argument to have ndim at least two, but got first argument of type ", to_string(m.type())));
+    throw ValueError(
+        concat("rot90 requires its first argument to have ndim at least two, but got first argument of type ",
+               to_string(m.type())));
   }
   const int64_t first = canonical_axis("rot90", options.axes.first, m.ndim());
   const int64_t second = canonical_axis("rot90", options.axes.second, m.ndim());

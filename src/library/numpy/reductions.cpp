@@ -35,8 +35,10 @@ Array identity_like(const Array& a, double value) {
   if (value == steps::infinity || value == -steps::infinity) {
     if (is_integer(dtype)) {
       const IntInfo info = iinfo(dtype);
-      if (bits(dtype) == 64) return lax::convert_element_type(value < 0 ? Array(info.min) : Array(info.max), dtype, false);
-      value = value < 0 ? static_cast<double>(info.min) : static_cast<double>(info.max);  // exact, and uint32's does not fit int32
+      if (bits(dtype) == 64)
+        return lax::convert_element_type(value < 0 ? Array(info.min) : Array(info.max), dtype, false);
+      value = value < 0 ? static_cast<double>(info.min)
+                        : static_cast<double>(info.max);  // exact, and uint32's does not fit int32
     }
     if (is_floating(dtype) && !finfo(dtype).has_infinity) value = value < 0 ? finfo(dtype).min : finfo(dtype).max;
   }
@@ -99,7 +101,8 @@ Array reduce(const Monoid& monoid, const Monoid& of_bools, Array a, const Reduct
   if (call.initial) {
     const Array initial = lax::convert_element_type(*call.initial, a.dtype());
     if (initial.ndim() != 0) {
-      throw ValueError(concat(monoid.name, ": initial value must be a scalar. Got array of shape ", shape_tuple(initial.shape())));
+      throw ValueError(
+          concat(monoid.name, ": initial value must be a scalar. Got array of shape ", shape_tuple(initial.shape())));
     }
     reduced = used.combine(initial, reduced);
   }

@@ -39,7 +39,9 @@ Array accumulate(const Accumulation& how, Array a, const std::optional<int64_t>&
 }
 
 Array accumulate_array(const Accumulation& how, const Array& x, const CumulativeSumOptions& options, int initial) {
-  if (x.ndim() == 0) throw ValueError(concat("The input must be non-scalar to take a cumulative reduction: ", how.name, " got ", to_string(x.type())));
+  if (x.ndim() == 0)
+    throw ValueError(concat("The input must be non-scalar to take a cumulative reduction: ", how.name, " got ",
+                            to_string(x.type())));
   if (!options.axis && x.ndim() > 1) {
     throw ValueError(concat("The input array has rank ", x.ndim(), ", however ", how.name,
                             ": argument 'axis' is only optional for arrays of rank 1"));

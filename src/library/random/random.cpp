@@ -5,11 +5,11 @@
 
 #include "core/array/format.h"
 #include "core/array/promotion.h"
-#include "lax/reduce/monoid.h"
+#include "core/runtime/warning.h"
 #include "lax/operators/plain_number.h"
 #include "lax/operators/promote.h"
 #include "lax/random/random.h"
-#include "core/runtime/warning.h"
+#include "lax/reduce/monoid.h"
 #include "program/trace/trace.h"
 
 namespace capibara::jax::random {
@@ -233,7 +233,9 @@ Array any(const Array& x) {
   return lax::reduce_or(x, {.axes = axes});
 }
 
-Array to_inexact(const Array& x) { return is_inexact(x.dtype()) ? x : array_as(x, inexact_dtype(x.dtype()), x.weak_type()); }
+Array to_inexact(const Array& x) {
+  return is_inexact(x.dtype()) ? x : array_as(x, inexact_dtype(x.dtype()), x.weak_type());
+}
 
 Array take(const Array& x, const Array& indices, int64_t axis) {
   int64_t rank = indices.ndim();

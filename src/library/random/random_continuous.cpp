@@ -13,7 +13,6 @@ namespace capibara::jax::random {
 
 namespace {
 
-
 // Both at their common floating dtype.
 std::pair<Array, Array> promote_inexact(const Array& a, const Array& b) {
   ScalarType to = promote_types({a.dtype(), a.weak_type()}, {b.dtype(), b.weak_type()}, capibara::config().enable_x64);

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/array/promotion.h"
-#include "lax/reduce/monoid.h"
 #include "lax/operators/plain_number.h"
+#include "lax/reduce/monoid.h"
 #include "program/trace/stage.h"
 
 namespace capibara::jax::random {

@@ -30,7 +30,9 @@ Ints other_axes(int64_t rank, int64_t axis) {
   return others;
 }
 
-Array along(const Array& vector, int64_t axis, int64_t rank) { return lax::expand_dims(vector, other_axes(rank, axis)); }
+Array along(const Array& vector, int64_t axis, int64_t rank) {
+  return lax::expand_dims(vector, other_axes(rank, axis));
+}
 
 // exp(-i pi k / 2n).
 Array quarter_turns(int64_t n, const Array& k) {
@@ -48,7 +50,8 @@ Array interleaved(const Array& x, int64_t axis) {
 
 Array deinterleaved(const Array& x, int64_t axis) {
   const int64_t size = x.shape(axis), half = (size + 1) / 2;
-  const Array first = lax::slice_in_dim(x, 0, half, 1, axis), second = lax::rev(lax::slice_in_dim(x, half, size, 1, axis), {axis});
+  const Array first = lax::slice_in_dim(x, 0, half, 1, axis),
+              second = lax::rev(lax::slice_in_dim(x, half, size, 1, axis), {axis});
   const auto at = [&](const Array& into, std::optional<int64_t> start) {
     std::vector<Index> indices(static_cast<std::size_t>(axis), Index(slice()));
     indices.push_back(slice(start, std::nullopt, 2));
@@ -60,19 +63,22 @@ Array deinterleaved(const Array& x, int64_t axis) {
 
 Array orthonormal(const Array& x, int64_t axis) {
   const int64_t size = x.shape(axis);
-  const Array factor = lax::concatenate({lax::full({1}, Array(4), x.dtype()), lax::full({size - 1}, Array(2), x.dtype())}, 0);
+  const Array factor =
+      lax::concatenate({lax::full({1}, Array(4), x.dtype()), lax::full({size - 1}, Array(2), x.dtype())}, 0);
   return x / lax::sqrt(along(factor, axis, x.ndim()) * Array(size));
 }
 
 Array resized(const Array& x, const Ints& axes, const Ints& sizes) {
   std::vector<lax::PadDim> config(x.shape().size());
-  for (std::size_t i = 0; i < axes.size(); ++i) config[static_cast<std::size_t>(axes[i])].high = sizes[i] - x.shape(axes[i]);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    config[static_cast<std::size_t>(axes[i])].high = sizes[i] - x.shape(axes[i]);
   return lax::pad(x, lax::convert_element_type(Array(0), x.dtype(), false), config);
 }
 
 Array rolled_by_one(const Array& x, int64_t axis) {
   const int64_t size = x.shape(axis);
-  return lax::concatenate({lax::slice_in_dim(x, size - 1, size, 1, axis), lax::slice_in_dim(x, 0, size - 1, 1, axis)}, axis);
+  return lax::concatenate({lax::slice_in_dim(x, size - 1, size, 1, axis), lax::slice_in_dim(x, 0, size - 1, 1, axis)},
+                          axis);
 }
 
 Array dct_of_two(const Array& x, const Ints& axes, const std::string& norm) {
@@ -137,8 +143,10 @@ Array dctn(const Array& x, const DctnOptions& options) {
   }
   Array result = resolved.s ? resized(x, axes, *resolved.s) : x;
   for (std::size_t i = 0; i < axes.size(); i += 2) {
-    if (i + 1 < axes.size()) result = dct_of_two(result, {axes[i], axes[i + 1]}, options.norm);
-    else result = dct(result, {.axis = axes[i], .norm = options.norm});
+    if (i + 1 < axes.size())
+      result = dct_of_two(result, {axes[i], axes[i + 1]}, options.norm);
+    else
+      result = dct(result, {.axis = axes[i], .norm = options.norm});
   }
   return result;
 }

@@ -28,7 +28,8 @@ Array bandwidth_factor(const GaussianKde& kde, const Bandwidth& method) {
   const std::string& name = std::get<std::string>(method);
   if (name == "scott") return numpy::power(kde.neff, -1.0 / (d + 4));
   if (name == "silverman") return numpy::power(kde.neff * (d + 2) / 4.0, -1.0 / (d + 4));
-  throw ValueError(concat("gaussian_kde: bw_method should be 'scott', 'silverman', a scalar, or a callable, got '", name, "'"));
+  throw ValueError(
+      concat("gaussian_kde: bw_method should be 'scott', 'silverman', a scalar, or a callable, got '", name, "'"));
 }
 
 // The kernel's value between every point (a row of the result) and every observation, or its logarithm.
@@ -45,7 +46,8 @@ Array kernel_logarithms(const GaussianKde& kde, const Array& points) {
 }
 
 // The integral of a density times a Gaussian around `mean`, by the factor of the sum of both covariances.
-Array convolve(const std::pair<Array, bool>& factor, const Array& normalizer, const GaussianKde& kde, const Array& mean) {
+Array convolve(const std::pair<Array, bool>& factor, const Array& normalizer, const GaussianKde& kde,
+               const Array& mean) {
   const Array difference = kde.dataset - numpy::expand_dims(mean, 1);
   const Array solved = scipy::linalg::cho_solve(factor, difference);
   const Array exponent = 0.5 * numpy::sum(difference * solved, {.axis = 0});
@@ -69,7 +71,8 @@ GaussianKde::GaussianKde(const Array& observations, const GaussianKdeOptions& op
     weights = numpy::atleast_1d(both[1]);
     weights = weights / numpy::sum(weights);
     if (weights.ndim() != 1) throw ValueError("gaussian_kde: `weights` input should be one-dimensional.");
-    if (weights.shape()[0] != n()) throw ValueError(concat("gaussian_kde: `weights` input should be of length n = ", n()));
+    if (weights.shape()[0] != n())
+      throw ValueError(concat("gaussian_kde: `weights` input should be of length n = ", n()));
   } else {
     dataset = promote_inexact("gaussian_kde", dataset);
     weights = lax::full({n()}, Array(1.0 / static_cast<double>(n())), dataset.dtype());
@@ -140,7 +143,8 @@ Array GaussianKde::resample(const Array& key, const Shape& shape) const {
   const Array keys = random::split(key);
   const Array chosen = random::choice(keys[0], Array(n()), {.shape = shape, .p = weights});
   const Array center = lax::full({d()}, Array(0), covariance.dtype());
-  const Array noise = random::multivariate_normal(keys[1], center, covariance, {.shape = shape, .dtype = dataset.dtype()});
+  const Array noise =
+      random::multivariate_normal(keys[1], center, covariance, {.shape = shape, .dtype = dataset.dtype()});
   Array taken = numpy::take(dataset, chosen, {.axis = 1});
   return taken + numpy::transpose(noise);
 }

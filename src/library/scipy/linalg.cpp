@@ -8,11 +8,11 @@
 
 #include <algorithm>
 
-#include "program/derive/derive.h"
+#include "core/runtime/warning.h"
 #include "lax/linalg/linalg.h"
 #include "lax/operators/promote.h"
 #include "library/numpy/linalg/linalg_vectorize.h"
-#include "core/runtime/warning.h"
+#include "program/derive/derive.h"
 
 namespace capibara::jax::scipy::linalg {
 
@@ -34,11 +34,12 @@ int64_t right_side_rank(const char* name, const Array& a, const Array& b) {
 
 void check_system(const char* name, const Array& a, const Array& b, int64_t core) {
   if (a.ndim() >= 2 && b.ndim() >= core && a.shape(-1) == a.shape(-2) && b.shape(-core) == a.shape(-1)) return;
-  throw ValueError(concat(name, ": the shapes must be [..., n, n] and [n] or [..., n, k], got ", to_string(a.type()), " and ",
-                          to_string(b.type())));
+  throw ValueError(concat(name, ": the shapes must be [..., n, n] and [n] or [..., n, k], got ", to_string(a.type()),
+                          " and ", to_string(b.type())));
 }
 
-Array solve_by_triangle(const char* name, const Array& a, const Array& b, int64_t core, const factors::TriangularSolveOptions& options) {
+Array solve_by_triangle(const char* name, const Array& a, const Array& b, int64_t core,
+                        const factors::TriangularSolveOptions& options) {
   const auto one = [&](std::span<const Array> in) { return Arrays{factors::triangular_solve(in[0], in[1], options)}; };
   return vectorize(name, one, {a, b}, {2, core})[0];
 }
@@ -63,7 +64,8 @@ Arrays geqp3(const Array& a, const Array& pivots) {
 Array cholesky(const Array& matrices, bool lower) {
   const Array a = promote_inexact("cholesky", matrices);
   if (lower) return factors::cholesky(a, false);
-  if (a.ndim() < 2) throw ValueError(concat("cholesky: the input must have at least 2 dimensions, got ", to_string(a.type())));
+  if (a.ndim() < 2)
+    throw ValueError(concat("cholesky: the input must have at least 2 dimensions, got ", to_string(a.type())));
   return matrix::adjoint(factors::cholesky(matrix::adjoint(a), false));
 }
 
@@ -76,7 +78,8 @@ Array cho_solve(const std::pair<Array, bool>& c_and_lower, const Array& right) {
   const int64_t core = right_side_rank("cho_solve", c, b);
   check_system("cho_solve", c, b, core);
   const auto step = [&](const Array& x, bool adjoint) {
-    return solve_by_triangle("cho_solve", c, x, core, {.left_side = true, .lower = lower, .transpose_a = adjoint, .conjugate_a = adjoint});
+    return solve_by_triangle("cho_solve", c, x, core,
+                             {.left_side = true, .lower = lower, .transpose_a = adjoint, .conjugate_a = adjoint});
   };
   return step(step(b, !lower), lower);
 }
@@ -94,11 +97,14 @@ std::pair<Array, Array> lu_factor(const Array& a) {
 Array lu_solve(const std::pair<Array, Array>& lu_and_piv, const Array& right, int64_t trans) {
   const Arrays both = promote_dtypes_inexact({lu_and_piv.first, right});
   const Array &lu = both[0], &b = both[1];
-  if (lu.ndim() < 2) throw ValueError(concat("lu_solve: the factors must have at least 2 dimensions, got ", to_string(lu.type())));
+  if (lu.ndim() < 2)
+    throw ValueError(concat("lu_solve: the factors must have at least 2 dimensions, got ", to_string(lu.type())));
   const Array permutation = factors::lu_pivots_to_permutation(lu_and_piv.second, lu.shape(-2));
   const int64_t core = right_side_rank("lu_solve", lu, b);
   check_system("lu_solve", lu, b, core);
-  const auto one = [&](std::span<const Array> in) { return Arrays{matrix::lu_solve(in[0], in[1], in[2], static_cast<int>(trans))}; };
+  const auto one = [&](std::span<const Array> in) {
+    return Arrays{matrix::lu_solve(in[0], in[1], in[2], static_cast<int>(trans))};
+  };
   return vectorize("lu_solve", one, {lu, permutation, b}, {2, 1, core})[0];
 }
 
@@ -147,14 +153,16 @@ Arrays qr_multiply(const Array& left, const Array& right, const QrMultiplyOption
   const bool on_left = options.mode == "left", vector = c.ndim() == 1;
   if (vector) c = lax::expand_dims(c, {on_left ? 1 : 0});
   if (a.ndim() < 2 || c.ndim() < 2) {
-    throw ValueError(concat("qr_multiply: matrices are needed, got ", to_string(both[0].type()), " and ", to_string(both[1].type())));
+    throw ValueError(concat("qr_multiply: matrices are needed, got ", to_string(both[0].type()), " and ",
+                            to_string(both[1].type())));
   }
   const int64_t m = a.shape(-2), n = a.shape(-1), k = std::min(m, n);
   if (on_left ? c.shape(-2) != k : c.shape(-1) != m) {
-    throw ValueError(concat("qr_multiply: the shapes do not fit: Q of ", to_string(a.type()), " is ", m, " x ", k, ", c is ",
-                            to_string(c.type())));
+    throw ValueError(concat("qr_multiply: the shapes do not fit: Q of ", to_string(a.type()), " is ", m, " x ", k,
+                            ", c is ", to_string(c.type())));
   }
-  const Shape batch = lax::broadcast_shapes({Shape(a.shape().begin(), a.shape().end() - 2), Shape(c.shape().begin(), c.shape().end() - 2)});
+  const Shape batch = lax::broadcast_shapes(
+      {Shape(a.shape().begin(), a.shape().end() - 2), Shape(c.shape().begin(), c.shape().end() - 2)});
   const auto widened = [&](const Array& x) {
     Shape shape = batch;
     shape.insert(shape.end(), x.shape().end() - 2, x.shape().end());
@@ -182,7 +190,8 @@ Arrays qr_multiply(const Array& left, const Array& right, const QrMultiplyOption
   }
   // conj(Q) c is transpose(transpose(c) adjoint(Q)): the product changes sides.
   if (options.conjugate) c = matrix::transposed(c);
-  Array product = factors::ormqr(reflectors, taus, c, {.left = on_left != options.conjugate, .transpose = options.conjugate});
+  Array product =
+      factors::ormqr(reflectors, taus, c, {.left = on_left != options.conjugate, .transpose = options.conjugate});
   if (options.conjugate) product = matrix::transposed(product);
   if (!on_left) product = matrix::cols(product, 0, k);
   if (vector) product = product.flatten();
@@ -213,7 +222,8 @@ std::pair<Array, Array> hessenberg_with_q(const Array& a) {
   std::vector<lax::PadDim> config(a.shape().size());
   config[config.size() - 1].low = config[config.size() - 2].low = 1;
   const Array padded = lax::pad(q, lax::convert_element_type(Array(0), q.dtype(), false), config);
-  return {matrix::triu(packed, -1), padded.at(ellipsis, 0, 0).set(lax::convert_element_type(Array(1), q.dtype(), false))};
+  return {matrix::triu(packed, -1),
+          padded.at(ellipsis, 0, 0).set(lax::convert_element_type(Array(1), q.dtype(), false))};
 }
 
 Array solve(const Array& left, const Array& right, const SolveOptions& options) {
@@ -225,9 +235,11 @@ Array solve(const Array& left, const Array& right, const SolveOptions& options) 
   const Arrays both = promote_dtypes_inexact({left, right});
   const Array &a = both[0], &b = both[1];
   const bool vector = a.ndim() == b.ndim() + 1;
-  if (a.ndim() < 2 || (!vector && a.ndim() != b.ndim()) || a.shape(-1) != a.shape(-2) || b.shape(vector ? -1 : -2) != a.shape(-1)) {
-    throw ValueError(concat("The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got a=",
-                            to_string(a.type()), " and b=", to_string(b.type())));
+  if (a.ndim() < 2 || (!vector && a.ndim() != b.ndim()) || a.shape(-1) != a.shape(-2) ||
+      b.shape(vector ? -1 : -2) != a.shape(-1)) {
+    throw ValueError(
+        concat("The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got a=",
+               to_string(a.type()), " and b=", to_string(b.type())));
   }
   // One factorization serves the derivatives too.
   const std::pair<Array, bool> factor = cho_factor(lax::stop_gradient(a), options.lower);
@@ -243,7 +255,8 @@ Array solve(const Array& left, const Array& right, const SolveOptions& options) 
 }
 
 Array solve_triangular(const Array& left, const Array& right, const SolveTriangularOptions& options) {
-  if (options.trans < 0 || options.trans > 2) throw ValueError(concat("solve_triangular: invalid 'trans' value ", options.trans));
+  if (options.trans < 0 || options.trans > 2)
+    throw ValueError(concat("solve_triangular: invalid 'trans' value ", options.trans));
   const Arrays both = promote_dtypes_inexact({left, right});
   const int64_t core = right_side_rank("solve_triangular", both[0], both[1]);
   check_system("solve_triangular", both[0], both[1], core);

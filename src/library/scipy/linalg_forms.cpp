@@ -80,7 +80,8 @@ Array block_diag(const std::vector<Array>& arrs) {
   }
   for (Array& block : blocks) {
     const int64_t own = block.shape(1);
-    block = lax::pad(block, lax::convert_element_type(Array(0), block.dtype(), false), {{}, {before, columns - own - before, 0}});
+    block = lax::pad(block, lax::convert_element_type(Array(0), block.dtype(), false),
+                     {{}, {before, columns - own - before, 0}});
     before += own;
   }
   const Array joined = lax::concatenate(blocks, 0);
@@ -126,10 +127,10 @@ Array circulant(const Array& c) {
 Array leslie(const Array& fecundity, const Array& survival) {
   const Array f = numpy::atleast_1d(fecundity), s = numpy::atleast_1d(survival);
   if (f.shape(-1) < 2 || s.shape(-1) != f.shape(-1) - 1) {
-    throw ValueError(concat(f.shape(-1) < 2 ? "leslie: the length of f along the last axis must be at least 2"
-                                           : "leslie: Incorrect lengths for f and s: s must have one entry less than f",
-                            ", got ", to_string(f.type()),
-                            " and ", to_string(s.type())));
+    throw ValueError(concat(f.shape(-1) < 2
+                                ? "leslie: the length of f along the last axis must be at least 2"
+                                : "leslie: Incorrect lengths for f and s: s must have one entry less than f",
+                            ", got ", to_string(f.type()), " and ", to_string(s.type())));
   }
   const auto one = [](std::span<const Array> in) -> Arrays {
     const Arrays both = promote_dtypes({in[0], in[1]});
@@ -140,7 +141,9 @@ Array leslie(const Array& fecundity, const Array& survival) {
 
 Array companion(const Array& coefficients) {
   const Array a = numpy::atleast_1d(promote_inexact("companion", coefficients));
-  if (a.shape(-1) < 2) throw ValueError(concat("companion: the length of `a` along the last axis must be at least 2, got ", to_string(a.type())));
+  if (a.shape(-1) < 2)
+    throw ValueError(
+        concat("companion: the length of `a` along the last axis must be at least 2, got ", to_string(a.type())));
   const auto one = [](std::span<const Array> in) -> Arrays {
     const Array& x = in[0];
     const Array negated = -lax::slice_in_dim(x, 1, std::nullopt);
@@ -161,7 +164,9 @@ Array fiedler(const Array& a) {
 
 Array fiedler_companion(const Array& coefficients) {
   const Array a = numpy::atleast_1d(promote_inexact("fiedler_companion", coefficients));
-  if (a.shape(-1) == 0) throw ValueError(concat("fiedler_companion: the length of `a` along the last axis must be nonzero, got ", to_string(a.type())));
+  if (a.shape(-1) == 0)
+    throw ValueError(
+        concat("fiedler_companion: the length of `a` along the last axis must be nonzero, got ", to_string(a.type())));
   const auto one = [](std::span<const Array> in) -> Arrays {
     const int64_t n = in[0].shape(0) - 1;
     if (n == 0) return {lax::empty({0, 0}, in[0].dtype())};
@@ -203,7 +208,8 @@ Array convolution_matrix(const Array& a, int64_t n, const std::string& mode) {
   const int64_t before = mode == "same" ? trim / 2 : trim, after = mode == "same" ? trim - trim / 2 : trim;
   const int64_t axis = a.ndim() - 1;
   const Array first_column = lax::slice_in_dim(numpy::pad(a, widths), before, length - after, 1, axis);
-  const Array first_row = lax::slice_in_dim(numpy::pad(reversed(a), widths), length - n - before, length - before, 1, axis);
+  const Array first_row =
+      lax::slice_in_dim(numpy::pad(reversed(a), widths), length - n - before, length - before, 1, axis);
   return toeplitz(first_column, first_row);
 }
 
@@ -250,7 +256,8 @@ Array helmert(int64_t n, bool full) {
   const Array rest =
       numpy::where(is_at_most, quotient, numpy::where(is_equal, first_quotient, lax::zeros(length.type())));
   if (!full) return rest;
-  const Array first = lax::full({1, n}, 1.0 / lax::sqrt(lax::convert_element_type(Array(n), default_float(), false)), rest.dtype());
+  const Array first =
+      lax::full({1, n}, 1.0 / lax::sqrt(lax::convert_element_type(Array(n), default_float(), false)), rest.dtype());
   return lax::concatenate({first, rest}, 0);
 }
 

@@ -1,4 +1,5 @@
-// jax.scipy.linalg: functions of matrices by Schur forms, Padé approximants and polar factors, and Sylvester's equation.
+// jax.scipy.linalg: functions of matrices by Schur forms, Padé approximants and polar factors, and Sylvester's
+// equation.
 #include <capibara/control.h>
 #include <capibara/linalg.h>
 #include <capibara/numpy/elementwise.h>
@@ -8,10 +9,10 @@
 
 #include <limits>
 
-#include "program/derive/derive.h"
 #include "lax/linalg/linalg.h"
 #include "lax/operators/promote.h"
 #include "library/numpy/linalg/linalg_vectorize.h"
+#include "program/derive/derive.h"
 
 namespace capibara::jax::scipy::linalg {
 
@@ -36,8 +37,8 @@ const std::vector<std::vector<double>> pade_coefficients = {
     {30240, 15120, 3360, 420, 30, 1},
     {17297280, 8648640, 1995840, 277200, 25200, 1512, 56, 1},
     {17643225600, 8821612800, 2075673600, 302702400, 30270240, 2162160, 110880, 3960, 90, 1},
-    {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600, 670442572800,
-     33522128640, 1323241920, 40840800, 960960, 16380, 182, 1}};
+    {64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+     670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1}};
 
 // The odd and the even part of the numerator at a.
 Pair pade(const Array& a, const std::vector<double>& b) {
@@ -56,7 +57,8 @@ Pair pade(const Array& a, const std::vector<double>& b) {
     return {mul(a, odd), even};
   }
   Arrays powers = {identity, a2};  // of a squared
-  while (2 * (powers.size() - 1) + 1 < order) powers.push_back(powers.size() == 2 ? mul(a2, a2) : mul(powers.back(), a2));
+  while (2 * (powers.size() - 1) + 1 < order)
+    powers.push_back(powers.size() == 2 ? mul(a2, a2) : mul(powers.back(), a2));
   Array odd, even;
   for (std::size_t i = powers.size(); i-- > 0;) {
     const Array odd_term = b[2 * i + 1] * powers[i], even_term = b[2 * i] * powers[i];
@@ -73,7 +75,8 @@ struct ExpmTable {
 };
 const ExpmTable single_table = {{4.258730016922831e-001, 1.880152677804762e+000}, 3.925724783138660};
 const ExpmTable double_table = {
-    {1.495585217958292e-002, 2.539398330063230e-001, 9.504178996162932e-001, 2.097847961257068e+000}, 5.371920351148152};
+    {1.495585217958292e-002, 2.539398330063230e-001, 9.504178996162932e-001, 2.097847961257068e+000},
+    5.371920351148152};
 
 Array expm_of_one(const Array& input, const ExpmOptions& options) {
   const DType real = real_dtype(input.dtype());
@@ -94,12 +97,15 @@ Array expm_of_one(const Array& input, const ExpmOptions& options) {
   const auto squared = [&](const Array& p, const Array& q) {
     const Array start = options.upper_triangular ? solve_triangular(q, p) : numpy::linalg::solve(q, p);
     const auto step = [&](const Array& x, const Array& i) {
-      const Array next = lax::cond(i < squarings, [](const Array& y) { return mul(y, y); }, [](const Array& y) { return y; }, x);
+      const Array next = lax::cond(
+          i < squarings, [](const Array& y) { return mul(y, y); }, [](const Array& y) { return y; }, x);
       return std::pair(next, std::monostate{});
     };
     return lax::scan(step, start, lax::iota(squarings.dtype(), options.max_squarings)).first;
   };
-  const auto unknown = [](const Array& p, const Array&) { return lax::full_like(p, Array(std::numeric_limits<double>::quiet_NaN())); };
+  const auto unknown = [](const Array& p, const Array&) {
+    return lax::full_like(p, Array(std::numeric_limits<double>::quiet_NaN()));
+  };
   Array is_greater = squarings > Array(options.max_squarings), sum = odd + even;
   return lax::cond(is_greater, unknown, squared, sum, even - odd);
 }
@@ -158,7 +164,8 @@ Pair commuting(const Array& f, const Array& t) {
 // Makes the real Schur form upper triangular by a rotation for each block on its diagonal.
 Pair complex_form(const Array& real_t, const Array& real_z) {
   const DType dtype = complex_dtype(inexact_dtype(result_type({real_t, real_z}).dtype));
-  const Array start_t = lax::convert_element_type(real_t, dtype, false), start_z = lax::convert_element_type(real_z, dtype, false);
+  const Array start_t = lax::convert_element_type(real_t, dtype, false),
+              start_z = lax::convert_element_type(real_z, dtype, false);
   const int64_t n = start_t.shape(0);
   if (n <= 1) return {start_t, start_z};
   const double eps = finfo(dtype).eps;
@@ -174,10 +181,12 @@ Pair complex_form(const Array& real_t, const Array& real_z) {
     const Array turn = lax::stack({lax::stack({lax::conj(c), s}), lax::stack({-s, c})}), back = matrix::adjoint(turn);
     const Array rows = lax::dynamic_slice_in_dim(t, before, 2, 0);
     const Array right = places >= before;
-    Array next = lax::dynamic_update_slice_in_dim(t, numpy::where(right, mul(turn, numpy::where(right, rows, 0)), rows), before, 0);
+    Array next = lax::dynamic_update_slice_in_dim(t, numpy::where(right, mul(turn, numpy::where(right, rows, 0)), rows),
+                                                  before, 0);
     const Array columns = lax::dynamic_slice_in_dim(next, before, 2, 1);
     const Array above = lax::expand_dims(places < m + 1, {1});
-    next = lax::dynamic_update_slice_in_dim(next, numpy::where(above, mul(numpy::where(above, columns, 0), back), columns), before, 1);
+    next = lax::dynamic_update_slice_in_dim(
+        next, numpy::where(above, mul(numpy::where(above, columns, 0), back), columns), before, 1);
     const Array vectors = lax::dynamic_slice_in_dim(z, before, 2, 1);
     return Pair(next, lax::dynamic_update_slice_in_dim(z, mul(vectors, back), before, 1));
   };
@@ -200,7 +209,8 @@ Array triangular_sylvester(const Array& r, const Array& s, const Array& f) {
   const int64_t m = f.shape(0), n = f.shape(1);
   const Array rows = lax::iota(DType::int32, m), columns = lax::iota(DType::int32, n);
   const auto step = [&](const Array& y, const Array& place) {
-    const Array i = lax::div(place, lax::full({}, Array(n), DType::int32)), j = lax::rem(place, lax::full({}, Array(n), DType::int32));
+    const Array i = lax::div(place, lax::full({}, Array(n), DType::int32)),
+                j = lax::rem(place, lax::full({}, Array(n), DType::int32));
     const Array is_greater = rows > i, r_i = r(i);
     const Array from_r = numpy::sum(numpy::where(is_greater, r_i * y(slice(), j), 0.0));
     const Array is_greater_columns = columns > j, y_i = y(i);
@@ -250,8 +260,10 @@ Pair polar_of_one(const Array& a, const PolarOptions& options) {
   }
   if (options.method != "qdwh") throw ValueError(concat("polar: unknown polar decomposition method ", options.method));
   if ((m >= n) != right) {
-    throw NotImplementedError(concat("polar: method='qdwh' needs at least as many rows as columns for side='right' and fewer for "
-                                     "side='left', got ", to_string(a.type()), " with side='", options.side, "'"));
+    throw NotImplementedError(
+        concat("polar: method='qdwh' needs at least as many rows as columns for side='right' and fewer for "
+               "side='left', got ",
+               to_string(a.type()), " with side='", options.side, "'"));
   }
   const auto [u, h, count, converged] = lax::linalg::qdwh(right ? a : matrix::adjoint(a), {.eps = options.eps});
   if (right) return {u, h};
@@ -270,9 +282,11 @@ Pair expm_frechet(const Array& A, const Array& E) {
   require_square("expm_frechet", A);
   require_square("expm_frechet", E);
   if (A.shape() != E.shape()) {
-    throw ValueError(concat("expm_frechet: expected A and E to be the same shape, got ", to_string(A.type()), " and ", to_string(E.type())));
+    throw ValueError(concat("expm_frechet: expected A and E to be the same shape, got ", to_string(A.type()), " and ",
+                            to_string(E.type())));
   }
-  const JvpResult result = jvp_flat([](std::span<const Array> in) { return Arrays{expm(in[0])}; }, Arrays{A}, Arrays{E});
+  const JvpResult result =
+      jvp_flat([](std::span<const Array> in) { return Arrays{expm(in[0])}; }, Arrays{A}, Arrays{E});
   return {result.primals[0], result.tangents[0]};
 }
 
@@ -303,7 +317,8 @@ Pair rsf2csf(const Array& T, const Array& Z) {
   require_square("rsf2csf", T);
   require_square("rsf2csf", Z);
   if (T.shape(-1) != Z.shape(-1)) {
-    throw ValueError(concat("rsf2csf: input array shapes must match, got ", to_string(Z.type()), " and ", to_string(T.type())));
+    throw ValueError(
+        concat("rsf2csf: input array shapes must match, got ", to_string(Z.type()), " and ", to_string(T.type())));
   }
   const auto one = [](std::span<const Array> in) {
     const auto [t, z] = complex_form(in[0], in[1]);
@@ -316,23 +331,27 @@ Pair rsf2csf(const Array& T, const Array& Z) {
 Array solve_sylvester(const Array& A, const Array& B, const Array& C, const SolveSylvesterOptions& options) {
   const Arrays all = promote_dtypes_inexact({A, B, C});
   if (options.method != "schur" && options.method != "eigen") {
-    throw ValueError(concat("solve_sylvester: unrecognized method ", options.method, "; the two valid methods are 'schur' and 'eigen'"));
+    throw ValueError(concat("solve_sylvester: unrecognized method ", options.method,
+                            "; the two valid methods are 'schur' and 'eigen'"));
   }
   if (C.ndim() < 2 || A.ndim() < 2 || B.ndim() < 2 || A.shape(-1) != C.shape(-2) || A.shape(-2) != C.shape(-2) ||
       B.shape(-1) != C.shape(-1) || B.shape(-2) != C.shape(-1)) {
-    throw ValueError(concat("solve_sylvester: incompatible shapes A: ", to_string(A.type()), " B: ", to_string(B.type()), " C: ",
-                            to_string(C.type())));
+    throw ValueError(concat("solve_sylvester: incompatible shapes A: ", to_string(A.type()),
+                            " B: ", to_string(B.type()), " C: ", to_string(C.type())));
   }
-  return vectorize("solve_sylvester", [&](std::span<const Array> in) { return Arrays{sylvester(in[0], in[1], in[2], options)}; }, all,
+  return vectorize("solve_sylvester",
+                   [&](std::span<const Array> in) { return Arrays{sylvester(in[0], in[1], in[2], options)}; }, all,
                    {2, 2, 2})[0];
 }
 
 Pair polar(const Array& a, const PolarOptions& options) {
-  if (a.ndim() < 2) throw ValueError(concat("polar: the input must be at least a 2-D array, got ", to_string(a.type())));
+  if (a.ndim() < 2)
+    throw ValueError(concat("polar: the input must be at least a 2-D array, got ", to_string(a.type())));
   if (options.side != "right" && options.side != "left") {
     throw ValueError(concat("polar: side must be either 'right' or 'left', got ", options.side));
   }
-  if (!is_inexact(a.dtype())) throw ValueError(concat("polar: a floating or complex matrix is needed, got ", to_string(a.type())));
+  if (!is_inexact(a.dtype()))
+    throw ValueError(concat("polar: a floating or complex matrix is needed, got ", to_string(a.type())));
   const auto one = [&](std::span<const Array> in) {
     const auto [u, p] = polar_of_one(in[0], options);
     return Arrays{u, p};

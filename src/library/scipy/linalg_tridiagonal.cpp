@@ -75,7 +75,8 @@ Array bisection(const Tridiagonal& t, const Array& targets, const std::optional<
   const auto halve = [&](const State& s) {
     const auto& [steps, low, middle, high] = s;
     const Array below = counts_below(t, pivots, perturbations, middle);
-    const Array next_low = numpy::where(below <= targets, middle, low), next_high = numpy::where(below > targets, middle, high);
+    const Array next_low = numpy::where(below <= targets, middle, low),
+                next_high = numpy::where(below > targets, middle, high);
     Array sum_steps = steps + 1;
     return State(sum_steps, next_low, 0.5 * (next_low + next_high), next_high);
   };
@@ -132,7 +133,8 @@ Array inverse_iteration(const Array& alpha, const Array& beta, const Array& valu
     Array sum = steps + 1;
     return State(sum, orthogonal_in_runs(next, run), lengths, growth);
   };
-  const Array random = lax::convert_element_type(jax::random::normal(key, {.shape = {k, n}, .dtype = real}), dtype, false);
+  const Array random =
+      lax::convert_element_type(jax::random::normal(key, {.shape = {k, n}, .dtype = real}), dtype, false);
   Array filled = lax::full({}, Array(0), DType::int32);
   auto unit_random = unit(random);
   Array filled_lax = lax::full({k}, Array(1), real);
@@ -142,8 +144,8 @@ Array inverse_iteration(const Array& alpha, const Array& beta, const Array& valu
 
 void check(const Array& d, const Array& e) {
   if (d.dtype() != e.dtype()) {
-    throw TypeError(concat("eigh_tridiagonal: diagonal and off-diagonal values must have same dtype, got ", to_string(d.type()), " and ",
-                           to_string(e.type())));
+    throw TypeError(concat("eigh_tridiagonal: diagonal and off-diagonal values must have same dtype, got ",
+                           to_string(d.type()), " and ", to_string(e.type())));
   }
   const DType real = real_dtype(d.dtype());
   if (real != DType::float32 && real != DType::float64) {
@@ -154,10 +156,12 @@ void check(const Array& d, const Array& e) {
 Array selected(int64_t n, const EighTridiagonalOptions& options) {
   if (options.select == "a") return lax::iota(DType::int32, n);
   if (options.select == "v") throw NotImplementedError("eigh_tridiagonal: select='v' is not implemented");
-  if (options.select != "i") throw ValueError(concat("eigh_tridiagonal: select must be 'a', 'i' or 'v', got ", options.select));
+  if (options.select != "i")
+    throw ValueError(concat("eigh_tridiagonal: select must be 'a', 'i' or 'v', got ", options.select));
   if (!options.select_range) throw ValueError("eigh_tridiagonal: for select='i', select_range must be specified");
   const auto [first, last] = *options.select_range;
-  if (first > last) throw ValueError(concat("eigh_tridiagonal: empty index range in select_range: ", first, ", ", last));
+  if (first > last)
+    throw ValueError(concat("eigh_tridiagonal: empty index range in select_range: ", first, ", ", last));
   Array positions = lax::iota(DType::int32, last - first + 1);
   return positions + lax::full({}, Array(first), DType::int32);
 }

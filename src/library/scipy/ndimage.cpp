@@ -58,10 +58,11 @@ std::vector<Corner> corners(const Array& coordinate, int64_t order, int64_t size
 
 }  // namespace
 
-Array map_coordinates(const Array& input, const Arrays& coordinates, int64_t order, const MapCoordinatesOptions& options) {
+Array map_coordinates(const Array& input, const Arrays& coordinates, int64_t order,
+                      const MapCoordinatesOptions& options) {
   if (static_cast<int64_t>(coordinates.size()) != input.ndim()) {
-    throw ValueError(concat("map_coordinates: coordinates must be a sequence of length input.ndim, but ", coordinates.size(),
-                            " != ", input.ndim()));
+    throw ValueError(concat("map_coordinates: coordinates must be a sequence of length input.ndim, but ",
+                            coordinates.size(), " != ", input.ndim()));
   }
   const std::string& mode = options.mode;
   if (mode != "constant" && mode != "nearest" && mode != "wrap" && mode != "mirror" && mode != "reflect") {
@@ -71,7 +72,8 @@ Array map_coordinates(const Array& input, const Arrays& coordinates, int64_t ord
   if (order != 0 && order != 1) throw NotImplementedError(concat("map_coordinates requires order<=1, got ", order));
   const Array outside = lax::convert_element_type(options.cval, input.dtype(), false);
   std::vector<std::vector<Corner>> dims;
-  for (std::size_t i = 0; i < coordinates.size(); ++i) dims.push_back(corners(coordinates[i], order, input.shape()[i], mode));
+  for (std::size_t i = 0; i < coordinates.size(); ++i)
+    dims.push_back(corners(coordinates[i], order, input.shape()[i], mode));
   const std::size_t choices = order == 0 ? 1 : std::size_t{1} << dims.size();
   Array result;
   for (std::size_t choice = 0; choice < choices; ++choice) {

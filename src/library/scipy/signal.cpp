@@ -10,8 +10,8 @@
 
 #include <algorithm>
 
-#include "program/derive/derive.h"
 #include "lax/operators/promote.h"
+#include "program/derive/derive.h"
 #include "program/trace/trace.h"
 
 namespace capibara::jax::scipy::signal {
@@ -33,29 +33,34 @@ bool covers(const Array& a, const Array& b) {
 
 void require_equal_rank(const char* name, const Array& a, const Array& b) {
   if (a.ndim() == b.ndim()) return;
-  throw ValueError(concat(name, ": the inputs must have the same number of dimensions, got ", to_string(a.type()), " and ",
-                          to_string(b.type())));
+  throw ValueError(concat(name, ": the inputs must have the same number of dimensions, got ", to_string(a.type()),
+                          " and ", to_string(b.type())));
 }
 
-Array convolved(const char* name, const Array& in1, const Array& in2, const std::string& mode, const std::string& precision) {
+Array convolved(const char* name, const Array& in1, const Array& in2, const std::string& mode,
+                const std::string& precision) {
   check_mode(name, mode);
   require_equal_rank(name, in1, in2);
   if (in1.size() == 0 || in2.size() == 0) {
-    throw ValueError(concat(name, ": arrays without elements are not supported, got ", to_string(in1.type()), " and ", to_string(in2.type())));
+    throw ValueError(concat(name, ": arrays without elements are not supported, got ", to_string(in1.type()), " and ",
+                            to_string(in2.type())));
   }
   const Arrays both = promote_dtypes_inexact({in1, in2});
   const bool swap = covers(in2, in1);
   if (!swap && !covers(in1, in2)) {
-    throw ValueError(concat(name, ": one input must be smaller than the other in every dimension, got ", to_string(in1.type()), " and ",
-                            to_string(in2.type())));
+    throw ValueError(concat(name, ": one input must be smaller than the other in every dimension, got ",
+                            to_string(in1.type()), " and ", to_string(in2.type())));
   }
   const Array &large = both[swap ? 1 : 0], kernel = numpy::flip(both[swap ? 0 : 1]);
   lax::Padding padding;
   for (std::size_t i = 0; i < kernel.shape().size(); ++i) {
     const int64_t size = kernel.shape()[i], second = in2.shape()[i];
-    if (mode == "valid") padding.emplace_back(0, 0);
-    else if (mode == "full") padding.emplace_back(size - 1, size - 1);
-    else padding.emplace_back(size - 1 - (second - 1) / 2, size - second + (second - 1) / 2);
+    if (mode == "valid")
+      padding.emplace_back(0, 0);
+    else if (mode == "full")
+      padding.emplace_back(size - 1, size - 1);
+    else
+      padding.emplace_back(size - 1 - (second - 1) / 2, size - second + (second - 1) / 2);
   }
   const Array expanded = lax::expand_dims(large, {0, 1});
   const Array result = lax::conv_general_dilated(expanded, lax::expand_dims(kernel, {0, 1}),
@@ -65,7 +70,8 @@ Array convolved(const char* name, const Array& in1, const Array& in2, const std:
 
 void require_matrices(const char* name, const Array& a, const Array& b) {
   if (a.ndim() == 2 && b.ndim() == 2) return;
-  throw ValueError(concat(name, ": only 2-dimensional inputs are supported, got ", to_string(a.type()), " and ", to_string(b.type())));
+  throw ValueError(concat(name, ": only 2-dimensional inputs are supported, got ", to_string(a.type()), " and ",
+                          to_string(b.type())));
 }
 
 Array fft_convolved(const Array& first, const Array& second, const std::string& mode) {
@@ -75,8 +81,9 @@ Array fft_convolved(const Array& first, const Array& second, const std::string& 
   if (mode == "valid") {
     const bool swap = covers(b, a);
     if (!swap && !covers(a, b)) {
-      throw ValueError(concat("fftconvolve: for 'valid' mode, one input must be at least as large as the other in every dimension, got ",
-                              to_string(a.type()), " and ", to_string(b.type())));
+      throw ValueError(concat(
+          "fftconvolve: for 'valid' mode, one input must be at least as large as the other in every dimension, got ",
+          to_string(a.type()), " and ", to_string(b.type())));
     }
     if (swap) std::swap(a, b);
   }
@@ -114,8 +121,8 @@ Array fftconvolve(const Array& in1, const Array& in2, const FftconvolveOptions& 
   for (int64_t axis = 0; axis < in1.ndim(); ++axis) {
     if (std::find(axes.begin(), axes.end(), axis) != axes.end()) continue;
     if (in1.shape(axis) != in2.shape(axis)) {
-      throw ValueError(concat("fftconvolve: the axes that are not convolved must have the same sizes, got ", to_string(in1.type()),
-                              " and ", to_string(in2.type())));
+      throw ValueError(concat("fftconvolve: the axes that are not convolved must have the same sizes, got ",
+                              to_string(in1.type()), " and ", to_string(in2.type())));
     }
     mapped.push_back(axis);
   }
@@ -149,7 +156,8 @@ Array convolve2d(const Array& in1, const Array& in2, const Convolve2dOptions& op
 
 Array correlate2d(const Array& in1, const Array& in2, const Convolve2dOptions& options) {
   require_matrices("correlate2d", in1, in2);
-  const bool swap = covers(in2, in1) && !(options.mode == "valid" && in1.shape() == in2.shape()) && options.mode != "same";
+  const bool swap =
+      covers(in2, in1) && !(options.mode == "valid" && in1.shape() == in2.shape()) && options.mode != "same";
   if (!swap) {
     Array flip_in1 = numpy::flip(in1);
     return numpy::flip(convolved("correlate2d", flip_in1, numpy::conj(in2), options.mode, options.precision));

@@ -11,8 +11,8 @@
 #include <cmath>
 #include <numbers>
 
-#include "lax/operators/promote.h"
 #include "core/runtime/warning.h"
+#include "lax/operators/promote.h"
 
 namespace capibara::jax::scipy::signal {
 
@@ -75,7 +75,8 @@ Array named_window(const std::string& name, int64_t n, DType dtype) {
     std::vector<double> values(static_cast<std::size_t>(n), n == 1 ? 1.0 : 0.0);
     for (std::size_t i = 0; n > 1 && i < values.size(); ++i) {
       const double angle = 2 * pi * static_cast<double>(i) / static_cast<double>(n) - pi;
-      for (std::size_t k = 0; k < window.weights.size(); ++k) values[i] += window.weights[k] * std::cos(static_cast<double>(k) * angle);
+      for (std::size_t k = 0; k < window.weights.size(); ++k)
+        values[i] += window.weights[k] * std::cos(static_cast<double>(k) * angle);
     }
     return lax::convert_element_type(array<double>(values), dtype, false);
   }
@@ -94,11 +95,13 @@ Array named_window(const std::string& name, int64_t n, DType dtype) {
 }
 
 // The window and the length of the segments, which an array decides itself.
-std::pair<Array, int64_t> window_of(const Window& window, std::optional<int64_t> nperseg, int64_t input_length, DType dtype) {
+std::pair<Array, int64_t> window_of(const Window& window, std::optional<int64_t> nperseg, int64_t input_length,
+                                    DType dtype) {
   if (const std::string* name = std::get_if<std::string>(&window)) {
     int64_t length = nperseg.value_or(input_length);
     if (length > input_length) {
-      warn(concat("nperseg=", length, " is greater than input_length=", input_length, ", using nperseg=", input_length));
+      warn(
+          concat("nperseg=", length, " is greater than input_length=", input_length, ", using nperseg=", input_length));
       length = input_length;
     }
     return {named_window(*name, length, dtype), length};
@@ -106,8 +109,10 @@ std::pair<Array, int64_t> window_of(const Window& window, std::optional<int64_t>
   const Array values = lax::convert_element_type(std::get<Array>(window), dtype, false);
   if (values.ndim() != 1) throw ValueError(concat("signal: window must be 1-D, got ", to_string(values.type())));
   const int64_t size = values.size();
-  if (input_length < size) throw ValueError(concat("signal: the window has ", size, " entries, the input only ", input_length));
-  if (nperseg && *nperseg != size) throw ValueError(concat("signal: nperseg is ", *nperseg, ", the window has ", size, " entries"));
+  if (input_length < size)
+    throw ValueError(concat("signal: the window has ", size, " entries, the input only ", input_length));
+  if (nperseg && *nperseg != size)
+    throw ValueError(concat("signal: nperseg is ", *nperseg, ", the window has ", size, " entries"));
   return {values, size};
 }
 
@@ -123,7 +128,8 @@ Array zeros_behind(const Array& x, int64_t count) {
 Array odd_extension(const Array& x, int64_t n) {
   const int64_t axis = x.ndim() - 1, size = x.shape(axis);
   if (n < 1) return x;
-  if (n > size - 1) throw ValueError(concat("signal: the extension of ", n, " samples must be shorter than the signal of ", size));
+  if (n > size - 1)
+    throw ValueError(concat("signal: the extension of ", n, " samples must be shorter than the signal of ", size));
   const auto part = [&](int64_t begin, int64_t end) { return lax::slice_in_dim(x, begin, end, 1, axis); };
   const Array product = 2 * part(0, 1);
   const Array left = product - lax::rev(part(1, n + 1), {axis});
@@ -169,7 +175,8 @@ Array detrended(const Array& frames, const Detrending& how, int64_t axis) {
   return frames;
 }
 
-Array transformed(const Array& x, const Array& window, const Helper& helper, int64_t step, int64_t nfft, bool onesided) {
+Array transformed(const Array& x, const Array& window, const Helper& helper, int64_t step, int64_t nfft,
+                  bool onesided) {
   Array frames = detrended(segments(x, window.size(), step), helper.detrend, helper.axis);
   if (is_complex(window.dtype())) frames = lax::convert_element_type(frames, complex_dtype(frames.dtype()));
   frames = lax::broadcast_to_rank(window, frames.ndim()) * frames;
@@ -178,9 +185,10 @@ Array transformed(const Array& x, const Array& window, const Helper& helper, int
 }
 
 std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<Array>& second, Helper helper) {
-  if (!helper.boundary.empty() && helper.boundary != "even" && helper.boundary != "odd" && helper.boundary != "constant" &&
-      helper.boundary != "zeros") {
-    throw ValueError(concat("signal: unknown boundary option '", helper.boundary, "', must be even, odd, constant, zeros or None"));
+  if (!helper.boundary.empty() && helper.boundary != "even" && helper.boundary != "odd" &&
+      helper.boundary != "constant" && helper.boundary != "zeros") {
+    throw ValueError(
+        concat("signal: unknown boundary option '", helper.boundary, "', must be even, odd, constant, zeros or None"));
   }
   helper.axis = canonical_axis("signal", helper.axis, first.ndim());
   const std::size_t axis = static_cast<std::size_t>(helper.axis);
@@ -189,7 +197,8 @@ std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<
   Shape outer = x.shape(), other = y.shape();
   if (second) {
     if (x.ndim() != y.ndim()) {
-      throw ValueError(concat("signal: both inputs must have the same rank, got ", to_string(x.type()), " and ", to_string(y.type())));
+      throw ValueError(concat("signal: both inputs must have the same rank, got ", to_string(x.type()), " and ",
+                              to_string(y.type())));
     }
     outer.erase(outer.begin() + helper.axis);
     other.erase(other.begin() + helper.axis);
@@ -197,9 +206,11 @@ std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<
     outer.insert(outer.begin() + helper.axis, std::min(x.shape()[axis], y.shape()[axis]));
   }
   const DType result_dtype = complex_dtype(x.dtype()), frequency_dtype = real_dtype(result_dtype);
-  if (helper.nperseg && *helper.nperseg < 1) throw ValueError(concat("signal: nperseg must be a positive integer, got ", *helper.nperseg));
+  if (helper.nperseg && *helper.nperseg < 1)
+    throw ValueError(concat("signal: nperseg must be a positive integer, got ", *helper.nperseg));
   const auto [window, nperseg] = window_of(helper.window, helper.nperseg, x.shape()[axis], x.dtype());
-  const int64_t noverlap = helper.noverlap.value_or(nperseg / 2), nfft = helper.nfft.value_or(nperseg), step = nperseg - noverlap;
+  const int64_t noverlap = helper.noverlap.value_or(nperseg / 2), nfft = helper.nfft.value_or(nperseg),
+                step = nperseg - noverlap;
   if (x.size() == 0 || y.size() == 0) {
     const auto none = [&](DType dtype) { return lax::full(outer, Array(0), dtype); };
     return {none(frequency_dtype), none(frequency_dtype), none(result_dtype)};
@@ -212,7 +223,8 @@ std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<
     y = zeros_behind(y, length - y.shape(-1));
   }
   if (nfft < nperseg) throw ValueError(concat("signal: nfft must be at least nperseg, got ", nfft, " and ", nperseg));
-  if (noverlap >= nperseg) throw ValueError(concat("signal: noverlap must be less than nperseg, got ", noverlap, " and ", nperseg));
+  if (noverlap >= nperseg)
+    throw ValueError(concat("signal: noverlap must be less than nperseg, got ", noverlap, " and ", nperseg));
   const auto prepared = [&, nperseg = nperseg](Array z) {
     if (!helper.boundary.empty()) z = extended(z, nperseg / 2, helper.boundary);
     if (!helper.padded) return z;
@@ -221,8 +233,10 @@ std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<
   };
   x = prepared(x);
   if (second) y = prepared(y);
-  if (helper.scaling != "density" && helper.scaling != "spectrum") throw ValueError(concat("signal: unknown scaling: ", helper.scaling));
-  Array scale = helper.scaling == "density" ? 1.0 / (helper.fs * numpy::sum(window * window)) : 1.0 / lax::square(numpy::sum(window));
+  if (helper.scaling != "density" && helper.scaling != "spectrum")
+    throw ValueError(concat("signal: unknown scaling: ", helper.scaling));
+  Array scale = helper.scaling == "density" ? 1.0 / (helper.fs * numpy::sum(window * window))
+                                            : 1.0 / lax::square(numpy::sum(window));
   if (helper.stft) scale = numpy::sqrt(scale);
   scale = lax::convert_element_type(scale, complex_dtype(inexact_dtype(scale.dtype())), false);
   bool onesided = helper.return_onesided;
@@ -268,21 +282,22 @@ Array overlapped(const Array& frames, int64_t step) {
 
 std::tuple<Array, Array, Array> stft(const Array& x, const StftOptions& options) {
   return spectra(x, std::nullopt,
-                 {options.fs, options.window, options.nperseg, options.noverlap, options.nfft, options.detrend, options.return_onesided,
-                  "spectrum", options.axis, true, options.boundary, options.padded});
+                 {options.fs, options.window, options.nperseg, options.noverlap, options.nfft, options.detrend,
+                  options.return_onesided, "spectrum", options.axis, true, options.boundary, options.padded});
 }
 
 std::pair<Array, Array> csd(const Array& x, const std::optional<Array>& y, const SpectrumOptions& options) {
   auto [frequencies, time, density] =
       spectra(x, y,
-              {options.fs, options.window, options.nperseg, options.noverlap, options.nfft, options.detrend, options.return_onesided,
-               options.scaling, options.axis, false, "", false});
+              {options.fs, options.window, options.nperseg, options.noverlap, options.nfft, options.detrend,
+               options.return_onesided, options.scaling, options.axis, false, "", false});
   if (y) density = density + Array(std::complex<double>(0, 0));
   if (density.ndim() < 2 || density.size() == 0) return {frequencies, density};
   const int64_t count = density.shape(-1);
   if (count == 1) return {frequencies, lax::squeeze(density, {density.ndim() - 1})};
   if (options.average == "mean") return {frequencies, numpy::mean(density, {.axis = -1})};
-  if (options.average != "median") throw ValueError(concat("csd: average must be 'median' or 'mean', got ", options.average));
+  if (options.average != "median")
+    throw ValueError(concat("csd: average must be 'median' or 'mean', got ", options.average));
   double bias = 1;
   for (int64_t i = 2; i < count; i += 2) bias += 1.0 / static_cast<double>(i + 1) - 1.0 / static_cast<double>(i);
   const auto middle = [](const Array& z) { return numpy::median(z, {.axis = -1}); };
@@ -305,17 +320,22 @@ std::pair<Array, Array> istft(const Array& input, const IstftOptions& options) {
   const int64_t rank = input.ndim();
   const int64_t frequency_axis = canonical_axis("istft", options.freq_axis, rank);
   int64_t time_axis = canonical_axis("istft", options.time_axis, rank);
-  if (frequency_axis == time_axis) throw ValueError(concat("istft: the time and frequency axes must differ, both are ", time_axis));
+  if (frequency_axis == time_axis)
+    throw ValueError(concat("istft: the time and frequency axes must differ, both are ", time_axis));
   Array z = lax::convert_element_type(input, complex_dtype(inexact_dtype(input.dtype())), false);
   const int64_t natural = options.input_onesided ? 2 * (z.shape(frequency_axis) - 1) : z.shape(frequency_axis);
   const int64_t nperseg = options.nperseg.value_or(0) ? *options.nperseg : natural;
   if (nperseg < 1) throw ValueError(concat("istft: nperseg must be a positive integer, got ", nperseg));
-  const int64_t nfft = options.nfft ? *options.nfft : natural + (options.input_onesided && nperseg == natural + 1 ? 1 : 0);
-  if (nfft < nperseg) throw ValueError(concat("istft: the FFT length (", nfft, ") must be at least nperseg (", nperseg, ")"));
+  const int64_t nfft =
+      options.nfft ? *options.nfft : natural + (options.input_onesided && nperseg == natural + 1 ? 1 : 0);
+  if (nfft < nperseg)
+    throw ValueError(concat("istft: the FFT length (", nfft, ") must be at least nperseg (", nperseg, ")"));
   const int64_t noverlap = options.noverlap.value_or(0) ? *options.noverlap : nperseg / 2;
-  if (noverlap >= nperseg) throw ValueError(concat("istft: noverlap must be less than nperseg, got ", noverlap, " and ", nperseg));
+  if (noverlap >= nperseg)
+    throw ValueError(concat("istft: noverlap must be less than nperseg, got ", noverlap, " and ", nperseg));
   const int64_t step = nperseg - noverlap;
-  if (time_axis != rank - 1 || frequency_axis != rank - 2) z = numpy::moveaxis(z, Ints{frequency_axis, time_axis}, Ints{-2, -1});
+  if (time_axis != rank - 1 || frequency_axis != rank - 2)
+    z = numpy::moveaxis(z, Ints{frequency_axis, time_axis}, Ints{-2, -1});
   const numpy::fft::FftOptions transform = {.n = options.nfft, .axis = -2};
   Array frames = options.input_onesided ? numpy::fft::irfft(z, transform) : numpy::fft::ifft(z, transform);
   frames = frames(ellipsis, slice(0, nperseg), slice());

@@ -18,7 +18,10 @@ using Pair = std::tuple<Array, Array>;
 
 Array sign_bit(const Array& x) {
   const int width = bits(x.dtype());
-  const DType integer = width == 64 ? DType::int64 : width == 32 ? DType::int32 : width == 16 ? DType::int16 : DType::int8;
+  const DType integer = width == 64   ? DType::int64
+                        : width == 32 ? DType::int32
+                        : width == 16 ? DType::int16
+                                      : DType::int8;
   return lax::bitcast_convert_type(x, integer) < 0;
 }
 
@@ -96,8 +99,9 @@ Array complex_loggamma(const Array& z) {
 
 // log(gamma(b) / gamma(a + b)) for a <= b and b >= 8, from the difference of Stirling's series (TOMS 708, algdiv).
 Array log_gamma_ratio(const Array& a, const Array& b) {
-  constexpr std::array<double, 6> coefficients = {0.833333333333333e-01,  -0.277777777760991e-02, 0.793650666825390e-03,
-                                                  -0.595202931351870e-03, 0.837308034031215e-03,  -0.165322962780713e-02};
+  constexpr std::array<double, 6> coefficients = {0.833333333333333e-01, -0.277777777760991e-02,
+                                                  0.793650666825390e-03, -0.595202931351870e-03,
+                                                  0.837308034031215e-03, -0.165322962780713e-02};
   const Array ratio = a / b;
   const Array share = ratio / (1 + ratio), squared = share * share;
   // geometric[i] = 1 + share + ... + share^(2 i)

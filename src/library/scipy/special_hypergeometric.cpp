@@ -60,9 +60,8 @@ Array kummer_asymptotic(const Array& a, const Array& b, const Array& x) {
 
 Array kummer(const Array& a, const Array& b, const Array& x) {
   const Array value = lax::cond(
-      lax::abs(x) < 100,
-      [](const Array& p, const Array& q, const Array& y) { return kummer_series(p, q, y, 1); }, kummer_asymptotic, a, b,
-      x);
+      lax::abs(x) < 100, [](const Array& p, const Array& q, const Array& y) { return kummer_series(p, q, y, 1); },
+      kummer_asymptotic, a, b, x);
   const Array numerator_zero = a == 0;
   Array constant_x = constant(x, 1), is_equal = a == b, exponential = lax::exp(x), is_equal_b = b == 0;
   return where(numerator_zero, constant_x,
@@ -75,7 +74,9 @@ struct Parameters {
   Array a, b, c, x;
 };
 
-Array near_integer(const Array& x, const Array& eps) { return lax::abs(x - lax::round(x, lax::RoundingMethod::to_nearest_even)) < eps; }
+Array near_integer(const Array& x, const Array& eps) {
+  return lax::abs(x - lax::round(x, lax::RoundingMethod::to_nearest_even)) < eps;
+}
 
 // The polynomial that the series is where a or b is a negative integer.
 Array gauss_polynomial(const Parameters& p, const Array& eps) {
@@ -86,16 +87,15 @@ Array gauss_polynomial(const Parameters& p, const Array& eps) {
   const Array swap = both_p & ~c_stops_first;
   const Array degree = lax::abs(where(swap, p.b, p.a)), other = where(swap, p.a, p.b);
   using State = std::tuple<Array, Array, Array>;  // i, sum, term
-  const State end = lax::while_loop(
-      [&](const State& s) { return lax::lt(std::get<0>(s), degree + one); },
-      [&](const State& s) {
-        const auto& [i, total, term] = s;
-        const Array negated = -(degree - i + 1), quotient = negated / (p.c + i - 1);
-        const Array next = term * (quotient * (other + i - 1) / i * p.x);
-        Array sum_i = i + one;
-        return State(sum_i, total + next, next);
-      },
-      State(one, one, one));
+  const State end = lax::while_loop([&](const State& s) { return lax::lt(std::get<0>(s), degree + one); },
+                                    [&](const State& s) {
+                                      const auto& [i, total, term] = s;
+                                      const Array negated = -(degree - i + 1), quotient = negated / (p.c + i - 1);
+                                      const Array next = term * (quotient * (other + i - 1) / i * p.x);
+                                      Array sum_i = i + one;
+                                      return State(sum_i, total + next, next);
+                                    },
+                                    State(one, one, one));
   return std::get<1>(end);
 }
 
@@ -156,17 +156,17 @@ Array gauss_around_one(const Parameters& p) {
   const Array infinite_sum = std::get<3>(end);
 
   using Partial = std::tuple<Array, Array, Array>;  // t, term, sum
-  const Partial partial = lax::while_loop(
-      [&](const Partial& state) { return lax::lt(std::get<0>(state) + one, steps); },
-      [&](const Partial& state) {
-        const auto& [t, term, total] = state;
-        const Array first_product = s * (a + t + d2), second_product = first_product * (b + t + d2);
-        const Array product_term = term * (second_product / (1.0 - e + t));
-        const Array next = product_term / (t + one);
-        Array first_sum = t + one;
-        return Partial(first_sum, next, total + next);
-      },
-      Partial(zero, one, one));
+  const Partial partial =
+      lax::while_loop([&](const Partial& state) { return lax::lt(std::get<0>(state) + one, steps); },
+                      [&](const Partial& state) {
+                        const auto& [t, term, total] = state;
+                        const Array first_product = s * (a + t + d2), second_product = first_product * (b + t + d2);
+                        const Array product_term = term * (second_product / (1.0 - e + t));
+                        const Array next = product_term / (t + one);
+                        Array first_sum = t + one;
+                        return Partial(first_sum, next, total + next);
+                      },
+                      Partial(zero, one, one));
   const Array numerator = gamma(c);
   const Array product_e = gamma(e) * numerator, gamma_value = gamma(a + d1);
   const Array finite_sum = std::get<2>(partial) * (product_e / (gamma_value * gamma(b + d1)));

@@ -78,8 +78,8 @@ std::vector<Arrays> legendre_functions(int64_t l_max, const Array& x) {
     for (std::size_t l = m + 2; l < count; ++l) {
       const double degree = static_cast<double>(l), gap = degree * degree - order * order;
       const double first = std::sqrt((4 * degree * degree - 1) / gap);
-      const double second = std::sqrt((2 * degree + 1) * ((degree - 1) * (degree - 1) - order * order) /
-                                      ((2 * degree - 3) * gap));
+      const double second =
+          std::sqrt((2 * degree + 1) * ((degree - 1) * (degree - 1) - order * order) / ((2 * degree - 3) * gap));
       Array product = first * (x * p[m][l - 1]);
       p[m][l] = product - second * p[m][l - 2];
     }
@@ -148,7 +148,8 @@ Array bessel_jn(const Array& z, const BesselOptions& options) {
   };
   Array filled = lax::full(x.shape(), 0, x.dtype()), filled_x = lax::full(x.shape(), 1e-16, x.dtype());
   const Carry start(filled, filled_x, lax::full(x.shape(), 0, x.dtype()));
-  const auto [end, values] = lax::scan(step, start, lax::iota(x.dtype(), options.n_iter + 1), {.length = std::nullopt, .reverse = true});
+  const auto [end, values] =
+      lax::scan(step, start, lax::iota(x.dtype(), options.n_iter + 1), {.length = std::nullopt, .reverse = true});
   const Array lowest = lax::index_in_dim(values, 0, 0, false);
   const int64_t orders = std::clamp<int64_t>(options.v + 1, 0, options.n_iter + 1);
   Array slice_in_dim_values = lax::slice_in_dim(values, 0, orders);

@@ -42,7 +42,9 @@ Array pick(const Array& x, const Array& index) {
   return is_bool(x.dtype()) ? lax::reduce_or(chosen, {{x.ndim() - 1}}) : lax::reduce_sum(chosen, {{x.ndim() - 1}});
 }
 
-Array sorted_last(const Array& x) { return lax::sort(x, {.dimension = x.ndim() - 1, .is_stable = true, .num_keys = 1}); }
+Array sorted_last(const Array& x) {
+  return lax::sort(x, {.dimension = x.ndim() - 1, .is_stable = true, .num_keys = 1});
+}
 
 // The ranks along the last axis.
 Array ranks(const Array& x, const std::string& method) {
@@ -63,8 +65,7 @@ Array ranks(const Array& x, const std::string& method) {
       // Seen from behind, a run begins where the next one ends.
       const Array from_behind = lax::rev(run_starts(run_begins(lax::rev(sorted, {last}))), {last});
       const Array ends = size - from_behind;
-      rank = method == "max" ? ends
-                             : 0.5 * lax::convert_element_type(starts + 1 + ends, default_float(), false);
+      rank = method == "max" ? ends : 0.5 * lax::convert_element_type(starts + 1 + ends, default_float(), false);
     }
   }
   return lax::convert_element_type(lax::sort_key_val(order, rank, along).second, default_float(), false);
@@ -78,8 +79,10 @@ std::pair<Array, Array> mode(const Array& a, const ModeOptions& options) {
   if (options.axis) {
     const auto axis = static_cast<std::size_t>(canonical_axis("mode", *options.axis, x.ndim()));
     x = numpy::moveaxis(x, static_cast<int64_t>(axis), -1);
-    if (options.keepdims) shape[axis] = 1;
-    else shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
+    if (options.keepdims)
+      shape[axis] = 1;
+    else
+      shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(axis));
   } else {
     x = lax::reshape(x, {x.size()});
     shape = options.keepdims ? Shape(shape.size(), 1) : Shape();
@@ -129,8 +132,7 @@ Array sem(const Array& a, const SemOptions& options) {
     return std_x / constant(x, std::sqrt(size));
   }
   if (options.nan_policy == "omit") {
-    const Array number =
-        sum(~isnan(x), {.axis = axis, .dtype = default_float(), .keepdims = options.keepdims});
+    const Array number = sum(~isnan(x), {.axis = axis, .dtype = default_float(), .keepdims = options.keepdims});
     Array nanstd_x = numpy::nanstd(x, spread);
     return nanstd_x / lax::convert_element_type(lax::sqrt(number), x.dtype(), false);
   }

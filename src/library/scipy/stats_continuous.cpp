@@ -48,7 +48,9 @@ Array within_unit_interval(const Array& q) {
 }
 
 // NaN where the scale is not positive.
-Array where_scaled(const Point& p, const Array& value) { return where(p.scale > constant(p.scale, 0), value, not_a_number); }
+Array where_scaled(const Point& p, const Array& value) {
+  return where(p.scale > constant(p.scale, 0), value, not_a_number);
+}
 
 Array unit_clamp(const Point& p) {
   Array zero_p = p.zero(), standard_p = p.standard();

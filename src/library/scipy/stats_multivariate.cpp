@@ -88,8 +88,8 @@ Array whiten(const Array& factor_in, const Array& y_in) {
   vectors.push_back(size);
   const Array factor = broadcast_to("multivariate_normal.logpdf", factor_in, matrices);
   const Array y = broadcast_to("multivariate_normal.logpdf", y_in, vectors);
-  const Array solution = lax::linalg::triangular_solve(factor, lax::expand_dims(y, {y.ndim()}),
-                                                       {.left_side = true, .lower = true});
+  const Array solution =
+      lax::linalg::triangular_solve(factor, lax::expand_dims(y, {y.ndim()}), {.left_side = true, .lower = true});
   return lax::squeeze(solution, {y.ndim()});
 }
 

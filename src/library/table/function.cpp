@@ -7,10 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "core/runtime/warning.h"
 #include "lax/operators/explicit_x64.h"
 #include "lax/operators/promote.h"
 #include "library/table/host_number.h"
-#include "core/runtime/warning.h"
 
 namespace capibara::library {
 
@@ -99,7 +99,8 @@ struct NumberAsArray {
 
 std::optional<Array> as_array(const Value& value) {
   if (const BigInteger* big = big_integer(value)) {
-    throw OverflowError(concat("Python int too large to convert to ", to_string(default_int()), ": Python integer ", big->text(), " out of bounds"));
+    throw OverflowError(concat("Python int too large to convert to ", to_string(default_int()), ": Python integer ",
+                               big->text(), " out of bounds"));
   }
   return std::visit(NumberAsArray(), value.content());
 }
@@ -211,17 +212,22 @@ int64_t Arguments::integer_of(std::string_view name, const Value& value) const {
   const bool is_shape = name == "shape" || name == "new_sizes" || name == "N" || name == "M";
   const Array* array = value.array();
   if (array && array->is_tracer()) {
-    const std::string rest = concat("got a traced array of type ", to_string(array->type()), " for argument '", name, "' of ", function_,
-                                    ".\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.");
+    const std::string rest =
+        concat("got a traced array of type ", to_string(array->type()), " for argument '", name, "' of ", function_,
+               ".\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions.");
     if (is_shape) throw TypeError(concat("Shapes must be 1D sequences of concrete values of integer type, ", rest));
-    throw ConcretizationTypeError(concat("Abstract tracer value encountered where concrete value is expected. An integer is needed, ", rest));
+    throw ConcretizationTypeError(
+        concat("Abstract tracer value encountered where concrete value is expected. An integer is needed, ", rest));
   }
-  if (array && array->ndim() == 0 && (is_integer(array->dtype()) || is_bool(array->dtype()))) return array->item<int64_t>();
+  if (array && array->ndim() == 0 && (is_integer(array->dtype()) || is_bool(array->dtype())))
+    return array->item<int64_t>();
   const std::string got = array ? to_string(array->type()) : value.type_name();
   if (is_shape) {
-    throw TypeError(concat(function_, ": Shapes must be 1D sequences of concrete values of integer type, got ", got, " in argument '", name, "'"));
+    throw TypeError(concat(function_, ": Shapes must be 1D sequences of concrete values of integer type, got ", got,
+                           " in argument '", name, "'"));
   }
-  throw TypeError(concat(function_, ": argument '", name, "' must be an integer, got ", got, ", which cannot be interpreted as an integer"));
+  throw TypeError(concat(function_, ": argument '", name, "' must be an integer, got ", got,
+                         ", which cannot be interpreted as an integer"));
 }
 
 int64_t Arguments::integer(std::string_view name) const { return integer_of(name, (*this)[name]); }
@@ -284,7 +290,8 @@ std::optional<Ints> Arguments::optional_ints(std::string_view name) const {
 std::vector<std::pair<int64_t, int64_t>> Arguments::pairs(std::string_view name) const {
   const Sequence* sequence = (*this)[name].sequence();
   std::vector<std::pair<int64_t, int64_t>> result;
-  if (const Array* array = (*this)[name].array(); array && array->ndim() == 2 && array->shape(1) == 2 && is_integer(array->dtype())) {
+  if (const Array* array = (*this)[name].array();
+      array && array->ndim() == 2 && array->shape(1) == 2 && is_integer(array->dtype())) {
     const Ints numbers = array->to_vector<int64_t>();
     for (std::size_t i = 0; i < numbers.size(); i += 2) result.emplace_back(numbers[i], numbers[i + 1]);
     return result;
@@ -351,19 +358,23 @@ struct NumpyName {
   DType dtype;
 };
 constexpr NumpyName numpy_names[] = {
-    {"?", DType::bool_},         {"b1", DType::bool_},        {"b", DType::int8},         {"i1", DType::int8},
-    {"byte", DType::int8},       {"B", DType::uint8},         {"u1", DType::uint8},       {"ubyte", DType::uint8},
-    {"h", DType::int16},         {"i2", DType::int16},        {"short", DType::int16},    {"H", DType::uint16},
-    {"u2", DType::uint16},       {"ushort", DType::uint16},   {"i", DType::int32},        {"i4", DType::int32},
-    {"intc", DType::int32},      {"I", DType::uint32},        {"u4", DType::uint32},      {"uintc", DType::uint32},
-    {"l", DType::int64},         {"q", DType::int64},         {"p", DType::int64},        {"i8", DType::int64},
-    {"int_", DType::int64},      {"intp", DType::int64},      {"long", DType::int64},     {"longlong", DType::int64},
-    {"L", DType::uint64},        {"Q", DType::uint64},        {"P", DType::uint64},       {"u8", DType::uint64},
-    {"uint", DType::uint64},     {"uintp", DType::uint64},    {"ulong", DType::uint64},   {"ulonglong", DType::uint64},
-    {"e", DType::float16},       {"f2", DType::float16},      {"half", DType::float16},   {"f", DType::float32},
-    {"f4", DType::float32},      {"single", DType::float32},  {"d", DType::float64},      {"f8", DType::float64},
-    {"double", DType::float64},  {"F", DType::complex64},     {"c8", DType::complex64},   {"csingle", DType::complex64},
-    {"D", DType::complex128},    {"c16", DType::complex128},  {"cdouble", DType::complex128},
+    {"?", DType::bool_},        {"b1", DType::bool_},       {"b", DType::int8},
+    {"i1", DType::int8},        {"byte", DType::int8},      {"B", DType::uint8},
+    {"u1", DType::uint8},       {"ubyte", DType::uint8},    {"h", DType::int16},
+    {"i2", DType::int16},       {"short", DType::int16},    {"H", DType::uint16},
+    {"u2", DType::uint16},      {"ushort", DType::uint16},  {"i", DType::int32},
+    {"i4", DType::int32},       {"intc", DType::int32},     {"I", DType::uint32},
+    {"u4", DType::uint32},      {"uintc", DType::uint32},   {"l", DType::int64},
+    {"q", DType::int64},        {"p", DType::int64},        {"i8", DType::int64},
+    {"int_", DType::int64},     {"intp", DType::int64},     {"long", DType::int64},
+    {"longlong", DType::int64}, {"L", DType::uint64},       {"Q", DType::uint64},
+    {"P", DType::uint64},       {"u8", DType::uint64},      {"uint", DType::uint64},
+    {"uintp", DType::uint64},   {"ulong", DType::uint64},   {"ulonglong", DType::uint64},
+    {"e", DType::float16},      {"f2", DType::float16},     {"half", DType::float16},
+    {"f", DType::float32},      {"f4", DType::float32},     {"single", DType::float32},
+    {"d", DType::float64},      {"f8", DType::float64},     {"double", DType::float64},
+    {"F", DType::complex64},    {"c8", DType::complex64},   {"csingle", DType::complex64},
+    {"D", DType::complex128},   {"c16", DType::complex128}, {"cdouble", DType::complex128},
 };
 
 std::optional<DType> from_numpy_name(std::string_view text) {

@@ -12,8 +12,8 @@ class BigInteger final : public Foreign {
       : text_(std::move(text)), low_bits_(low_bits), real_(real), fits_unsigned_(fits_unsigned) {}
   std::string type_name() const override { return "int"; }
   const std::string& text() const { return text_; }
-  uint64_t low_bits() const { return low_bits_; }         // modulo 2^64
-  double real() const { return real_; }                   // rounded
+  uint64_t low_bits() const { return low_bits_; }        // modulo 2^64
+  double real() const { return real_; }                  // rounded
   bool fits_unsigned() const { return fits_unsigned_; }  // in uint64
 
  private:

@@ -19,7 +19,8 @@ const Function image_functions[] = {
        return image::resize(a.array("image"), a.shape("shape"), a.text("method"), options(a));
      },
      "The image resampled to another resolution: nearest, linear, cubic, lanczos3, lanczos5, area or cubic-pytorch."},
-    {"scale_and_translate", "image, shape, spatial_dims, scale, translation, method, antialias=True, precision='highest'",
+    {"scale_and_translate",
+     "image, shape, spatial_dims, scale, translation, method, antialias=True, precision='highest'",
      [](const Arguments& a) -> Value {
        const Array scale = a.array_like("scale"), translation = a.array_like("translation");
        return image::scale_and_translate(a.array("image"), a.shape("shape"), a.ints("spatial_dims"), scale, translation,

@@ -46,11 +46,20 @@ class Survey {
   DType dtype() const {
     std::vector<ScalarType> types = arrays_;
     switch (rung_) {
-      case Rung::none: break;
-      case Rung::boolean: types.push_back({DType::bool_, false}); break;
-      case Rung::integer: types.push_back({default_int(), true}); break;
-      case Rung::real: types.push_back({default_float(), true}); break;
-      case Rung::complex: types.push_back({default_complex(), true}); break;
+      case Rung::none:
+        break;
+      case Rung::boolean:
+        types.push_back({DType::bool_, false});
+        break;
+      case Rung::integer:
+        types.push_back({default_int(), true});
+        break;
+      case Rung::real:
+        types.push_back({default_float(), true});
+        break;
+      case Rung::complex:
+        types.push_back({default_complex(), true});
+        break;
     }
     // A boolean among weak numbers stays strong, so both are told to the lattice.
     if (has_boolean_ && rung_ != Rung::boolean) types.push_back({DType::bool_, false});
@@ -202,12 +211,16 @@ Array array_of(const Value& value, const char* function, std::optional<DType> dt
   // A lone number is weak; numbers in a sequence are strong together.
   if (!dtype && !value.sequence()) {
     switch (survey.rung()) {
-      case Rung::boolean: return Array(*value.get_if<bool>());
+      case Rung::boolean:
+        return Array(*value.get_if<bool>());
       case Rung::integer:
         if (const int64_t* integer = value.get_if<int64_t>()) return Array(*integer);
-        throw OverflowError(concat("Python int too large to convert to ", to_string(default_int()), ": ", big_integer(value)->text()));
-      case Rung::real: return Array(*value.get_if<double>());
-      default: return Array(*value.get_if<std::complex<double>>());
+        throw OverflowError(
+            concat("Python int too large to convert to ", to_string(default_int()), ": ", big_integer(value)->text()));
+      case Rung::real:
+        return Array(*value.get_if<double>());
+      default:
+        return Array(*value.get_if<std::complex<double>>());
     }
   }
   return stacked(value, dtype.value_or(survey.dtype()), function);

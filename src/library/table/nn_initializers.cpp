@@ -34,9 +34,9 @@ initializers::FanOptions fans(const Arguments& a) {
           .dtype = a.optional_dtype("dtype")};
 }
 
-#define CAPIBARA_FAN_INITIALIZER(name, doc)                                                     \
-  {                                                                                             \
-    #name, "in_axis=-2, out_axis=-1, batch_axis=(), dtype=None",                                \
+#define CAPIBARA_FAN_INITIALIZER(name, doc)                                                           \
+  {                                                                                                   \
+#name, "in_axis=-2, out_axis=-1, batch_axis=(), dtype=None",                                      \
         [](const Arguments& a) -> Value { return callable(#name, initializers::name(fans(a))); }, doc \
   }
 

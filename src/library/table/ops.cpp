@@ -19,7 +19,8 @@ ops::SegmentOptions segments(const Arguments& a) {
 }
 
 constexpr const char* signature =
-    "data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, mode=None, "
+    "data, segment_ids, num_segments=None, indices_are_sorted=False, unique_indices=False, bucket_size=None, "
+    "mode=None, "
     "out_sharding=None";
 
 const Function ops_functions[] = {
@@ -27,7 +28,9 @@ const Function ops_functions[] = {
      [](const Arguments& a) -> Value { return ops::segment_sum(a.array("data"), a.array("segment_ids"), segments(a)); },
      "The sums of the rows with equal segment numbers."},
     {"segment_prod", signature,
-     [](const Arguments& a) -> Value { return ops::segment_prod(a.array("data"), a.array("segment_ids"), segments(a)); },
+     [](const Arguments& a) -> Value {
+       return ops::segment_prod(a.array("data"), a.array("segment_ids"), segments(a));
+     },
      "The products of the rows with equal segment numbers."},
     {"segment_max", signature,
      [](const Arguments& a) -> Value { return ops::segment_max(a.array("data"), a.array("segment_ids"), segments(a)); },

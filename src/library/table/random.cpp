@@ -104,7 +104,8 @@ Value truncated_normal(const Arguments& a) {
   }
   const Arrays bounds = a.arrays("bounds");
   if (bounds.size() != 2) {
-    throw ValueError(concat("random.truncated_normal: 'bounds' must be (lower, upper), got ", bounds.size(), " values"));
+    throw ValueError(
+        concat("random.truncated_normal: 'bounds' must be (lower, upper), got ", bounds.size(), " values"));
   }
   return random::truncated_normal(a.array("key"), bounds[0], bounds[1], with_parameters(a));
 }
@@ -112,12 +113,9 @@ Value truncated_normal(const Arguments& a) {
 Value choice(const Arguments& a) {
   std::optional<Array> p;
   if (a.given("p")) p = a.array_like("p");
-  return random::choice(a.array("key"), a.array("a"),
-                        {.shape = shape_of(a),
-                         .replace = a.flag("replace"),
-                         .p = p,
-                         .axis = a.integer("axis"),
-                         .mode = a.text("mode")});
+  return random::choice(
+      a.array("key"), a.array("a"),
+      {.shape = shape_of(a), .replace = a.flag("replace"), .p = p, .axis = a.integer("axis"), .mode = a.text("mode")});
 }
 
 Value uniform(const Arguments& a) {
@@ -218,9 +216,8 @@ const Function random_functions[] = {
     {"lognormal", "key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None",
      [](const Arguments& a) -> Value {
        a.require_absent("out_sharding");
-       return random::lognormal(a.array("key"), {.sigma = a.array("sigma"),
-                                                 .shape = optional_shape(a),
-                                                 .dtype = a.optional_dtype("dtype")});
+       return random::lognormal(
+           a.array("key"), {.sigma = a.array("sigma"), .shape = optional_shape(a), .dtype = a.optional_dtype("dtype")});
      },
      "exp of normal numbers of standard deviation sigma."},
     {"generalized_normal", "key, p: float, shape=(), dtype=None, *, out_sharding=None",
@@ -305,10 +302,9 @@ const Function random_functions[] = {
      "The number of successes in n trials of probability p."},
     {"multinomial", "key, n: ArrayLike, p, *, shape=None, dtype=None, unroll: int | bool = 1",
      [](const Arguments& a) -> Value {
-       return random::multinomial(a.array("key"), a.array("n"), a.array("p"),
-                                  {.shape = optional_shape(a),
-                                   .dtype = a.optional_dtype("dtype"),
-                                   .unroll = a.integer("unroll")});
+       return random::multinomial(
+           a.array("key"), a.array("n"), a.array("p"),
+           {.shape = optional_shape(a), .dtype = a.optional_dtype("dtype"), .unroll = a.integer("unroll")});
      },
      "How often each outcome of probabilities p occurs in n trials."},
     {"geometric", "key, p, shape=None, dtype=None, *, out_sharding=None", parametric_draw<random::geometric, p_name>,

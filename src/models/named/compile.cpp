@@ -1,7 +1,7 @@
 // Compilation: constants are computed, repeated and unused operations dropped, and every key gets its role.
 //
-// The passes of src/compiler/optimise do the same to programs, later: a model becomes one when it is called. What is known,
-// merged and needed here has names, and users read them: static_keys(), the keys that must be given, text() and
+// The passes of src/compiler/optimise do the same to programs, later: a model becomes one when it is called. What is
+// known, merged and needed here has names, and users read them: static_keys(), the keys that must be given, text() and
 // summary(). It must be known while shapes are open, and of values that no program holds, such as tuples, types and
 // indices.
 #include "models/named/compiled.h"

@@ -11,9 +11,9 @@
 #include <sstream>
 #include <utility>
 
+#include "core/runtime/warning.h"
 #include "io/files/json.h"
 #include "io/files/object_store.h"
-#include "core/runtime/warning.h"
 #include "models/training/run_files.h"
 #include "models/training/run_lock.h"
 #include "models/training/settings.h"

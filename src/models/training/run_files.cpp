@@ -13,11 +13,11 @@
 #include <capibara/error.h>
 #include <capibara/training/data.h>
 
+#include "core/runtime/private_folder.h"
 #include "io/files/crc32c.h"
 #include "io/files/json.h"
 #include "io/files/mapped_file.h"
 #include "io/files/object_store.h"
-#include "core/runtime/private_folder.h"
 
 namespace capibara::training {
 

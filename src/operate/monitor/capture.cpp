@@ -7,8 +7,8 @@
 #include <capibara/error.h>
 #include <capibara/monitor.h>
 
-#include "io/files/json.h"
 #include "core/runtime/private_folder.h"
+#include "io/files/json.h"
 
 namespace capibara {
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "operate/monitor/server.h"
 #include "core/processes/job_secret.h"
+#include "operate/monitor/server.h"
 
 namespace capibara {
 

@@ -13,10 +13,10 @@
 #include <capibara/lax.h>
 
 #include "backends/backend.h"
-#include "io/files/json.h"
 #include "core/runtime/arena.h"
 #include "core/runtime/counters.h"
 #include "core/runtime/thread_pool.h"
+#include "io/files/json.h"
 
 namespace capibara {
 

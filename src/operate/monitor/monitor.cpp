@@ -14,14 +14,14 @@
 #include <thread>
 #include <utility>
 
+#include "core/runtime/background.h"
+#include "core/runtime/counters.h"
+#include "core/runtime/warning.h"
 #include "io/files/json.h"
 #include "operate/monitor/capture.h"
 #include "operate/monitor/dashboard.h"
 #include "operate/monitor/metrics.h"
 #include "operate/monitor/server.h"
-#include "core/runtime/background.h"
-#include "core/runtime/counters.h"
-#include "core/runtime/warning.h"
 
 namespace capibara {
 

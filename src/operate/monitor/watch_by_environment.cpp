@@ -11,8 +11,8 @@
 #include <capibara/profile.h>
 #include <capibara/profile_formats.h>
 
-#include "operate/monitor/capture.h"
 #include "core/runtime/warning.h"
+#include "operate/monitor/capture.h"
 
 namespace capibara {
 

@@ -11,9 +11,9 @@
 #include <mutex>
 #include <optional>
 
-#include "io/files/json.h"
 #include "core/runtime/disk_cache.h"
 #include "core/runtime/thread_pool.h"
+#include "io/files/json.h"
 
 namespace capibara::profile {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/runtime/arena.h"
 #include "io/files/json.h"
 #include "operate/reports/text.h"
-#include "core/runtime/arena.h"
 
 namespace capibara::profile {
 

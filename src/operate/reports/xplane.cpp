@@ -7,9 +7,9 @@
 
 #include <capibara/error.h>
 
+#include <unistd.h>
 #include <string>
 #include <string_view>
-#include <unistd.h>
 
 #include <algorithm>
 #include <map>

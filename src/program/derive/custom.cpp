@@ -76,7 +76,8 @@ Arrays call_custom(const CustomCall& call, std::span<const Array> inputs) {
 
 Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                          const RuleNames& names, FlatJvpRule rule) {
-  return bind_custom({function, names, std::make_shared<CustomJvpRule>(names.first, std::move(rule)), nullptr}, in, leaves);
+  return bind_custom({function, names, std::make_shared<CustomJvpRule>(names.first, std::move(rule)), nullptr}, in,
+                     leaves);
 }
 
 Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
@@ -97,7 +98,7 @@ Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::
   std::size_t captured = static_cast<std::size_t>(call.captured);
   const std::size_t count = call.program.outputs().size();
   auto checked = [rule = std::move(rule), names, captured, count](int64_t size, const std::vector<bool>& batched,
-                                                                      std::span<const Array> inputs) {
+                                                                  std::span<const Array> inputs) {
     for (std::size_t i = 0; i < captured; ++i) {
       if (batched[i]) {
         throw UnexpectedTracerError(
@@ -113,8 +114,8 @@ Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (!mask[i] || (outputs[i].ndim() > 0 && outputs[i].shape()[0] == size)) continue;
-      throw TypeError(concat("custom_vmap: rule ", names.first, " must return an array with a first dimension of ", size,
-                             " for output ", i, ", which it calls batched, got ", to_string(outputs[i].type())));
+      throw TypeError(concat("custom_vmap: rule ", names.first, " must return an array with a first dimension of ",
+                             size, " for output ", i, ", which it calls batched, got ", to_string(outputs[i].type())));
     }
     return CustomVmapRule::Result{std::move(outputs), std::move(mask)};
   };

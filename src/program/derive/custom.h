@@ -32,7 +32,8 @@ class CustomCallTrace {
 // becomes part of a program. The rules alone may run: they must know the structures of arguments and result.
 Arrays call_custom(const CustomCall& call, std::span<const Array> inputs);
 
-// Whether cotangents that backward rules return must have the types of the arguments: the setting jax_disable_bwd_checks.
+// Whether cotangents that backward rules return must have the types of the arguments: the setting
+// jax_disable_bwd_checks.
 std::atomic<bool>& checks_backward_rules();
 
 // Whether a function called under this trace ends in a program that is being staged outside of it.

@@ -62,8 +62,8 @@ JvpResult jvp_by_forward(const std::shared_ptr<const CustomVjpRule>& rule, bool 
 
 // Runs a function on inputs mapped at these positions, as vmap_in_place does.
 struct Mapping {
-  std::function<BatchResult(const std::function<Arrays(std::span<const Array>)>& function, std::span<const Array> inputs,
-                            std::span<const int64_t> dims)>
+  std::function<BatchResult(const std::function<Arrays(std::span<const Array>)>& function,
+                            std::span<const Array> inputs, std::span<const int64_t> dims)>
       run;
   int64_t size;
 };
@@ -71,10 +71,12 @@ struct Mapping {
 // The rules of a call along a mapped axis, which the arguments marked carry at 0. Outputs carry it at 0 where `outputs`
 // marks them, or where a rule maps them: it marks them then.
 using SharedMask = std::shared_ptr<std::vector<bool>>;
-std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const CustomJvpRule>& rule, const Mapping& mapping,
-                                                  const std::vector<bool>& arguments, const SharedMask& outputs);
-std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const CustomVjpRule>& rule, const Mapping& mapping,
-                                                  const std::vector<bool>& arguments, const SharedMask& outputs);
+std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const CustomJvpRule>& rule,
+                                                  const Mapping& mapping, const std::vector<bool>& arguments,
+                                                  const SharedMask& outputs);
+std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const CustomVjpRule>& rule,
+                                                  const Mapping& mapping, const std::vector<bool>& arguments,
+                                                  const SharedMask& outputs);
 
 // Attribute `policy` of remat2 (none: nothing is saved).
 class Policy final : public Opaque {

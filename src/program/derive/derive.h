@@ -27,8 +27,8 @@ struct ProgramSplit {
 };
 ProgramSplit partial_eval_program(const Program& program, const std::vector<bool>& unknown,
                                   const std::vector<bool>& instantiate = {}, const SavePolicy* policy = nullptr);
-// The same for the program of a call: constants that the staged half reads are residuals too, marked by a residual input
-// of -2 - (index of the constant); the known half does not return them.
+// The same for the program of a call: constants that the staged half reads are residuals too, marked by a residual
+// input of -2 - (index of the constant); the known half does not return them.
 ProgramSplit partial_eval_call(const Program& program, const std::vector<bool>& unknown);
 
 // Pulls cotangents (one per output, empty: zero) back through a program linear in the inputs marked so; the other
@@ -72,6 +72,7 @@ struct BatchedCall {
   Program program;
   std::vector<int64_t> dims;  // of the outputs
 };
-BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims, bool outputs_to_front);
+BatchedCall batch_call(const Program& program, const MappedAxis& axis, std::span<const int64_t> dims,
+                       bool outputs_to_front);
 
 }  // namespace capibara

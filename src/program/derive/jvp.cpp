@@ -77,8 +77,8 @@ class JvpTrace final : public Trace, public detail::CustomCallTrace {
     if (!any) return detail::call_custom(call, primals);
     for (std::size_t i = 0; i < primals.size() && call.jvp && !call.symbolic_zeros; ++i)
       tangents[i] = instantiate(tangents[i], primals[i].type());
-    JvpResult result = call.jvp ? call.jvp->rule(primals, tangents)
-                                : jvp_by_forward(call.vjp, call.symbolic_zeros, primals, tangents);
+    JvpResult result =
+        call.jvp ? call.jvp->rule(primals, tangents) : jvp_by_forward(call.vjp, call.symbolic_zeros, primals, tangents);
     Arrays outputs;
     for (std::size_t i = 0; i < result.primals.size(); ++i) {
       refuse_captured(call, result.primals[i]);
@@ -92,10 +92,11 @@ class JvpTrace final : public Trace, public detail::CustomCallTrace {
   // A rule says nothing of values that the function closes over.
   void refuse_captured(const detail::CustomCall& call, const Array& output) const {
     if (!output.defined() || output.body()->trace() != this) return;
-    throw UnexpectedTracerError(
-        concat("Detected differentiation of a ", call.jvp ? "custom_jvp" : "custom_vjp", " function with respect to a closed-over ",
-               "value. That's not supported because the custom rule only specifies how to differentiate with respect to its ",
-               "arguments.\nHint: pass the closed-over value as an argument of ", call.names.function, "."));
+    throw UnexpectedTracerError(concat(
+        "Detected differentiation of a ", call.jvp ? "custom_jvp" : "custom_vjp",
+        " function with respect to a closed-over ",
+        "value. That's not supported because the custom rule only specifies how to differentiate with respect to its ",
+        "arguments.\nHint: pass the closed-over value as an argument of ", call.names.function, "."));
   }
 };
 
@@ -131,7 +132,8 @@ JvpResult jvp_flat(const FlatFunction& function, std::span<const Array> primals,
   return result;
 }
 
-JvpProgram jvp_program(const Program& program, const std::vector<bool>& nonzero, const std::vector<bool>& instantiate_outputs) {
+JvpProgram jvp_program(const Program& program, const std::vector<bool>& nonzero,
+                       const std::vector<bool>& instantiate_outputs) {
   return jvp_memo().get({program, nonzero, instantiate_outputs, 0, "", config().key()}, [&] {
     JvpProgram result;
     Types types = program.input_types();

@@ -39,7 +39,8 @@ Array PartialEvalTrace::value(Atom atom) {
 
 Arrays PartialEvalTrace::record(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs) {
   Arrays outputs;
-  for (Var var : builder_.add_equation(primitive, std::move(inputs), attrs, current_source())) outputs.push_back(value(var));
+  for (Var var : builder_.add_equation(primitive, std::move(inputs), attrs, current_source()))
+    outputs.push_back(value(var));
   return outputs;
 }
 
@@ -141,10 +142,10 @@ class Splitter {
  private:
   struct Step {
     enum Place { known, staged, divided } place = known;
-    PartialEvalSplit split;             // divided
-    std::vector<Var> residual_vars;     // divided: ids beyond the original's variables
-    std::vector<bool> staged_outputs;   // divided: those that the staged half computes
-    bool recompute = false;             // known, and computed again in the staged half
+    PartialEvalSplit split;            // divided
+    std::vector<Var> residual_vars;    // divided: ids beyond the original's variables
+    std::vector<bool> staged_outputs;  // divided: those that the staged half computes
+    bool recompute = false;            // known, and computed again in the staged half
   };
 
   bool is_unknown(Atom atom) const { return !atom.is_literal() && unknown_[static_cast<std::size_t>(atom.code)]; }
@@ -173,7 +174,8 @@ class Splitter {
         step.place = Step::divided;
         step.split = equation.primitive->partial_eval(args);
         const auto& outputs = step.split.known.outputs();
-        for (std::size_t i = outputs.size() - static_cast<std::size_t>(step.split.residual_count); i < outputs.size(); ++i) {
+        for (std::size_t i = outputs.size() - static_cast<std::size_t>(step.split.residual_count); i < outputs.size();
+             ++i) {
           step.residual_vars.push_back(Var{next_residual_++});
           residual_type_[step.residual_vars.back().id] = step.split.known.type(outputs[i]);
         }
@@ -201,8 +203,8 @@ class Splitter {
     PartialEvalSplit& split = step.split;
     step.staged_outputs = split.unknown_outputs;
     const std::size_t outputs = equation.outputs.size();
-    const auto unknowns = static_cast<std::size_t>(
-        std::count(split.unknown_outputs.begin(), split.unknown_outputs.end(), true));
+    const auto unknowns =
+        static_cast<std::size_t>(std::count(split.unknown_outputs.begin(), split.unknown_outputs.end(), true));
     if (unknowns == outputs || split.staged.outputs().size() != outputs) return;
     std::vector<bool> used(outputs, true);
     for (std::size_t i = 0, next = unknowns; i < outputs; ++i) {
@@ -311,7 +313,8 @@ class Splitter {
     static const Primitive reduce_precision = primitive("reduce_precision");
     for (Var output : equation.outputs) {
       if (output.dropped() || !is_floating(program_.type(output).dtype)) continue;
-      if (std::find(residuals_.begin(), residuals_.end(), output) == residuals_.end() || !read_by_known(output)) continue;
+      if (std::find(residuals_.begin(), residuals_.end(), output) == residuals_.end() || !read_by_known(output))
+        continue;
       const DTypeRow& row = dtype_row(program_.type(output).dtype);
       std::vector<Var> copy = half.builder().add_equation(
           reduce_precision, {half(Atom(output))},

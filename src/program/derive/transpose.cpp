@@ -28,7 +28,8 @@ class BackwardPass {
  public:
   BackwardPass(const Program& program, const std::vector<bool>& is_linear, std::span<const Array> inputs,
                std::span<const Array> sums)
-      : program_(program), linear_(static_cast<std::size_t>(program.var_count()), false),
+      : program_(program),
+        linear_(static_cast<std::size_t>(program.var_count()), false),
         values_(static_cast<std::size_t>(program.var_count())),
         cotangents_(static_cast<std::size_t>(program.var_count())) {
     for (std::size_t i = 0; i < program.constvars().size(); ++i)
@@ -146,8 +147,8 @@ class BackwardPass {
     if (!any && !equation.effects.keeps_equation() && !runs_user_rule(equation)) return;
     const Primitive& primitive = equation.primitive;
     if (!primitive->transpose) {
-      throw NotImplementedError(concat("Transpose rule (for reverse-mode differentiation) for '", primitive.name(),
-                                       "' not implemented"));
+      throw NotImplementedError(
+          concat("Transpose rule (for reverse-mode differentiation) for '", primitive.name(), "' not implemented"));
     }
     Arrays inputs;
     Types types;

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
+#include "core/sharding/explicit.h"
 #include "program/derive/spmd.h"
 #include "program/ir/explicit_types.h"
 #include "program/ir/handles.h"
 #include "program/ir/varying.h"
-#include "core/sharding/explicit.h"
 
 namespace capibara {
 

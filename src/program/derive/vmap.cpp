@@ -162,7 +162,9 @@ std::optional<Arrays> BatchTrace::call(const detail::CustomCall& call, std::span
     values.push_back(mapped.back() ? move_axis(value, dim, 0) : value);
   }
   Mapping mapping{[axis = axis_, tag = tag_](const FlatFunction& function, std::span<const Array> arguments,
-                                             std::span<const int64_t> dims) { return run_batched(function, arguments, dims, axis, tag); },
+                                             std::span<const int64_t> dims) {
+                    return run_batched(function, arguments, dims, axis, tag);
+                  },
                   axis_.size};
   auto outputs_mapped = std::make_shared<std::vector<bool>>();
   detail::CustomCall batched = call;
@@ -229,9 +231,10 @@ MappedAxis with_split(MappedAxis axis, std::span<const Array> inputs, std::span<
         const std::string tuple = partitions_text({{one}, {}, {}});
         return one.size() == 1 ? one[0] : tuple.substr(1, tuple.size() - 3);
       };
-      throw ValueError(concat("Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
-                              "inconsistent axis specs: ",
-                              text(known), " vs ", text(axes)));
+      throw ValueError(
+          concat("Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+                 "inconsistent axis specs: ",
+                 text(known), " vs ", text(axes)));
     }
     if (!axes.empty()) {
       if (const AxisList& spmd = spmd_axes(axis); !spmd.empty() && spmd != axes) {
@@ -298,7 +301,8 @@ Arrays vmap_flat(const FlatFunction& function, std::span<const Array> inputs, st
     int64_t wanted = out_dims.empty() ? 0 : out_dims[i];
     if (wanted == not_mapped) {
       if (result.dims[i] != not_mapped) {
-        throw ValueError(concat("vmap has mapped output", axis.name.empty() ? "" : concat(" (axis_name=", axis.name, ")"),
+        throw ValueError(concat("vmap has mapped output",
+                                axis.name.empty() ? "" : concat(" (axis_name=", axis.name, ")"),
                                 " but out_axes is None: at vmap out_axes, output ", i, " of type ",
                                 to_string(result.outputs[i].type()), " is mapped over axis ", result.dims[i]));
       }

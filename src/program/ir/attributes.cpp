@@ -28,7 +28,8 @@ namespace {
 
 bool equal_arrays(const Array& a, const Array& b) {
   if (a.same_as(b)) return true;
-  if (!a.defined() || !b.defined() || a.is_tracer() || b.is_tracer() || !(a.type() == b.type()) || a.type().ref) return false;
+  if (!a.defined() || !b.defined() || a.is_tracer() || b.is_tracer() || !(a.type() == b.type()) || a.type().ref)
+    return false;
   return std::memcmp(a.raw_data(), b.raw_data(), static_cast<std::size_t>(a.size() * storage_size(a.dtype()))) == 0;
 }
 
@@ -190,7 +191,8 @@ Attrs Attrs::without(std::string_view name) const {
 }
 
 bool operator==(const Attrs& a, const Attrs& b) {
-  return a.entries_ == b.entries_ || std::equal(a.entries().begin(), a.entries().end(), b.entries().begin(), b.entries().end());
+  return a.entries_ == b.entries_ ||
+         std::equal(a.entries().begin(), a.entries().end(), b.entries().begin(), b.entries().end());
 }
 
 std::size_t Attrs::hash() const {

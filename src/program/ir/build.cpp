@@ -1,11 +1,11 @@
 // Building and running programs.
 #include "program/ir/build.h"
 
+#include "core/sharding/explicit.h"
 #include "program/ir/handles.h"
 #include "program/ir/source.h"
 #include "program/ir/varying.h"
 #include "program/ir/views.h"
-#include "core/sharding/explicit.h"
 
 namespace capibara {
 
@@ -95,8 +95,8 @@ Program reorder_outputs(const Program& program, std::span<const int> order) {
 
 Arrays evaluate_program(const Program& program, std::span<const Array> inputs) {
   if (inputs.size() != program.invars().size()) {
-    throw InternalError(concat("program '", program.name(), "' takes ", program.invars().size(), " inputs, got ",
-                               inputs.size()));
+    throw InternalError(
+        concat("program '", program.name(), "' takes ", program.invars().size(), " inputs, got ", inputs.size()));
   }
   std::size_t count = static_cast<std::size_t>(program.var_count());
   std::vector<Array> values(count);
@@ -132,7 +132,8 @@ Arrays evaluate_program(const Program& program, std::span<const Array> inputs) {
     SourceScope scope(equation.source);
     Arrays results = capibara::bind(equation.primitive, operands, equation.attrs);
     for (std::size_t i = 0; i < results.size(); ++i) {
-      if (!equation.outputs[i].dropped()) values[static_cast<std::size_t>(equation.outputs[i].id)] = std::move(results[i]);
+      if (!equation.outputs[i].dropped())
+        values[static_cast<std::size_t>(equation.outputs[i].id)] = std::move(results[i]);
     }
   }
   Arrays outputs;

@@ -11,12 +11,12 @@ class ProgramBuilder {
  public:
   Var new_var(ArrayType type);
   Var add_input(ArrayType type);
-  Var add_constant(Array constant);         // a concrete array, one variable per distinct array
+  Var add_constant(Array constant);  // a concrete array, one variable per distinct array
   Atom add_literal(Array scalar);
   // The type rule gives outputs and effects.
   std::vector<Var> add_equation(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs,
                                 Source source = {});
-  void add_equation(Equation equation);     // outputs already typed
+  void add_equation(Equation equation);  // outputs already typed
   void set_outputs(std::vector<Atom> outputs) { body_.outputs = std::move(outputs); }
 
   const ArrayType& type(Atom atom) const;

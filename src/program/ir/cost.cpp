@@ -14,7 +14,9 @@ bool is_transcendental(const Traits& traits) {
   return traits.elementwise != Elementwise::no && (traits.cost == Cost::root || traits.cost == Cost::function);
 }
 
-double bytes_of(const ArrayType& type) { return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype)); }
+double bytes_of(const ArrayType& type) {
+  return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype));
+}
 
 void add(ProgramCost& to, const ProgramCost& more, double times) {
   to.flops += times * more.flops;

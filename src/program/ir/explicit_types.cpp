@@ -104,8 +104,8 @@ void refuse_sums(const SplitArgs& args) {
     if (!type.sharding.is_explicit()) continue;
     const PartitionSpec& spec = type.sharding.spec();
     if (spec.unreduced.empty() && spec.reduced.empty()) continue;
-    throw NotImplementedError(concat("unreduced/reduced rule for ", args.primitive.name(),
-                                     " is not implemented: got ", to_string(type)));
+    throw NotImplementedError(
+        concat("unreduced/reduced rule for ", args.primitive.name(), " is not implemented: got ", to_string(type)));
   }
 }
 

@@ -6,10 +6,10 @@
 namespace capibara::prim {
 
 // Looked up once, never freed: compared until the very end of the process.
-#define CAPIBARA_HANDLE(function, name)                                    \
-  inline const Primitive& function() {                                     \
-    static const Primitive& handle = *new Primitive(primitive(name));      \
-    return handle;                                                         \
+#define CAPIBARA_HANDLE(function, name)                               \
+  inline const Primitive& function() {                                \
+    static const Primitive& handle = *new Primitive(primitive(name)); \
+    return handle;                                                    \
   }
 CAPIBARA_HANDLE(neg, "neg")
 CAPIBARA_HANDLE(add, "add")

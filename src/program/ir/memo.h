@@ -23,8 +23,8 @@ struct MemoKey {
   std::vector<int64_t> positions = {};
 
   friend bool operator==(const MemoKey& a, const MemoKey& b) {
-    return a.first == b.first && a.second == b.second && a.number == b.number && a.positions == b.positions && a.text == b.text &&
-           a.config == b.config && a.program.name() == b.program.name() && a.program == b.program;
+    return a.first == b.first && a.second == b.second && a.number == b.number && a.positions == b.positions &&
+           a.text == b.text && a.config == b.config && a.program.name() == b.program.name() && a.program == b.program;
   }
 };
 
@@ -42,8 +42,8 @@ struct MemoHash {
   }
 };
 
-// Programs may hold objects of the host language: comparing or freeing them may run its code, which may let other threads
-// run or come back here. Neither happens with the lock held.
+// Programs may hold objects of the host language: comparing or freeing them may run its code, which may let other
+// threads run or come back here. Neither happens with the lock held.
 template <class Value>
 class Memo {
  public:

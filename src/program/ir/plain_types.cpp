@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "core/array/body.h"
+#include "core/sharding/explicit.h"
+#include "core/sharding/placed_memory.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/ir/views.h"
-#include "core/sharding/explicit.h"
-#include "core/sharding/placed_memory.h"
 
 namespace capibara {
 

@@ -73,8 +73,8 @@ class Printer {
     mark_unused_outputs(program);
     std::vector<Doc> docs;
     for (const Program& shared : shared_order_) {
-      docs.push_back(layout::concat({concat("let ", shared_names_.at(shared.identity()), " = "), skeleton(shared), " in",
-                                     layout::line_break()}));
+      docs.push_back(layout::concat(
+          {concat("let ", shared_names_.at(shared.identity()), " = "), skeleton(shared), " in", layout::line_break()}));
     }
     docs.push_back(skeleton(program));
     return layout::concat(std::move(docs));
@@ -139,7 +139,8 @@ class Printer {
     for (Atom output : program.outputs()) use(output);
     for (const Equation& equation : program.equations()) {
       for (Var output : equation.outputs) {
-        if (!output.dropped() && !used[static_cast<std::size_t>(output.id)]) names_[{program.identity(), output.id}] = "_";
+        if (!output.dropped() && !used[static_cast<std::size_t>(output.id)])
+          names_[{program.identity(), output.id}] = "_";
       }
     }
   }
@@ -165,8 +166,10 @@ class Printer {
       Atom from = like[i], to = vars[i];
       if (from.is_literal() || to.is_literal() || !seen.insert(from.code).second) continue;
       VarKey key{inner.identity(), to.code};
-      if (!names_.count(key)) names_[key] = name(outer, from.var());
-      else seen.erase(from.code);
+      if (!names_.count(key))
+        names_[key] = name(outer, from.var());
+      else
+        seen.erase(from.code);
     }
   }
 
@@ -177,7 +180,8 @@ class Printer {
   }
 
   Doc blanks(std::vector<Doc> docs, const char* separator = "") {
-    return layout::nest(2, layout::group(layout::join(layout::concat({separator, layout::group(layout::line_break())}), docs)));
+    return layout::nest(
+        2, layout::group(layout::join(layout::concat({separator, layout::group(layout::line_break())}), docs)));
   }
 
   Doc binders(const Program& program, const std::vector<Var>& vars, const Types* dropped_types = nullptr) {
@@ -292,10 +296,11 @@ class Printer {
     for (Atom output : program.outputs()) outputs.push_back(atom(program, output));
     bool single = outputs.size() == 1;
     return layout::group(layout::concat(
-        {layout::nest(2, layout::concat({"{ lambda ", constants, "; ", inputs, ". let",
-                                         layout::nest(2, layout::concat({layout::line_break(),
-                                                                         layout::join(layout::line_break("; "), equations)})),
-                                         layout::line_break(), "in (", blanks(std::move(outputs), ","), single ? ",)" : ")"})),
+        {layout::nest(
+             2, layout::concat({"{ lambda ", constants, "; ", inputs, ". let",
+                                layout::nest(2, layout::concat({layout::line_break(),
+                                                                layout::join(layout::line_break("; "), equations)})),
+                                layout::line_break(), "in (", blanks(std::move(outputs), ","), single ? ",)" : ")"})),
          " }"}));
   }
 

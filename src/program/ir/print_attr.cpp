@@ -32,8 +32,8 @@ struct Text {
   std::string operator()(DType dtype) const { return std::string(dtype_name(dtype)); }
   std::string operator()(const Ints& ints) const { return tuple_text(ints); }
   std::string operator()(const DotDimensionNumbers& d) const {
-    return concat("((", list_text(d.lhs_contracting), ", ", list_text(d.rhs_contracting), "), (", list_text(d.lhs_batch),
-                  ", ", list_text(d.rhs_batch), "))");
+    return concat("((", list_text(d.lhs_contracting), ", ", list_text(d.rhs_contracting), "), (",
+                  list_text(d.lhs_batch), ", ", list_text(d.rhs_batch), "))");
   }
   std::string operator()(const ConvDimensionNumbers& d) const {
     return concat("ConvDimensionNumbers(lhs_spec=", tuple_text(d.lhs_spec), ", rhs_spec=", tuple_text(d.rhs_spec),
@@ -56,7 +56,9 @@ struct Text {
   std::string operator()(const ArrayType& type) const { return concat("ShapedArray(", to_string(type), ")"); }
   std::string operator()(const Array& array) const { return array.to_string(); }
   std::string operator()(const std::shared_ptr<const Program>& program) const { return program->to_string(); }
-  std::string operator()(const std::shared_ptr<const Opaque>& opaque) const { return opaque ? opaque->print() : "None"; }
+  std::string operator()(const std::shared_ptr<const Opaque>& opaque) const {
+    return opaque ? opaque->print() : "None";
+  }
   std::string operator()(const std::shared_ptr<const Attr::List>& list) const {
     std::string text = "(";
     for (std::size_t i = 0; i < list->size(); ++i) {

@@ -60,7 +60,8 @@ Source current_scope() { return current; }
 
 std::string joined_scope(const std::string& scope, const std::string& name) {
   if (scope.empty()) return name;
-  const std::size_t open = scope.find_last_of('/') == std::string::npos ? scope.find("()") : scope.find("()", scope.find_last_of('/'));
+  const std::size_t open =
+      scope.find_last_of('/') == std::string::npos ? scope.find("()") : scope.find("()", scope.find_last_of('/'));
   if (open == std::string::npos) return concat(scope, "/", name);
   return concat(scope.substr(0, open + 1), name, scope.substr(open + 1));
 }

@@ -17,7 +17,8 @@ class Verifier {
     auto define = [&](Var var, const std::string& where) {
       if (var.dropped()) return;
       if (var.id >= program.var_count()) throw ProgramTypeError(concat(where, ": variable ", var.id, " has no type"));
-      if (defined[static_cast<std::size_t>(var.id)]) throw ProgramTypeError(concat(where, ": variable ", var.id, " is defined twice"));
+      if (defined[static_cast<std::size_t>(var.id)])
+        throw ProgramTypeError(concat(where, ": variable ", var.id, " is defined twice"));
       defined[static_cast<std::size_t>(var.id)] = true;
     };
     auto check_read = [&](Atom atom, const std::string& where) {
@@ -32,8 +33,9 @@ class Verifier {
     for (std::size_t i = 0; i < program.constvars().size(); ++i) {
       define(program.constvars()[i], "constants");
       if (!(program.type(program.constvars()[i]) == program.constants()[i].type())) {
-        throw ProgramTypeError(concat("constant ", i, ": the variable is ", to_string(program.type(program.constvars()[i])),
-                                      ", the value ", to_string(program.constants()[i].type())));
+        throw ProgramTypeError(concat("constant ", i, ": the variable is ",
+                                      to_string(program.type(program.constvars()[i])), ", the value ",
+                                      to_string(program.constants()[i].type())));
       }
     }
     for (Var var : program.invars()) define(var, "inputs");
@@ -56,7 +58,8 @@ class Verifier {
   }
 
  private:
-  static void check_types(const Program& program, const Equation& equation, const Types& inputs, const std::string& where) {
+  static void check_types(const Program& program, const Equation& equation, const Types& inputs,
+                          const std::string& where) {
     TypeResult result = [&] {
       try {
         return equation.primitive->type(inputs, equation.attrs);
@@ -65,13 +68,15 @@ class Verifier {
       }
     }();
     if (result.types.size() != equation.outputs.size()) {
-      throw ProgramTypeError(concat(where, ": ", result.types.size(), " outputs expected, got ", equation.outputs.size()));
+      throw ProgramTypeError(
+          concat(where, ": ", result.types.size(), " outputs expected, got ", equation.outputs.size()));
     }
     for (std::size_t i = 0; i < result.types.size(); ++i) {
       if (equation.outputs[i].dropped()) continue;
       const ArrayType& got = program.type(equation.outputs[i]);
       if (got.shape != result.types[i].shape || got.dtype != result.types[i].dtype || got.ref != result.types[i].ref) {
-        throw ProgramTypeError(concat(where, ": output ", i, " must be ", to_string(result.types[i]), ", got ", to_string(got)));
+        throw ProgramTypeError(
+            concat(where, ": output ", i, " must be ", to_string(result.types[i]), ", got ", to_string(got)));
       }
     }
     if (!(result.effects == equation.effects)) throw ProgramTypeError(concat(where, ": an effect is missing"));

@@ -90,7 +90,8 @@ Shape window_output_shape(const std::string& op, const ArrayType& operand, const
   }
   Shape out;
   for (std::size_t d = 0; d < rank; ++d) {
-    int64_t size = dilated(operand.shape[d], window.base_dilation[d]) + window.padding[d].first + window.padding[d].second;
+    int64_t size =
+        dilated(operand.shape[d], window.base_dilation[d]) + window.padding[d].first + window.padding[d].second;
     out.push_back(window_count(size, dilated(window.dimensions[d], window.window_dilation[d]), window.strides[d]));
   }
   return out;

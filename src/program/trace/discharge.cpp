@@ -104,8 +104,8 @@ class Interpreter {
   }
 
   bool concerned(const Equation& equation) const {
-    return holds_refs(equation.attrs) ||
-           std::any_of(equation.inputs.begin(), equation.inputs.end(), [this](Atom input) { return program_.type(input).ref; });
+    return holds_refs(equation.attrs) || std::any_of(equation.inputs.begin(), equation.inputs.end(),
+                                                     [this](Atom input) { return program_.type(input).ref; });
   }
 
   const Program& program_;
@@ -125,9 +125,10 @@ Types types_at(std::span<const ArrayType> types, std::span<const std::size_t> at
   return chosen;
 }
 
-// A program that runs another with its inputs and results at other positions: input k of the new one goes to every input
-// i with from[i] == k, and its outputs are the results `to`.
-Program rearranged(const Program& program, const Types& types, const std::vector<std::size_t>& from, const std::vector<std::size_t>& to) {
+// A program that runs another with its inputs and results at other positions: input k of the new one goes to every
+// input i with from[i] == k, and its outputs are the results `to`.
+Program rearranged(const Program& program, const Types& types, const std::vector<std::size_t>& from,
+                   const std::vector<std::size_t>& to) {
   return stage(
              [&](std::span<const Array> given) {
                Arrays inputs, outputs;
@@ -140,19 +141,28 @@ Program rearranged(const Program& program, const Types& types, const std::vector
       .program;
 }
 
-bool contains(std::span<const std::size_t> list, std::size_t entry) { return std::find(list.begin(), list.end(), entry) != list.end(); }
+bool contains(std::span<const std::size_t> list, std::size_t entry) {
+  return std::find(list.begin(), list.end(), entry) != list.end();
+}
 
 // A call of one program on all the inputs: jit, checkpoint, functions with custom rules.
-DischargedCall call_of(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs, const char* key) {
+DischargedCall call_of(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs,
+                       const char* key) {
   const Program& program = attrs.program(key);
   Discharged inner = discharge(program);
-  DischargedCall call{primitive, attrs.with(key, inner.program), positions(0, types.size()), positions(0, program.outputs().size()), {}};
-  for (std::size_t i = 0; i < inner.written.size(); ++i) call.written.emplace_back(inner.written[i], program.outputs().size() + i);
+  DischargedCall call{primitive,
+                      attrs.with(key, inner.program),
+                      positions(0, types.size()),
+                      positions(0, program.outputs().size()),
+                      {}};
+  for (std::size_t i = 0; i < inner.written.size(); ++i)
+    call.written.emplace_back(inner.written[i], program.outputs().size() + i);
   const bool takes_refs = std::any_of(types.begin(), types.end(), [](const ArrayType& type) { return type.ref; });
   if (takes_refs && attrs.has("call_jaxpr")) {
     // A rule takes refs: on values the function is called as it is.
     call.primitive = capibara::primitive("jit");
-    call.attrs = Attrs{{"jaxpr", inner.program}, {"name", attrs.has("name") ? attrs.text("name") : std::string("custom")}};
+    call.attrs =
+        Attrs{{"jaxpr", inner.program}, {"name", attrs.has("name") ? attrs.text("name") : std::string("custom")}};
   }
   return call;
 }
@@ -178,7 +188,8 @@ DischargedCall scan_of(const Primitive& primitive, std::span<const ArrayType> ty
   for (std::size_t k = 0; k < call.operands.size(); ++k) from[call.operands[k]] = k;
   // Results of the discharged body: carry, ys, then the written refs in the order of inner.written.
   auto place_of = [&](std::size_t input) {
-    return outputs + static_cast<std::size_t>(std::find(inner.written.begin(), inner.written.end(), input) - inner.written.begin());
+    return outputs + static_cast<std::size_t>(std::find(inner.written.begin(), inner.written.end(), input) -
+                                              inner.written.begin());
   };
   std::vector<std::size_t> to = positions(0, carry);
   for (std::size_t input : carried) {
@@ -219,7 +230,8 @@ DischargedCall while_of(const Primitive& primitive, std::span<const ArrayType> t
   call.operands.insert(call.operands.end(), carried.begin(), carried.end());
   for (std::size_t k = 0; k < carried.size(); ++k) call.written.emplace_back(carried[k], carry + k);
 
-  // Where inputs [begin, end) and the carry of the loop stand among the inputs of a program that has `consts` consts left.
+  // Where inputs [begin, end) and the carry of the loop stand among the inputs of a program that has `consts` consts
+  // left.
   auto sources = [&](std::size_t begin, std::size_t end, std::size_t consts) {
     std::vector<std::size_t> from;
     std::size_t next = 0;
@@ -233,7 +245,8 @@ DischargedCall while_of(const Primitive& primitive, std::span<const ArrayType> t
   auto types_of = [&](std::size_t begin, std::size_t consts) {
     std::vector<std::size_t> at(call.operands.begin() + static_cast<std::ptrdiff_t>(begin),
                                 call.operands.begin() + static_cast<std::ptrdiff_t>(begin + consts));
-    at.insert(at.end(), call.operands.begin() + static_cast<std::ptrdiff_t>(condition_consts + body_consts), call.operands.end());
+    at.insert(at.end(), call.operands.begin() + static_cast<std::ptrdiff_t>(condition_consts + body_consts),
+              call.operands.end());
     return types_at(types, at);
   };
   const Program condition =
@@ -261,7 +274,8 @@ DischargedCall cond_of(const Primitive& primitive, std::span<const ArrayType> ty
   for (const Discharged& branch : inner) {
     derived.push_back(stage(
                           [&](std::span<const Array> inputs) {
-                            Arrays results = evaluate_program(branch.program, inputs), all(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(outputs));
+                            Arrays results = evaluate_program(branch.program, inputs),
+                                   all(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(outputs));
                             for (std::size_t input : written) {
                               auto it = std::find(branch.written.begin(), branch.written.end(), input);
                               all.push_back(
@@ -274,7 +288,11 @@ DischargedCall cond_of(const Primitive& primitive, std::span<const ArrayType> ty
                           branch.program.input_types(), branch.program.name())
                           .program);
   }
-  DischargedCall call{primitive, attrs.with("branches", Attr::programs(derived)), positions(0, types.size()), positions(0, outputs), {}};
+  DischargedCall call{primitive,
+                      attrs.with("branches", Attr::programs(derived)),
+                      positions(0, types.size()),
+                      positions(0, outputs),
+                      {}};
   for (std::size_t i = 0; i < written.size(); ++i) call.written.emplace_back(written[i] + 1, outputs + i);
   return call;
 }
@@ -282,7 +300,8 @@ DischargedCall cond_of(const Primitive& primitive, std::span<const ArrayType> ty
 bool rule_holds_ref(const Program& program) {
   return std::any_of(program.equations().begin(), program.equations().end(), [&](const Equation& equation) {
     if (equation.primitive != prim::custom_lin()) return any_program(equation.attrs, rule_holds_ref);
-    return std::any_of(equation.inputs.begin(), equation.inputs.end(), [&](Atom input) { return program.type(input).ref; });
+    return std::any_of(equation.inputs.begin(), equation.inputs.end(),
+                       [&](Atom input) { return program.type(input).ref; });
   });
 }
 
@@ -330,17 +349,20 @@ DischargedCall discharge_call(const Primitive& primitive, std::span<const ArrayT
   for (std::size_t i = 0; i < types.size(); ++i) {
     // The condition and the body of a loop may read the same ref; one program never has it twice.
     if (same_as[i] != i && primitive != prim::while_()) {
-      throw ValueError(concat("only one reference to a mutable array may be passed to a function, but ", primitive.name(),
-                              " got the same ", to_string(types[i]), " twice: as arguments ", same_as[i], " and ", i));
+      throw ValueError(concat("only one reference to a mutable array may be passed to a function, but ",
+                              primitive.name(), " got the same ", to_string(types[i]), " twice: as arguments ",
+                              same_as[i], " and ", i));
     }
   }
   if (primitive == prim::scan()) return scan_of(primitive, types, attrs);
   if (primitive == prim::while_()) return while_of(primitive, types, attrs, same_as);
   if (primitive == prim::cond()) return cond_of(primitive, types, attrs);
   for (const char* key : {"jaxpr", "call_jaxpr"}) {
-    if (attrs.has(key) && attrs.program(key).invars().size() == types.size()) return call_of(primitive, types, attrs, key);
+    if (attrs.has(key) && attrs.program(key).invars().size() == types.size())
+      return call_of(primitive, types, attrs, key);
   }
-  if (std::any_of(types.begin(), types.end(), [](const ArrayType& type) { return type.ref; })) refuse(primitive, "takes a ref");
+  if (std::any_of(types.begin(), types.end(), [](const ArrayType& type) { return type.ref; }))
+    refuse(primitive, "takes a ref");
   Attrs changed = rewrite_programs(attrs, [](const Program& program) { return discharge(program).program; });
   const std::size_t outputs = primitive->type(types, attrs).types.size();
   return {primitive, changed, positions(0, types.size()), positions(0, outputs), {}};

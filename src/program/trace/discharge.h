@@ -10,7 +10,8 @@ bool holds_refs(const Attrs& attrs);
 // Whether all of them can become values: a rule of the user's that waits for its cotangents may hold a ref itself.
 bool can_discharge(const Attrs& attrs);
 
-// A program whose ref inputs are values. Its outputs are those of the original, then the last value of each written ref.
+// A program whose ref inputs are values. Its outputs are those of the original, then the last value of each written
+// ref.
 struct Discharged {
   Program program;
   std::vector<std::size_t> written;  // inputs
@@ -23,7 +24,8 @@ struct DischargedCall {
   Attrs attrs;
   std::vector<std::size_t> operands;  // inputs of the original, a ref standing for its value
   std::vector<std::size_t> outputs;   // where the outputs of the original are among the results
-  std::vector<std::pair<std::size_t, std::size_t>> written;  // a ref among the inputs, and the result that is its last value
+  std::vector<std::pair<std::size_t, std::size_t>>
+      written;  // a ref among the inputs, and the result that is its last value
 };
 // `same_as` has, for each input, the first input that is the same ref; its own position otherwise.
 DischargedCall discharge_call(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs,

@@ -22,7 +22,8 @@ class EvaluationTrace final : public Trace {
       TraceScope scope(trace);
       return trace->bind(primitive, inputs, attrs);
     }
-    const bool takes_refs = std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
+    const bool takes_refs =
+        std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.type().ref; });
     if (takes_refs && holds_refs(attrs)) return bind_on_values(primitive, inputs, attrs);
     Arrays outputs = evaluate(primitive, inputs, attrs);
     const Config& settings = config();

@@ -125,8 +125,8 @@ Staged StagingTrace::finish(std::span<const Array> outputs, const std::string& n
   for (const Array& output : outputs) {
     if (!output.defined()) throw TypeError(concat(name, ": the function returned an empty array handle"));
     if (const Trace* trace = output.body()->trace(); trace && trace->ended) {
-      throw UnexpectedTracerError(
-          concat("Encountered an unexpected tracer. ", name, ": the function returned a leaked tracer of type ", to_string(output.type())));
+      throw UnexpectedTracerError(concat("Encountered an unexpected tracer. ", name,
+                                         ": the function returned a leaked tracer of type ", to_string(output.type())));
     }
     atoms.push_back(atom(output));
   }

@@ -57,9 +57,10 @@ void check_leaks(const Primitive& primitive, std::span<const Array> inputs) {
     }
     std::string line = trace->line_of(*inputs[i].body());
     if (!line.empty()) text += concat("\nThe leaked intermediate value was created on line ", line, ".");
-    throw UnexpectedTracerError(
-        text + "\nHint: return traced values from the transformed function instead of storing them in global state or elsewhere outside of it. " +
-        "The setting jax_check_tracer_leaks finds the leak where it happens.");
+    throw UnexpectedTracerError(text +
+                                "\nHint: return traced values from the transformed function instead of storing them in "
+                                "global state or elsewhere outside of it. " +
+                                "The setting jax_check_tracer_leaks finds the leak where it happens.");
   }
 }
 

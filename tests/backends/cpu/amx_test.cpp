@@ -180,8 +180,7 @@ void check_rounding() {
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{33, 70, 75}, {16, 300, 130}, {100, 65, 90}}) {
     const Case<AmxBrains> one(m, k, n, Order::plain, Order::plain, Order::plain);
     const auto sums = one.result(RunOn<AmxBrains, Tiles>{});
-    for (const AmxBlocking& blocking :
-         {AmxBlocking{}, AmxBlocking{32, 64, 32, 128}, AmxBlocking{128, 64, 64, 64}}) {
+    for (const AmxBlocking& blocking : {AmxBlocking{}, AmxBlocking{32, 64, 32, 128}, AmxBlocking{128, 64, 64, 64}}) {
       std::vector<BrainBits> brains(sums.size());
       one.result([&](Product<AmxBrains>& product, bool, bool) {
         product.brains = brains.data();

@@ -17,7 +17,8 @@ void add_region(Module& module, int64_t extent, double cost, float add) {
   Builder b(region);
   int32_t in = b.parameter(4 * extent, false), out = b.parameter(4 * extent, true);
   b.loop(extent, {.lanes = true, .parallel = true}, {}, [&](Value i, Carried) {
-    b.store(b.compute(Op::add, b.load(Scalar::f32, {in, 0, {{i, 1}}}), b.constant(Scalar::f32, add)), {out, 0, {{i, 1}}});
+    b.store(b.compute(Op::add, b.load(Scalar::f32, {in, 0, {{i, 1}}}), b.constant(Scalar::f32, add)),
+            {out, 0, {{i, 1}}});
     return nothing;
   });
   region.cost = cost;
@@ -109,7 +110,9 @@ TEST(Calls, StatusesOfCalleesEndTheCaller) {
     b.store(b.index(77), {data, 100, {}});
     std::vector<int64_t> cells(101, -1);
     TestRuntime runtime;
-    runtime.host = [](int32_t, std::byte* const* buffers) { return *reinterpret_cast<int64_t*>(buffers[0]) == 50 ? 13 : 0; };
+    runtime.host = [](int32_t, std::byte* const* buffers) {
+      return *reinterpret_cast<int64_t*>(buffers[0]) == 50 ? 13 : 0;
+    };
     EXPECT_EQ(run(module, {cells.data()}, runtime), 13);
     EXPECT_EQ(runtime.parallel_calls, cost > 0);
     EXPECT_EQ(cells[50], 50);
@@ -166,7 +169,8 @@ TEST(Calls, ThreadsCompileAndLinkAtOnce) {
         std::vector<float> x(200, static_cast<float>(t)), y(200);
         TestRuntime runtime;
         run(module, {x.data(), y.data()}, runtime);
-        right += y[static_cast<std::size_t>(99 + t)] == static_cast<float>(t + k) && y[static_cast<std::size_t>(100 + t)] == 0;
+        right += y[static_cast<std::size_t>(99 + t)] == static_cast<float>(t + k) &&
+                 y[static_cast<std::size_t>(100 + t)] == 0;
       }
     });
   }
@@ -183,9 +187,13 @@ TEST(Calls, BrokenObjectCodeIsRefused) {
 // ---- targets -------------------------------------------------------------------------------------------------------
 
 Target x86(int vector_bytes) {
-  Target target{"x86_64-unknown-linux-gnu", "x86-64", {"+sse4.2", "+popcnt", "+avx", "+avx2", "+fma", "+f16c", "+bmi", "+bmi2", "+lzcnt"}, vector_bytes};
+  Target target{"x86_64-unknown-linux-gnu",
+                "x86-64",
+                {"+sse4.2", "+popcnt", "+avx", "+avx2", "+fma", "+f16c", "+bmi", "+bmi2", "+lzcnt"},
+                vector_bytes};
   if (vector_bytes == 64) {
-    for (const char* feature : {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl", "+avx512cd"}) target.features.push_back(feature);
+    for (const char* feature : {"+avx512f", "+avx512bw", "+avx512dq", "+avx512vl", "+avx512cd"})
+      target.features.push_back(feature);
   }
   return target;
 }
@@ -199,7 +207,9 @@ TEST(Targets, OneModuleBecomesObjectCodeForEachMachine) {
     Value x = b.load(Scalar::f32, {in, 0, {{i, 1}}});
     Value y = b.compute(Op::round_even, b.compute(Op::minimum, b.compute(Op::sqrt, x), b.call(Math::erf, x)));
     b.store(b.compute(Op::add, b.compute(Op::mul, y, x), y), {out, 0, {{i, 1}}});
-    b.store(b.convert(Op::float_convert, Scalar::f16, b.convert(Op::signed_to_float, Scalar::f32, b.convert(Op::float_to_signed, Scalar::i32, x))), {halves, 0, {{i, 1}}});
+    b.store(b.convert(Op::float_convert, Scalar::f16,
+                      b.convert(Op::signed_to_float, Scalar::f32, b.convert(Op::float_to_signed, Scalar::i32, x))),
+            {halves, 0, {{i, 1}}});
     return nothing;
   });
   const Target arm{"aarch64-unknown-linux-gnu", "generic", {"+neon"}, 16};
@@ -209,7 +219,8 @@ TEST(Targets, OneModuleBecomesObjectCodeForEachMachine) {
     int machine;  // e_machine of ELF
     const char* vectors;
   };
-  for (const Case& each : {Case{arm, 183, "<16 x float>"}, Case{x86(32), 62, "<32 x float>"}, Case{x86(64), 62, "<64 x float>"}, Case{old, 62, "<16 x float>"}}) {
+  for (const Case& each : {Case{arm, 183, "<16 x float>"}, Case{x86(32), 62, "<32 x float>"},
+                           Case{x86(64), 62, "<64 x float>"}, Case{old, 62, "<16 x float>"}}) {
     std::string object = compiler().object_code(module, each.target);
     ASSERT_GT(object.size(), 64u) << each.target.key();
     EXPECT_EQ(object.substr(1, 3), "ELF");

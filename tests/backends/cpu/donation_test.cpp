@@ -63,15 +63,29 @@ TEST(Donation, AnElementwiseUpdateIsWrittenOverItsInput) {
 
 TEST(Donation, AnInputThatIsReadElsewhereStaysWhole) {
   NEEDS_COMPILER();
-  Donating([](std::span<const Array> in) { return Arrays{in[0] * 2, jax::lax::rev(in[0], {1}) + in[1]}; }, {numbers(1), numbers(0.5)});
-  Donating([](std::span<const Array> in) { return Arrays{jax::lax::rev(in[0], {0}) + in[1]}; }, {numbers(1), numbers(0.5)});
-  Donating([](std::span<const Array> in) { return Arrays{in[0] + jax::lax::rev(in[0], {1})}; }, {numbers(1), numbers(0.5)});
-  Donating([](std::span<const Array> in) { return Arrays{jax::lax::reduce_sum(jax::lax::rev(in[0], {0}) * in[1], {{0, 1}}) + in[0]}; }, {numbers(1), numbers(0.5)});
+  Donating(
+      [](std::span<const Array> in) {
+        return Arrays{in[0] * 2, jax::lax::rev(in[0], {1}) + in[1]};
+      },
+      {numbers(1), numbers(0.5)});
+  Donating([](std::span<const Array> in) { return Arrays{jax::lax::rev(in[0], {0}) + in[1]}; },
+           {numbers(1), numbers(0.5)});
+  Donating([](std::span<const Array> in) { return Arrays{in[0] + jax::lax::rev(in[0], {1})}; },
+           {numbers(1), numbers(0.5)});
+  Donating(
+      [](std::span<const Array> in) {
+        return Arrays{jax::lax::reduce_sum(jax::lax::rev(in[0], {0}) * in[1], {{0, 1}}) + in[0]};
+      },
+      {numbers(1), numbers(0.5)});
 }
 
 TEST(Donation, TwoResultsOfOneInputTakeItOnce) {
   NEEDS_COMPILER();
-  const Donating run([](std::span<const Array> in) { return Arrays{in[0] + 1, in[0] * 3}; }, {numbers(1), numbers(0.5)});
+  const Donating run(
+      [](std::span<const Array> in) {
+        return Arrays{in[0] + 1, in[0] * 3};
+      },
+      {numbers(1), numbers(0.5)});
   EXPECT_NE(run.got[0].raw_data(), run.got[1].raw_data());
 }
 
@@ -89,7 +103,8 @@ TEST(Donation, MemoryThatOthersHoldIsCopied) {
   const Donating shared([](std::span<const Array> in) { return Arrays{in[0] + in[1]}; }, {x, numbers(0.5)});
   EXPECT_FALSE(shared.in_place());
   const Array twice = numbers(2);
-  const Donating both([](std::span<const Array> in) { return Arrays{in[0] * 2 + jax::lax::rev(in[1], {0})}; }, {twice, twice});
+  const Donating both([](std::span<const Array> in) { return Arrays{in[0] * 2 + jax::lax::rev(in[1], {0})}; },
+                      {twice, twice});
   EXPECT_FALSE(both.in_place());
 }
 

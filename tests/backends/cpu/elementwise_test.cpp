@@ -12,23 +12,25 @@
 #include <random>
 #include <set>
 
-#include "core/array/element.h"
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/execution/compiler.h"
 #include "backends/cpu/generated_code.h"
 #include "backends/reference/kernels.h"
+#include "core/array/element.h"
 #include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 namespace {
 
-constexpr DType tested_dtypes[] = {
-    DType::bool_,         DType::int2,        DType::int4,            DType::int8,          DType::int16,
-    DType::int32,         DType::int64,       DType::uint4,           DType::uint8,         DType::uint16,
-    DType::uint32,        DType::uint64,      DType::float4_e2m1fn,   DType::float6_e3m2fn, DType::float8_e3m4,
-    DType::float8_e4m3fn, DType::float8_e5m2, DType::float8_e4m3fnuz, DType::float8_e8m0fnu, DType::bfloat16,
-    DType::float16,       DType::float32,     DType::float64,         DType::complex64,     DType::complex128,
-    DType::key_fry,       DType::key_rbg};
+constexpr DType tested_dtypes[] = {DType::bool_,          DType::int2,          DType::int4,
+                                   DType::int8,           DType::int16,         DType::int32,
+                                   DType::int64,          DType::uint4,         DType::uint8,
+                                   DType::uint16,         DType::uint32,        DType::uint64,
+                                   DType::float4_e2m1fn,  DType::float6_e3m2fn, DType::float8_e3m4,
+                                   DType::float8_e4m3fn,  DType::float8_e5m2,   DType::float8_e4m3fnuz,
+                                   DType::float8_e8m0fnu, DType::bfloat16,      DType::float16,
+                                   DType::float32,        DType::float64,       DType::complex64,
+                                   DType::complex128,     DType::key_fry,       DType::key_rbg};
 
 // Largest difference in ULP (float32, float64, complex64, complex128); absent: none. With `absolute`, results below 1
 // count in ULP of 1: their formula cancels there.
@@ -37,49 +39,59 @@ struct Limit {
   bool absolute = false, absolute_complex = false;
 };
 const std::map<std::string_view, Limit> limits = {
-    {"pow", {1, 2, 16, 16}},
-    {"cbrt", {2, 4, 0, 0}},  // glibc's own error is 3
-    {"log", {0, 2, 2, 2}},
-    {"log1p", {0, 2, 2, 2}},
-    {"sin", {2, 2, 4, 4}},
-    {"cos", {2, 2, 4, 4}},
-    {"tan", {2, 3, 4, 4}},
-    {"asin", {2, 2, 2, 3}},
-    {"acos", {2, 2, 2, 3}},
-    {"atan", {2, 2, 2, 3}},
-    {"atan2", {1, 2, 64, 64, false, true}},
-    {"asinh", {0, 2, 2, 3}},
-    {"acosh", {0, 2, 2, 3}},
-    {"atanh", {0, 3, 4, 4}},
-    {"sinh", {0, 0, 4, 4}},
-    {"cosh", {0, 0, 4, 4}},
-    {"tanh", {0, 0, 6, 4}},
-    {"exp", {0, 0, 3, 3}},
-    {"exp2", {0, 0, 3, 3}},
-    {"expm1", {0, 0, 6, 4}},
-    {"logistic", {0, 0, 4, 4}},
-    {"erf", {0, 3, 0, 0}},
-    {"erfc", {0, 1, 0, 0}},
-    {"erf_inv", {0, 2, 0, 0}},
-    {"lgamma", {8, 8, 0, 0, true}},
-    {"digamma", {8, 8, 0, 0, true}},
-    {"polygamma", {16, 64, 0, 0}},
-    {"zeta", {4, 8, 0, 0}},
-    {"sign", {0, 0, 4, 4}},
-    {"abs", {0, 0, 2, 2}},
-    {"mul", {0, 0, 2, 2}},
-    {"div", {0, 0, 4, 4}},
-    {"square", {0, 0, 2, 2}},
-    {"integer_pow", {0, 0, 12, 12}},
-    {"sqrt", {0, 0, 2, 2}},
+    {"pow", {1, 2, 16, 16}},       {"cbrt", {2, 4, 0, 0}},  // glibc's own error is 3
+    {"log", {0, 2, 2, 2}},         {"log1p", {0, 2, 2, 2}},         {"sin", {2, 2, 4, 4}},
+    {"cos", {2, 2, 4, 4}},         {"tan", {2, 3, 4, 4}},           {"asin", {2, 2, 2, 3}},
+    {"acos", {2, 2, 2, 3}},        {"atan", {2, 2, 2, 3}},          {"atan2", {1, 2, 64, 64, false, true}},
+    {"asinh", {0, 2, 2, 3}},       {"acosh", {0, 2, 2, 3}},         {"atanh", {0, 3, 4, 4}},
+    {"sinh", {0, 0, 4, 4}},        {"cosh", {0, 0, 4, 4}},          {"tanh", {0, 0, 6, 4}},
+    {"exp", {0, 0, 3, 3}},         {"exp2", {0, 0, 3, 3}},          {"expm1", {0, 0, 6, 4}},
+    {"logistic", {0, 0, 4, 4}},    {"erf", {0, 3, 0, 0}},           {"erfc", {0, 1, 0, 0}},
+    {"erf_inv", {0, 2, 0, 0}},     {"lgamma", {8, 8, 0, 0, true}},  {"digamma", {8, 8, 0, 0, true}},
+    {"polygamma", {16, 64, 0, 0}}, {"zeta", {4, 8, 0, 0}},          {"sign", {0, 0, 4, 4}},
+    {"abs", {0, 0, 2, 2}},         {"mul", {0, 0, 2, 2}},           {"div", {0, 0, 4, 4}},
+    {"square", {0, 0, 2, 2}},      {"integer_pow", {0, 0, 12, 12}}, {"sqrt", {0, 0, 2, 2}},
     {"rsqrt", {0, 0, 3, 3}},
 };
 
 // Operations for which a denormal operand is a number, or zero, in both backends alike.
-const std::set<std::string_view> takes_denormals = {
-    "neg", "abs", "floor", "ceil", "sign", "add", "sub", "mul", "max", "min", "clamp", "nextafter", "eq", "ne", "ge",
-    "gt", "le", "lt", "eq_to", "le_to", "lt_to", "is_finite", "select_n", "bitcast_convert_type", "reduce_precision",
-    "real", "imag", "complex", "conj", "copy", "sqrt", "rsqrt", "exp", "log", "tanh", "logistic", "square"};
+const std::set<std::string_view> takes_denormals = {"neg",
+                                                    "abs",
+                                                    "floor",
+                                                    "ceil",
+                                                    "sign",
+                                                    "add",
+                                                    "sub",
+                                                    "mul",
+                                                    "max",
+                                                    "min",
+                                                    "clamp",
+                                                    "nextafter",
+                                                    "eq",
+                                                    "ne",
+                                                    "ge",
+                                                    "gt",
+                                                    "le",
+                                                    "lt",
+                                                    "eq_to",
+                                                    "le_to",
+                                                    "lt_to",
+                                                    "is_finite",
+                                                    "select_n",
+                                                    "bitcast_convert_type",
+                                                    "reduce_precision",
+                                                    "real",
+                                                    "imag",
+                                                    "complex",
+                                                    "conj",
+                                                    "copy",
+                                                    "sqrt",
+                                                    "rsqrt",
+                                                    "exp",
+                                                    "log",
+                                                    "tanh",
+                                                    "logistic",
+                                                    "square"};
 
 // Functions that enlarge a difference of one ULP inside without bound, far from the range of their samples.
 bool is_unstable(const Primitive& primitive, DType dtype) {
@@ -91,13 +103,46 @@ std::vector<double> hard_values(DType dtype, bool denormals) {
   if (is_bool(dtype)) return {0, 1};
   if (is_integer(dtype)) return {0, 1, 2, 3, 5, 7, 8, 13, 31, 32, 33, 63, 64, 100, 127, -1, -2, -3, -7, -8, -100, -128};
   const double inf = std::numeric_limits<double>::infinity();
-  std::vector<double> values = {0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 1.5, -1.5, 2.5, -2.5, inf, -inf, std::nan(""),
-                                0.41, -0.41, 7.25, -7.25, 20, -20, 88.5, -88.5, 100.25, 1e-3, -1e-3, 1e-10, 1e5, -1e5,
-                                1e10, -1e10, 1.5707963267948966, 3.141592653589793};
+  std::vector<double> values = {0.0,
+                                -0.0,
+                                1,
+                                -1,
+                                0.5,
+                                -0.5,
+                                2,
+                                -2,
+                                3,
+                                -3,
+                                1.5,
+                                -1.5,
+                                2.5,
+                                -2.5,
+                                inf,
+                                -inf,
+                                std::nan(""),
+                                0.41,
+                                -0.41,
+                                7.25,
+                                -7.25,
+                                20,
+                                -20,
+                                88.5,
+                                -88.5,
+                                100.25,
+                                1e-3,
+                                -1e-3,
+                                1e-10,
+                                1e5,
+                                -1e5,
+                                1e10,
+                                -1e10,
+                                1.5707963267948966,
+                                3.141592653589793};
   const FloatInfo info = finfo(dtype);
   // The least number of float8_e8m0fnu is a denormal of float32.
   if (dtype == DType::float8_e8m0fnu && !denormals) return values;
-  for (double x : {info.max, info.min, info.tiny, info.eps, 1 + info.eps, 1 - info.epsneg, info.max / 2}) values.push_back(x);
+  for (double x : {info.max, info.min, info.tiny, info.eps, 1 + info.eps, 1 - info.epsneg, info.max / 2})
+    values.push_back(x);
   if (denormals) {
     values.push_back(info.smallest_subnormal * 3);
     values.push_back(-info.tiny / 2);
@@ -130,8 +175,10 @@ Buffer make_operand(DType dtype, std::size_t position, Source source, const Samp
       for (int64_t d = 0; d < digit; ++d) place = place / size + (d > 1 ? i * 7 : 0);
       double value = hard[static_cast<std::size_t>(place % size)];
       const int64_t draw = static_cast<int64_t>(random());
-      if (source.only_sample_range) value = inside(random);
-      else if (i >= 1200) value = i % 2 ? inside(random) : std::exp2(exponent(random)) * (draw & 1 ? 1 : -1);
+      if (source.only_sample_range)
+        value = inside(random);
+      else if (i >= 1200)
+        value = i % 2 ? inside(random) : std::exp2(exponent(random)) * (draw & 1 ? 1 : -1);
       void* target = buffer.mutable_data() + i * storage_size(dtype) + p * storage_size(part);
       if (is_integer(part) && (i >= 1200 || value == 100)) {
         convert_elements(DType::int64, &draw, part, target, 1);
@@ -165,7 +212,8 @@ struct Case {
 std::vector<Case> key_cases(DType dtype) {
   std::vector<Case> cases;
   std::mt19937_64 random(1);
-  const ArrayType keys = ArrayType{{count}, dtype, false, false, {}}, truth = ArrayType{{count}, DType::bool_, false, false, {}};
+  const ArrayType keys = ArrayType{{count}, dtype, false, false, {}},
+                  truth = ArrayType{{count}, DType::bool_, false, false, {}};
   const auto add = [&](const char* name, Types inputs, ArrayType output) {
     Case one{primitive(name), {}, std::move(inputs), {output}, {}, {}};
     for (std::size_t i = 0; i < one.inputs.size(); ++i) {
@@ -224,8 +272,7 @@ std::vector<Case> cases_of(DType dtype) {
       if (!seen.insert(key).second) continue;
       const Source source{takes_denormals.count(primitive.name()) > 0, is_unstable(primitive, dtype)};
       for (std::size_t i = 0; i < one.inputs.size(); ++i) {
-        one.operands.push_back(
-            Array::from_buffer(one.inputs[i], make_operand(dtypes[i], i, source, sample, random)));
+        one.operands.push_back(Array::from_buffer(one.inputs[i], make_operand(dtypes[i], i, source, sample, random)));
       }
       cases.push_back(std::move(one));
     }
@@ -270,7 +317,8 @@ void run_generated(std::vector<Case>& cases) {
       }
       for (std::size_t o = 0; o < targets.size(); ++o) {
         const DType out = one.outputs[o].dtype;
-        const Element result = apply_elementwise(builder, one.primitive, one.attrs, in_types, out, elements, static_cast<int>(o));
+        const Element result =
+            apply_elementwise(builder, one.primitive, one.attrs, in_types, out, elements, static_cast<int>(o));
         store_element(builder, out, Address{targets[o], 0, {{index, 1}}}, result);
       }
       return std::vector<Value>{};
@@ -298,7 +346,8 @@ double difference(DType dtype, double got, double want, double size) {
   if (got == want) return 0;
   const double tiny = finfo(dtype).tiny;
   if (bits(dtype) >= 16 && std::fabs(got) <= tiny && std::fabs(want) <= tiny) return 0;
-  if (std::isinf(got) || std::isinf(want)) return std::fabs(got) >= finfo(dtype).max && std::fabs(want) >= finfo(dtype).max && got * want > 0 ? 1 : 1e30;
+  if (std::isinf(got) || std::isinf(want))
+    return std::fabs(got) >= finfo(dtype).max && std::fabs(want) >= finfo(dtype).max && got * want > 0 ? 1 : 1e30;
   return std::fabs(got - want) / unit_in_the_last_place(dtype, size);
 }
 
@@ -312,7 +361,8 @@ Worst compare(const Case& one, std::size_t output, const Array& want) {
   const std::byte* got = one.results[output].data();
   Worst worst;
   auto limit = limits.find(one.primitive.name());
-  const bool absolute = limit != limits.end() && (is_complex(dtype) ? limit->second.absolute_complex : limit->second.absolute);
+  const bool absolute =
+      limit != limits.end() && (is_complex(dtype) ? limit->second.absolute_complex : limit->second.absolute);
   for (int64_t i = 0; i < count; ++i) {
     double ulp = 0;
     if (is_inexact(dtype)) {
@@ -383,7 +433,8 @@ TEST_P(Elementwise, GeneratedCodeAgreesWithTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(DTypes, Elementwise, testing::ValuesIn(tested_dtypes), [](const auto& info) {
   std::string name = to_string(info.param);
-  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
   return name;
 });
 

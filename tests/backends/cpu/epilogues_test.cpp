@@ -29,11 +29,13 @@ std::size_t is_cut(int64_t m, int64_t n) { return m > 160 && n >= 16 && n <= 204
 using Following = std::function<Arrays(const Array& product, std::span<const Array> others)>;
 
 // Compares bits with those of two programs, one for the matmul, one for what follows, and values with the reference.
-void expect_same(const Following& following, const Array& lhs, const Array& rhs, const Arrays& others, std::size_t fused, double tolerance = 1e-3) {
+void expect_same(const Following& following, const Array& lhs, const Array& rhs, const Arrays& others,
+                 std::size_t fused, double tolerance = 1e-3) {
   Arrays inputs = {lhs, rhs};
   inputs.insert(inputs.end(), others.begin(), others.end());
   auto product = [](std::span<const Array> x) { return numpy::matmul(x[0], x[1]); };
-  const Program whole = program_of([&](std::span<const Array> x) { return following(product(x), x.subspan(2)); }, inputs);
+  const Program whole =
+      program_of([&](std::span<const Array> x) { return following(product(x), x.subspan(2)); }, inputs);
   EXPECT_EQ(epilogues(whole), fused);
   const Program alone = program_of([&](std::span<const Array> x) { return Arrays{product(x)}; }, {lhs, rhs});
   Arrays between = executed("cpu", alone, {lhs, rhs});
@@ -45,52 +47,83 @@ void expect_same(const Following& following, const Array& lhs, const Array& rhs,
     set_thread_count(count);
     const Arrays got = executed("cpu", whole, inputs);
     EXPECT_EQ(random_programs::difference(got, apart, std::vector<double>(got.size(), 0)), "") << count << " threads";
-    EXPECT_EQ(random_programs::difference(got, want, std::vector<double>(got.size(), tolerance)), "") << count << " threads";
+    EXPECT_EQ(random_programs::difference(got, want, std::vector<double>(got.size(), tolerance)), "")
+        << count << " threads";
   }
   set_thread_count(threads);
 }
 
 TEST(Epilogues, OfBiasActivationAndResidualOverAwkwardShapes) {
-  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{2100, 33, 513}, {4099, 16, 300}, {700, 7, 2047}, {70001, 5, 17}, {1100, 700, 1000}, {161, 9, 2047}, {2000, 3, 2049}}) {
-    expect_same([](const Array& product, std::span<const Array> x) { return Arrays{lax::tanh(product * 0.5f + x[0]) + x[1]}; },
-                values({m, k}), values({k, n}), {values({n}), values({m, n})}, is_cut(m, n));
+  for (const auto& [m, k, n] : std::vector<std::array<int64_t, 3>>{{2100, 33, 513},
+                                                                   {4099, 16, 300},
+                                                                   {700, 7, 2047},
+                                                                   {70001, 5, 17},
+                                                                   {1100, 700, 1000},
+                                                                   {161, 9, 2047},
+                                                                   {2000, 3, 2049}}) {
+    expect_same(
+        [](const Array& product, std::span<const Array> x) { return Arrays{lax::tanh(product * 0.5f + x[0]) + x[1]}; },
+        values({m, k}), values({k, n}), {values({n}), values({m, n})}, is_cut(m, n));
   }
 }
 
 TEST(Epilogues, KeepWhatTheBackwardPassReads) {
-  expect_same([](const Array& product, std::span<const Array> x) { const Array before = product + x[0]; return Arrays{before, jax::nn::relu(before), product}; },
-              values({1900, 40}), values({40, 600}), {values({600})}, 1);
+  expect_same(
+      [](const Array& product, std::span<const Array> x) {
+        const Array before = product + x[0];
+        return Arrays{before, jax::nn::relu(before), product};
+      },
+      values({1900, 40}), values({40, 600}), {values({600})}, 1);
 }
 
 TEST(Epilogues, OfRows) {
-  expect_same([](const Array& product, std::span<const Array>) { return Arrays{jax::nn::softmax(product)}; }, values({2800, 24}), values({24, 500}), {}, 1);
-  expect_same([](const Array& product, std::span<const Array>) { return Arrays{jax::nn::softmax(product)}; }, values({70, 170, 24}, DType::bfloat16), values({70, 24, 90}, DType::bfloat16), {}, 1, 0.1);
+  expect_same([](const Array& product, std::span<const Array>) { return Arrays{jax::nn::softmax(product)}; },
+              values({2800, 24}), values({24, 500}), {}, 1);
+  expect_same([](const Array& product, std::span<const Array>) { return Arrays{jax::nn::softmax(product)}; },
+              values({70, 170, 24}, DType::bfloat16), values({70, 24, 90}, DType::bfloat16), {}, 1, 0.1);
 }
 
 TEST(Epilogues, OfBatches) {
   for (DType dtype : {DType::float32, DType::float64, DType::bfloat16, DType::float16}) {
-    expect_same([](const Array& product, std::span<const Array> x) { return Arrays{product * lax::convert_element_type(Array(0.125f), product.dtype()) + x[0]}; },
-                values({96, 66, 24}, dtype), values({96, 24, 90}, dtype), {values({66, 90}, dtype)}, bits(dtype) == 16 ? 1 : 0, bits(dtype) == 16 ? 0.1 : 1e-3);
+    expect_same(
+        [](const Array& product, std::span<const Array> x) {
+          return Arrays{product * lax::convert_element_type(Array(0.125f), product.dtype()) + x[0]};
+        },
+        values({96, 66, 24}, dtype), values({96, 24, 90}, dtype), {values({66, 90}, dtype)}, bits(dtype) == 16 ? 1 : 0,
+        bits(dtype) == 16 ? 0.1 : 1e-3);
   }
 }
 
 TEST(Epilogues, OfResultsThatAreRoundedFirst) {
   expect_same([](const Array& product, std::span<const Array> x) { return Arrays{jax::nn::gelu(product + x[0])}; },
-              values({3500, 64}, DType::bfloat16), values({64, 700}, DType::bfloat16), {values({700}, DType::bfloat16)}, 1, 0.1);
+              values({3500, 64}, DType::bfloat16), values({64, 700}, DType::bfloat16), {values({700}, DType::bfloat16)},
+              1, 0.1);
 }
 
 TEST(Epilogues, NotWhereRowsAreReadElsewhere) {
   const Array lhs = values({1100, 20}), rhs = values({20, 1100});
-  expect_same([](const Array& product, std::span<const Array>) { return Arrays{product + lax::rev(product, {0})}; }, lhs, rhs, {}, 0);
-  expect_same([](const Array& product, std::span<const Array>) { return Arrays{product + lax::transpose(product, {1, 0})}; }, lhs, rhs, {}, 0);
-  expect_same([](const Array& product, std::span<const Array>) { return Arrays{lax::reduce_sum(product, {.axes = {0}})}; }, lhs, rhs, {}, 0, 0.05);
-  expect_same([](const Array& product, std::span<const Array>) { return Arrays{lax::slice(product, {1, 0}, {1100, 1100}) * 2.0f}; }, lhs, rhs, {}, 0);
+  expect_same([](const Array& product, std::span<const Array>) { return Arrays{product + lax::rev(product, {0})}; },
+              lhs, rhs, {}, 0);
+  expect_same(
+      [](const Array& product, std::span<const Array>) {
+        return Arrays{product + lax::transpose(product, {1, 0})};
+      },
+      lhs, rhs, {}, 0);
+  expect_same(
+      [](const Array& product, std::span<const Array>) { return Arrays{lax::reduce_sum(product, {.axes = {0}})}; }, lhs,
+      rhs, {}, 0, 0.05);
+  expect_same(
+      [](const Array& product, std::span<const Array>) {
+        return Arrays{lax::slice(product, {1, 0}, {1100, 1100}) * 2.0f};
+      },
+      lhs, rhs, {}, 0);
 }
 
 TEST(Epilogues, OfAnOperandThatIsUpdatedWaitForTheProduct) {
   // The update may take the memory of the donated x, which the matmul reads to its end.
   const Arrays inputs = {values({1100, 1100}), values({1100, 1100})};
-  const Program program = program_of([](std::span<const Array> x) { return Arrays{x[0] - numpy::matmul(x[0], x[1]) * 0.001f}; }, inputs);
+  const Program program =
+      program_of([](std::span<const Array> x) { return Arrays{x[0] - numpy::matmul(x[0], x[1]) * 0.001f}; }, inputs);
   EXPECT_EQ(epilogues(program, {true, false}), 0u);
   EXPECT_EQ(epilogues(program), 1u);
   const Arrays want = executed("reference", program, inputs);
@@ -118,7 +151,8 @@ TEST(Epilogues, OfRandomChains) {
             if (step == 3) now = jax::nn::relu(now) + product;
             if (step == 4) now = numpy::where(now > x[2], now, now * 0.1f);
             if (step == 5) now = now * 0.5f - 1.0f;
-            if (step == 6) now = lax::convert_element_type(lax::convert_element_type(now, DType::bfloat16), DType::float32);
+            if (step == 6)
+              now = lax::convert_element_type(lax::convert_element_type(now, DType::bfloat16), DType::float32);
           }
           return both ? Arrays{now, product} : Arrays{now};
         },

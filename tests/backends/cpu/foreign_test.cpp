@@ -3,13 +3,13 @@
 // Needs a C compiler for the machine and, where it is another than this one, its emulator: x86_64-linux-gnu-gcc and
 // qemu-x86_64, or aarch64-linux-gnu-gcc and qemu-aarch64. AVX-512 is beyond qemu-user: code for it is emitted in tests
 // and never run where the machine lacks it.
-#include "core/array/source_folder.h"
 #include "backends/backend.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/generated_code.h"
 #include "backends/cpu/random/random_programs.h"
 #include "backends/cpu/small_programs.h"
 #include "compiler/optimise/pipeline.h"
+#include "core/array/source_folder.h"
 
 #include <unistd.h>
 #include <cstdio>

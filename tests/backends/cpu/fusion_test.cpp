@@ -46,8 +46,9 @@ int regions_run(const Lowered& program) { return count<Invoke>(program.module.fu
 int kernels_run(const Lowered& program) { return count<Host>(program.module.functions[0].body); }
 
 TEST(Fusion, AChainIsOneRegionWithoutMemoryOfItsOwn) {
-  const Lowered program = lowered(
-      [](std::span<const Array> x) { return lax::tanh(x[0] * x[1] + 1.0f) - lax::exp(x[0]); }, {f32({100, 70}), f32({100, 70})});
+  const Lowered program =
+      lowered([](std::span<const Array> x) { return lax::tanh(x[0] * x[1] + 1.0f) - lax::exp(x[0]); },
+              {f32({100, 70}), f32({100, 70})});
   EXPECT_EQ(regions_run(program), 1);
   EXPECT_EQ(kernels_run(program), 0);
   EXPECT_EQ(program.arena_bytes, 0);
@@ -87,7 +88,8 @@ TEST(Fusion, BroadcastsAreNeverStored) {
 TEST(Fusion, ALoopOfNumbersRunsInRegisters) {
   const Lowered program = lowered(
       [](std::span<const Array> x) {
-        return lax::fori_loop(0, 100, [](Array, Array carry) { return carry * 0.5f + 1.0f; }, x[0]);
+        return lax::fori_loop(
+            0, 100, [](Array, Array carry) { return carry * 0.5f + 1.0f; }, x[0]);
       },
       {f32({})});
   EXPECT_EQ(regions_run(program), 1);
@@ -100,8 +102,13 @@ TEST(Memory, AnUpdatedCarryHasOneBuffer) {
   const int64_t size = 100000;
   const Lowered program = lowered(
       [](std::span<const Array> x) {
-        return lax::fori_loop(0, 10, [](Array i, Array carry) { return lax::dynamic_update_slice(carry, lax::broadcast(lax::convert_element_type(i, DType::float32), {100}), {i}); },
-                              x[0]);
+        return lax::fori_loop(
+            0, 10,
+            [](Array i, Array carry) {
+              return lax::dynamic_update_slice(
+                  carry, lax::broadcast(lax::convert_element_type(i, DType::float32), {100}), {i});
+            },
+            x[0]);
       },
       {f32({size})});
   EXPECT_LT(program.arena_bytes, 10000);
@@ -110,10 +117,13 @@ TEST(Memory, AnUpdatedCarryHasOneBuffer) {
 TEST(Memory, ACarryIsUpdatedInPlaceFromAnotherOfItsRows) {
   const Lowered program = lowered(
       [](std::span<const Array> x) {
-        return lax::fori_loop(0, 10, [](Array i, Array carry) {
-          const Array row = lax::dynamic_slice(carry, {i, numpy::zeros_like(i)}, {1, 300});
-          return lax::dynamic_update_slice(carry, row * 0.5f + 1.0f, {i + 1, numpy::zeros_like(i)});
-        }, x[0]);
+        return lax::fori_loop(
+            0, 10,
+            [](Array i, Array carry) {
+              const Array row = lax::dynamic_slice(carry, {i, numpy::zeros_like(i)}, {1, 300});
+              return lax::dynamic_update_slice(carry, row * 0.5f + 1.0f, {i + 1, numpy::zeros_like(i)});
+            },
+            x[0]);
       },
       {f32({100, 300})});
   EXPECT_LT(program.arena_bytes, 5000);
@@ -122,7 +132,8 @@ TEST(Memory, ACarryIsUpdatedInPlaceFromAnotherOfItsRows) {
 TEST(Memory, ElementwiseCarriesAreUpdatedInPlace) {
   const Lowered program = lowered(
       [](std::span<const Array> x) {
-        return lax::fori_loop(0, 10, [&](Array, Array carry) { return carry * 0.9f + x[1]; }, x[0]);
+        return lax::fori_loop(
+            0, 10, [&](Array, Array carry) { return carry * 0.9f + x[1]; }, x[0]);
       },
       {f32({100000}), f32({100000})});
   EXPECT_LT(program.arena_bytes, 10000);

@@ -22,11 +22,13 @@
 
 namespace capibara::cpu {
 
-// A core configured without the code generator runs programs on the reference backend, even where the module can be opened.
+// A core configured without the code generator runs programs on the reference backend, even where the module can be
+// opened.
 inline bool runs_generated_code() { return native_platform() == "cpu" && has_compiler(); }
 
-#define NEEDS_COMPILER() \
-  if (!capibara::cpu::runs_generated_code()) GTEST_SKIP() << "this build has no code generator, or libcapibara_cpu.so is absent"
+#define NEEDS_COMPILER()                     \
+  if (!capibara::cpu::runs_generated_code()) \
+  GTEST_SKIP() << "this build has no code generator, or libcapibara_cpu.so is absent"
 
 #define NEEDS_FMA() \
   NEEDS_COMPILER(); \
@@ -50,7 +52,8 @@ struct TestRuntime {
   TestRuntime(const TestRuntime&) = delete;
 
  private:
-  static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent, double) {
+  static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent,
+                              double) {
     auto* self = static_cast<TestRuntime*>(runtime->program);
     ++self->parallel_calls;
     for (int part = self->parts - 1; part >= 0; --part) {
@@ -102,15 +105,24 @@ struct Bf16 {
 
 template <class T>
 constexpr Scalar scalar_of() {
-  if constexpr (std::is_same_v<T, Bit>) return Scalar::i1;
-  else if constexpr (std::is_same_v<T, F16>) return Scalar::f16;
-  else if constexpr (std::is_same_v<T, Bf16>) return Scalar::bf16;
-  else if constexpr (std::is_same_v<T, float>) return Scalar::f32;
-  else if constexpr (std::is_same_v<T, double>) return Scalar::f64;
-  else if constexpr (sizeof(T) == 1) return Scalar::i8;
-  else if constexpr (sizeof(T) == 2) return Scalar::i16;
-  else if constexpr (sizeof(T) == 4) return Scalar::i32;
-  else return Scalar::i64;
+  if constexpr (std::is_same_v<T, Bit>)
+    return Scalar::i1;
+  else if constexpr (std::is_same_v<T, F16>)
+    return Scalar::f16;
+  else if constexpr (std::is_same_v<T, Bf16>)
+    return Scalar::bf16;
+  else if constexpr (std::is_same_v<T, float>)
+    return Scalar::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return Scalar::f64;
+  else if constexpr (sizeof(T) == 1)
+    return Scalar::i8;
+  else if constexpr (sizeof(T) == 2)
+    return Scalar::i16;
+  else if constexpr (sizeof(T) == 4)
+    return Scalar::i32;
+  else
+    return Scalar::i64;
 }
 
 // Bitwise equal, or both NaN.
@@ -124,9 +136,12 @@ bool same(T a, T b) {
 
 template <class T>
 std::string shown(T value) {
-  if constexpr (std::is_same_v<T, Bit>) return std::to_string(value.value);
-  else if constexpr (std::is_arithmetic_v<T>) return std::to_string(value);
-  else return std::to_string(value.bits);
+  if constexpr (std::is_same_v<T, Bit>)
+    return std::to_string(value.value);
+  else if constexpr (std::is_arithmetic_v<T>)
+    return std::to_string(value);
+  else
+    return std::to_string(value.bits);
 }
 
 }  // namespace capibara::cpu

@@ -1,4 +1,5 @@
-// Long programs run after their call has returned: what is ready when, chains of calls, donation, errors, equal results.
+// Long programs run after their call has returned: what is ready when, chains of calls, donation, errors, equal
+// results.
 #include <capibara/capibara.h>
 
 #include <gtest/gtest.h>
@@ -55,7 +56,8 @@ float expected_work(float value) {
 }
 
 bool same_bits(const Array& a, const Array& b) {
-  return a.type() == b.type() && std::memcmp(a.raw_data(), b.raw_data(), static_cast<std::size_t>(a.size() * storage_size(a.dtype()))) == 0;
+  return a.type() == b.type() &&
+         std::memcmp(a.raw_data(), b.raw_data(), static_cast<std::size_t>(a.size() * storage_size(a.dtype()))) == 0;
 }
 
 TEST(Later, TheCallOfALongProgramReturnsBeforeItsValueIsThere) {
@@ -131,7 +133,10 @@ TEST(Later, DonatedInputsLiveUntilTheProgramHasRun) {
 
 TEST(Later, ManyCallsAreInFlight) {
   NEEDS_COMPILER();
-  const auto f = jax::jit([](Array x) { return lax::fori_loop(0, 40000, [](Array, Array value) { return value * 0.5f + 1.0f; }, x); });
+  const auto f = jax::jit([](Array x) {
+    return lax::fori_loop(
+        0, 40000, [](Array, Array value) { return value * 0.5f + 1.0f; }, x);
+  });
   Arrays results;
   for (int i = 0; i < 100; ++i) results.push_back(f(array<float>({static_cast<float>(i), 0.0f})));
   for (const Array& result : results) EXPECT_EQ(result.to_vector<float>()[0], 2.0f);
@@ -172,7 +177,8 @@ TEST(Later, AnErrorOfAnEarlierProgramReachesWhatReadsItsResult) {
   NEEDS_COMPILER();
   struct Interruption {};
   const auto forever = jax::jit([](Array x) {
-    return lax::while_loop([](Array v) { return lax::reduce_sum(v, {.axes = {0}}) >= 0.0f; }, [](Array v) { return v * 1.0f; }, x);
+    return lax::while_loop([](Array v) { return lax::reduce_sum(v, {.axes = {0}}) >= 0.0f; },
+                           [](Array v) { return v * 1.0f; }, x);
   });
   const auto next = jax::jit([](Array x) { return x + 1; });
   const Array never = forever(ones(4));

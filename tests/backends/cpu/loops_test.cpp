@@ -35,7 +35,8 @@ void strides(bool extent_is_a_value, bool parallel) {
         b.loop(extent_is_a_value ? 0 : n, {.lanes = true, .parallel = parallel, .extent_value = extent}, {},
                [&](Value i, Carried) {
                  Value value = b.load(scalar_of<T>(), {in, from_start, {{i, from}}});
-                 Value one = is_float(scalar_of<T>()) ? b.constant(scalar_of<T>(), 1) : b.constant_int(scalar_of<T>(), 1);
+                 Value one =
+                     is_float(scalar_of<T>()) ? b.constant(scalar_of<T>(), 1) : b.constant_int(scalar_of<T>(), 1);
                  b.store(b.compute(Op::add, value, one), {out, to_start, {{i, to}}});
                  return nothing;
                });
@@ -46,9 +47,11 @@ void strides(bool extent_is_a_value, bool parallel) {
           driver.parameter(1, true);
           driver.invoke(1, {{{0, 0, {}}}, {{1, 0, {}}}});
         }
-        std::vector<T> source = numbered<T>(in_size), result(static_cast<std::size_t>(out_size) + 1, T(77)), wanted = result;
+        std::vector<T> source = numbered<T>(in_size), result(static_cast<std::size_t>(out_size) + 1, T(77)),
+                       wanted = result;
         for (int64_t i = 0; i < n; ++i) {
-          wanted[static_cast<std::size_t>(to_start + to * i)] = static_cast<T>(source[static_cast<std::size_t>(from_start + from * i)] + 1);
+          wanted[static_cast<std::size_t>(to_start + to * i)] =
+              static_cast<T>(source[static_cast<std::size_t>(from_start + from * i)] + 1);
         }
         int64_t trip_count = n;
         TestRuntime runtime;
@@ -87,7 +90,8 @@ TEST(Loops, InPlaceRunsEachIterationOnce) {
     Builder b(module.functions[0]);
     int32_t data = b.parameter(4 * n, true);
     b.loop(n, {.lanes = true}, {}, [&](Value i, Carried) {
-      b.store(b.compute(Op::add, b.load(Scalar::f32, {data, 0, {{i, 1}}}), b.constant(Scalar::f32, 1)), {data, 0, {{i, 1}}});
+      b.store(b.compute(Op::add, b.load(Scalar::f32, {data, 0, {{i, 1}}}), b.constant(Scalar::f32, 1)),
+              {data, 0, {{i, 1}}});
       return nothing;
     });
     std::vector<float> values = numbered<float>(n), wanted = values;
@@ -132,24 +136,36 @@ void reductions(Op op, T identity, T (*join)(T, T), bool in_place) {
 template <class T>
 void float_reductions(bool in_place) {
   constexpr T infinity = std::numeric_limits<T>::infinity();
-  reductions<T>(Op::add, T(0), [](T a, T b) { return a + b; }, in_place);
-  reductions<T>(Op::mul, T(1), [](T a, T b) { return a * b; }, in_place);
-  reductions<T>(Op::minimum, infinity, [](T a, T b) { return std::fmin(a, b); }, in_place);
-  reductions<T>(Op::maximum, -infinity, [](T a, T b) { return std::fmax(a, b); }, in_place);
+  reductions<T>(
+      Op::add, T(0), [](T a, T b) { return a + b; }, in_place);
+  reductions<T>(
+      Op::mul, T(1), [](T a, T b) { return a * b; }, in_place);
+  reductions<T>(
+      Op::minimum, infinity, [](T a, T b) { return std::fmin(a, b); }, in_place);
+  reductions<T>(
+      Op::maximum, -infinity, [](T a, T b) { return std::fmax(a, b); }, in_place);
 }
 
 template <class T>
 void integer_reductions() {
   using U = std::make_unsigned_t<T>;
   using L = std::numeric_limits<T>;
-  reductions<T>(Op::add, T(0), [](T a, T b) { return static_cast<T>(a + b); }, false);
-  reductions<T>(Op::bit_and, T(-1), [](T a, T b) { return static_cast<T>(a & b); }, false);
-  reductions<T>(Op::bit_or, T(0), [](T a, T b) { return static_cast<T>(a | b); }, false);
-  reductions<T>(Op::bit_xor, T(0), [](T a, T b) { return static_cast<T>(a ^ b); }, false);
-  reductions<T>(Op::lt, L::max(), [](T a, T b) { return std::min(a, b); }, false);
-  reductions<T>(Op::gt, L::min(), [](T a, T b) { return std::max(a, b); }, false);
-  reductions<T>(Op::lt_unsigned, T(-1), [](T a, T b) { return static_cast<U>(a) < static_cast<U>(b) ? a : b; }, false);
-  reductions<T>(Op::gt_unsigned, T(0), [](T a, T b) { return static_cast<U>(a) > static_cast<U>(b) ? a : b; }, false);
+  reductions<T>(
+      Op::add, T(0), [](T a, T b) { return static_cast<T>(a + b); }, false);
+  reductions<T>(
+      Op::bit_and, T(-1), [](T a, T b) { return static_cast<T>(a & b); }, false);
+  reductions<T>(
+      Op::bit_or, T(0), [](T a, T b) { return static_cast<T>(a | b); }, false);
+  reductions<T>(
+      Op::bit_xor, T(0), [](T a, T b) { return static_cast<T>(a ^ b); }, false);
+  reductions<T>(
+      Op::lt, L::max(), [](T a, T b) { return std::min(a, b); }, false);
+  reductions<T>(
+      Op::gt, L::min(), [](T a, T b) { return std::max(a, b); }, false);
+  reductions<T>(
+      Op::lt_unsigned, T(-1), [](T a, T b) { return static_cast<U>(a) < static_cast<U>(b) ? a : b; }, false);
+  reductions<T>(
+      Op::gt_unsigned, T(0), [](T a, T b) { return static_cast<U>(a) > static_cast<U>(b) ? a : b; }, false);
 }
 
 TEST(Loops, CarriesJoinFloats) {
@@ -237,7 +253,8 @@ TEST(Loops, InnerLoopsCarryVectors) {
       Builder::Initial initial[] = {{b.constant(Scalar::f32, 0)}, {b.constant_int(Scalar::i32, 0)}};
       auto result = b.loop(depth, {}, initial, [&](Value k, Carried carried) {
         Value x = b.load(Scalar::f32, {in, 0, {{k, n}, {i, 1}}});
-        return std::vector{b.compute(Op::maximum, carried[0], x), b.compute(Op::add, carried[1], b.constant_int(Scalar::i32, 2))};
+        return std::vector{b.compute(Op::maximum, carried[0], x),
+                           b.compute(Op::add, carried[1], b.constant_int(Scalar::i32, 2))};
       });
       b.store(result[0], {out, 0, {{i, 1}}});
       b.store(result[1], {counts, 0, {{i, 1}}});
@@ -247,7 +264,8 @@ TEST(Loops, InnerLoopsCarryVectors) {
     std::vector<int32_t> c(y.size());
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t k = 0; k < depth; ++k) {
-        wanted[static_cast<std::size_t>(i)] = std::max(wanted[static_cast<std::size_t>(i)], x[static_cast<std::size_t>(k * n + i)]);
+        wanted[static_cast<std::size_t>(i)] =
+            std::max(wanted[static_cast<std::size_t>(i)], x[static_cast<std::size_t>(k * n + i)]);
       }
     }
     run(module, {x.data(), y.data(), c.data()});
@@ -267,7 +285,8 @@ TEST(Loops, ComputedIndicesGatherAndScatter) {
       Value at = b.convert(Op::sign_extend, Scalar::i64, b.load(Scalar::i32, {where, 0, {{i, 1}}}));
       Value x = b.load(Scalar::f32, {table, 1, {{at, 2}, {i, -1}}});
       // n + 3 - 2 * (i - 1): affine by way of computations
-      Value shifted = b.compute(Op::sub, b.index(n + 3), b.compute(Op::mul, b.compute(Op::sub, i, b.index(1)), b.index(2)));
+      Value shifted =
+          b.compute(Op::sub, b.index(n + 3), b.compute(Op::mul, b.compute(Op::sub, i, b.index(1)), b.index(2)));
       b.store(x, {out, n - 5 - n, {{b.compute(Op::add, i, b.index(5)), 1}}});
       b.store(x, {spread, 0, {{b.compute(Op::mul, i, i), 1}, {b.compute(Op::add, i, b.index(1)), 3}}});
       b.store(shifted, {positions, 0, {{i, 1}}});
@@ -349,7 +368,8 @@ TEST(Loops, CutsOfAParallelLoopDoNotChangeABit) {
     b.loop(n, {.lanes = true, .parallel = true}, {}, [&](Value i, Carried) {
       Value v = b.load(Scalar::f32, {x, 0, {{i, 1}}});
       Value a = b.compute(Op::add, b.compute(Op::mul, v, v), b.compute(Op::mul, v, b.constant(Scalar::f32, 0.1)));
-      b.store(b.compute(Op::div, a, b.compute(Op::sqrt, b.compute(Op::add, b.compute(Op::mul, a, v), v))), {y, 0, {{i, 1}}});
+      b.store(b.compute(Op::div, a, b.compute(Op::sqrt, b.compute(Op::add, b.compute(Op::mul, a, v), v))),
+              {y, 0, {{i, 1}}});
       return nothing;
     });
     region.cost = 1000;
@@ -410,8 +430,13 @@ TEST(Loops, BranchesOfALoopInLanesMayBeTheSameForAllIterations) {
     b.loop(77, {.lanes = true}, {}, [&](Value i, Carried) {
       Value x = b.load(Scalar::f32, {in, 0, {{i, 1}}});
       auto picked = b.branch(
-          yes, [&] { return std::vector{b.compute(Op::mul, x, x), b.constant(Scalar::f32, 1)}; },
-          [&] { return std::vector{b.compute(Op::neg, x), b.constant(Scalar::f32, 2)}; });
+          yes,
+          [&] {
+            return std::vector{b.compute(Op::mul, x, x), b.constant(Scalar::f32, 1)};
+          },
+          [&] {
+            return std::vector{b.compute(Op::neg, x), b.constant(Scalar::f32, 2)};
+          });
       b.store(b.compute(Op::add, picked[0], picked[1]), {out, 0, {{i, 1}}});
       return nothing;
     });
@@ -430,7 +455,8 @@ TEST(Loops, SixtyCarriesKeepTheirPlaces) {
   for (int i = 0; i < 60; ++i) initial.push_back({b.constant(Scalar::f32, i)});
   auto result = b.loop(614, {.poll = true}, initial, [&](Value, Carried carried) {
     std::vector<Value> next;
-    for (std::size_t i = 0; i < 60; ++i) next.push_back(b.compute(Op::sub, carried[(i + 1) % 60], b.constant(Scalar::f32, 1)));
+    for (std::size_t i = 0; i < 60; ++i)
+      next.push_back(b.compute(Op::sub, carried[(i + 1) % 60], b.constant(Scalar::f32, 1)));
     return next;
   });
   for (int i = 0; i < 60; ++i) b.store(result[static_cast<std::size_t>(i)], {out, i, {}});
@@ -447,7 +473,9 @@ TEST(Loops, EmptyLoopsReturnWhatTheyGot) {
     int32_t in = b.parameter(8, false), out = b.parameter(16, true);
     Value n = b.load(Scalar::i64, {in, 0, {}}), zero = b.constant(Scalar::f64, 0);
     Builder::Initial initial{b.constant(Scalar::f64, 5), Op::add, zero};
-    auto body = [&](Value, Carried carried) { return std::vector{b.compute(Op::add, carried[0], b.constant(Scalar::f64, 1))}; };
+    auto body = [&](Value, Carried carried) {
+      return std::vector{b.compute(Op::add, carried[0], b.constant(Scalar::f64, 1))};
+    };
     b.store(b.loop(0, {.lanes = true, .extent_value = n}, std::span(&initial, 1), body)[0], {out, 0, {}});
     b.store(b.loop(0, {.lanes = true}, std::span(&initial, 1), body)[0], {out, 1, {}});
     double cells[2] = {};

@@ -21,9 +21,13 @@ namespace lax = jax::lax;
 namespace numpy = jax::numpy;
 
 TEST(Nests, SumColumnsOfEveryShape) {
-  for (const Shape& shape : std::vector<Shape>{{5000, 3}, {70001, 1}, {40000, 16}, {300, 1000}, {17, 20000}, {2, 3}, {0, 7}, {7, 0}, {4099, 129}}) {
-    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = {0}}), lax::reduce_max(x[0], {.axes = {0}})}; },
-                        {values(shape)}, 1e-2);
+  for (const Shape& shape : std::vector<Shape>{
+           {5000, 3}, {70001, 1}, {40000, 16}, {300, 1000}, {17, 20000}, {2, 3}, {0, 7}, {7, 0}, {4099, 129}}) {
+    expect_as_reference(
+        [](std::span<const Array> x) {
+          return Arrays{lax::reduce_sum(x[0], {.axes = {0}}), lax::reduce_max(x[0], {.axes = {0}})};
+        },
+        {values(shape)}, 1e-2);
   }
 }
 
@@ -31,11 +35,16 @@ TEST(Nests, UpdateACarryFromItsOtherRows) {
   for (int distance : {0, 1, 3}) {
     expect_as_reference(
         [&](std::span<const Array> x) {
-          return Arrays{lax::fori_loop(0, 30, [&](Array i, Array carry) {
-            const Array zero = numpy::zeros_like(i);
-            const Array row = lax::dynamic_slice(carry, {i, zero}, {1, 37}), two = lax::dynamic_slice(carry, {i + 4, zero}, {2, 37});
-            return lax::dynamic_update_slice(carry, row * 0.5f + lax::slice(two, {1, 0}, {2, 37}), {i + distance, zero});
-          }, x[0])};
+          return Arrays{lax::fori_loop(
+              0, 30,
+              [&](Array i, Array carry) {
+                const Array zero = numpy::zeros_like(i);
+                const Array row = lax::dynamic_slice(carry, {i, zero}, {1, 37}),
+                            two = lax::dynamic_slice(carry, {i + 4, zero}, {2, 37});
+                return lax::dynamic_update_slice(carry, row * 0.5f + lax::slice(two, {1, 0}, {2, 37}),
+                                                 {i + distance, zero});
+              },
+              x[0])};
         },
         {values({40, 37})}, 1e-5);
   }
@@ -46,12 +55,12 @@ TEST(Nests, KeepTheStartOfACarryThatTheLoopReadsByAnotherName) {
   expect_as_reference(
       [](std::span<const Array> x) {
         const Array start = lax::asinh(x[0]), table = lax::reshape(start, {13, 5});
-        const auto [count, carry, seen] = lax::while_loop(
-            [&](const std::tuple<Array, Array, Array>& state) { return std::get<0>(state) < x[1]; },
-            [&](const std::tuple<Array, Array, Array>& state) {
-              return std::tuple(std::get<0>(state) + 1, lax::full_like(start, 0.0), table);
-            },
-            std::tuple(lax::full_like(x[1], 0), start, lax::full_like(table, 1.0)));
+        const auto [count, carry, seen] =
+            lax::while_loop([&](const std::tuple<Array, Array, Array>& state) { return std::get<0>(state) < x[1]; },
+                            [&](const std::tuple<Array, Array, Array>& state) {
+                              return std::tuple(std::get<0>(state) + 1, lax::full_like(start, 0.0), table);
+                            },
+                            std::tuple(lax::full_like(x[1], 0), start, lax::full_like(table, 1.0)));
         return Arrays{count, carry, seen};
       },
       {values({65}), lax::convert_element_type(values({}, DType::float32) * 20.0f, DType::int32)}, 1e-6);
@@ -68,7 +77,8 @@ TEST(Nests, UpdateAnArrayWithPartsOfItself) {
       {values({5000, 3})}, 1e-6);
 }
 
-// The product is computed once for the maximum and again below it: rounded in both, or the difference is not 0 at the maximum.
+// The product is computed once for the maximum and again below it: rounded in both, or the difference is not 0 at the
+// maximum.
 TEST(Nests, RoundProductsThatSeveralReadersCompute) {
   for (float scale : {1e12f, 1e38f}) {
     expect_as_reference(
@@ -89,14 +99,16 @@ TEST(Nests, ComputeFunctionsOfShortRows) {
             const Array spread = lax::broadcast_in_dim(x[1], shape, shape.size() == 3 ? Ints{0, 1} : Ints{0});
             return Arrays{lax::exp(x[0] - spread), lax::tanh(x[0] * spread)};
           },
-          {values(shape, dtype), values(Shape(shape.begin(), shape.end() - 1), dtype)}, dtype == DType::bfloat16 ? 0.1 : 1e-4);
+          {values(shape, dtype), values(Shape(shape.begin(), shape.end() - 1), dtype)},
+          dtype == DType::bfloat16 ? 0.1 : 1e-4);
     }
   }
 }
 
 TEST(Nests, SumMiddleAndMixedDimensions) {
   for (const Ints& axes : std::vector<Ints>{{1}, {0, 2}, {0, 1}, {0, 1, 2}, {1, 3}, {0, 2, 3}}) {
-    expect_as_reference([&](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = axes})}; }, {values({6, 70, 5, 90})}, 1e-2);
+    expect_as_reference([&](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = axes})}; },
+                        {values({6, 70, 5, 90})}, 1e-2);
   }
 }
 
@@ -105,7 +117,8 @@ TEST(Nests, CutLongRowsIntoPieces) {
     expect_as_reference(
         [](std::span<const Array> x) {
           const int64_t last = static_cast<int64_t>(x[0].type().rank()) - 1;
-          return Arrays{lax::reduce_sum(x[0], {.axes = {last}}), lax::reduce_max(lax::exp(x[0]), {.axes = {last}}), x[0] * 2.0f};
+          return Arrays{lax::reduce_sum(x[0], {.axes = {last}}), lax::reduce_max(lax::exp(x[0]), {.axes = {last}}),
+                        x[0] * 2.0f};
         },
         {values(shape)}, 5e-2);
   }
@@ -113,8 +126,8 @@ TEST(Nests, CutLongRowsIntoPieces) {
 
 TEST(Nests, SumNarrowTypesInSingles) {
   for (DType dtype : {DType::bfloat16, DType::float16, DType::int8, DType::complex64}) {
-    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = {0}})}; }, {values({400, 90}, dtype)},
-                        dtype == DType::int8 ? 0 : 0.3);
+    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::reduce_sum(x[0], {.axes = {0}})}; },
+                        {values({400, 90}, dtype)}, dtype == DType::int8 ? 0 : 0.3);
   }
 }
 
@@ -127,15 +140,26 @@ TEST(Nests, TransposeOperandsInTiles) {
         },
         {values(shape), values(transposed)}, 1e-5);
   }
-  expect_as_reference([](std::span<const Array> x) { return Arrays{lax::transpose(x[0], {2, 0, 1}) * 3.0f, lax::transpose(x[0], {0, 2, 1})}; },
-                      {values({5, 70, 90})}, 1e-5);
+  expect_as_reference(
+      [](std::span<const Array> x) {
+        return Arrays{lax::transpose(x[0], {2, 0, 1}) * 3.0f, lax::transpose(x[0], {0, 2, 1})};
+      },
+      {values({5, 70, 90})}, 1e-5);
   for (DType dtype : {DType::bool_, DType::int8, DType::bfloat16, DType::float64, DType::complex64}) {
-    expect_as_reference([](std::span<const Array> x) { return Arrays{lax::transpose(x[0], {1, 0})}; }, {values({100, 77}, dtype)}, 0);
+    expect_as_reference(
+        [](std::span<const Array> x) {
+          return Arrays{lax::transpose(x[0], {1, 0})};
+        },
+        {values({100, 77}, dtype)}, 0);
   }
 }
 
 TEST(Nests, NormaliseRowsOfTransposedArrays) {
-  expect_as_reference([](std::span<const Array> x) { return Arrays{jax::nn::softmax(lax::transpose(x[0], {1, 0}))}; }, {values({90, 120})}, 1e-5);
+  expect_as_reference(
+      [](std::span<const Array> x) {
+        return Arrays{jax::nn::softmax(lax::transpose(x[0], {1, 0}))};
+      },
+      {values({90, 120})}, 1e-5);
 }
 
 TEST(Nests, GatherGradientsOfLayerNormInOnePass) {
@@ -165,7 +189,8 @@ TEST(Nests, ComputeRandomBitsWhereTheyAreRead) {
   for (const Shape& shape : std::vector<Shape>{{}, {5}, {1000}, {33, 70}}) {
     expect_as_reference(
         [&](std::span<const Array> x) {
-          return Arrays{jax::random::bits(x[0], {.shape = shape}), jax::random::bits(x[0], {.shape = shape, .dtype = DType::uint8})};
+          return Arrays{jax::random::bits(x[0], {.shape = shape}),
+                        jax::random::bits(x[0], {.shape = shape, .dtype = DType::uint8})};
         },
         {key}, 0);
   }

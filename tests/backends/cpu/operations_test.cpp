@@ -10,14 +10,28 @@ std::vector<T> hard_values() {
     return {{0}, {1}, {1}, {0}, {1}};
   } else if constexpr (std::is_floating_point_v<T>) {
     using L = std::numeric_limits<T>;
-    return {T(0),       -T(0),     T(1),         T(-1),        T(0.5),           T(-0.5),   T(1.5),      T(2.5),
-            T(-2.5),    T(3.7),    T(-3.7),      L::min(),     -L::min(),        L::max(),  L::lowest(), L::denorm_min(),
-            -L::denorm_min(), L::min() / 4, L::infinity(), -L::infinity(), L::quiet_NaN(), T(127.5), T(-128.9), T(255.9),
-            T(32767.5), T(65504),  T(65520),     T(2147483520.0), T(-2147483648.0), T(4294967040.0), T(9.3e18), T(-9.3e18),
-            T(1.9e19),  T(1e-3),   T(123456.789), T(8388607.5),  T(16777217.0)};
+    return {T(0),          -T(0),          T(1),           T(-1),           T(0.5),           T(-0.5),
+            T(1.5),        T(2.5),         T(-2.5),        T(3.7),          T(-3.7),          L::min(),
+            -L::min(),     L::max(),       L::lowest(),    L::denorm_min(), -L::denorm_min(), L::min() / 4,
+            L::infinity(), -L::infinity(), L::quiet_NaN(), T(127.5),        T(-128.9),        T(255.9),
+            T(32767.5),    T(65504),       T(65520),       T(2147483520.0), T(-2147483648.0), T(4294967040.0),
+            T(9.3e18),     T(-9.3e18),     T(1.9e19),      T(1e-3),         T(123456.789),    T(8388607.5),
+            T(16777217.0)};
   } else {
     using L = std::numeric_limits<T>;
-    std::vector<T> values{0, 1, -1, 2, 3, 7, -7, 100, -100, L::max(), L::min(), static_cast<T>(L::max() - 1), static_cast<T>(L::min() + 1)};
+    std::vector<T> values{0,
+                          1,
+                          -1,
+                          2,
+                          3,
+                          7,
+                          -7,
+                          100,
+                          -100,
+                          L::max(),
+                          L::min(),
+                          static_cast<T>(L::max() - 1),
+                          static_cast<T>(L::min() + 1)};
     if constexpr (sizeof(T) >= 4) values.insert(values.end(), {16777217, 2147483583, -16777219});
     if constexpr (sizeof(T) == 8) {
       values.push_back((int64_t{1} << 62) + (int64_t{1} << 38) + 1);  // rounds otherwise to f32 by way of f64
@@ -62,12 +76,13 @@ void check(const char* name, const std::function<Value(Builder&, std::span<const
   const std::size_t n = std::get<0>(std::tie(operands...)).size();
   for (bool lanes : {false, true}) {
     std::vector<R> out(n);
-    elementwise(static_cast<int64_t>(n), {Operand{scalar_of<A>(), operands.data()}...}, scalar_of<R>(), out.data(), lanes, body);
+    elementwise(static_cast<int64_t>(n), {Operand{scalar_of<A>(), operands.data()}...}, scalar_of<R>(), out.data(),
+                lanes, body);
     for (std::size_t i = 0; i < n; ++i) {
       R wanted = expected(operands[i]...);
       ASSERT_TRUE(same(out[i], wanted)) << name << (lanes ? " in lanes" : "") << " of "
-                                        << ((shown(operands[i]) + " ") + ...) << ": got " << shown(out[i]) << ", wanted "
-                                        << shown(wanted);
+                                        << ((shown(operands[i]) + " ") + ...) << ": got " << shown(out[i])
+                                        << ", wanted " << shown(wanted);
     }
   }
 }
@@ -86,13 +101,15 @@ std::pair<std::vector<T>, std::vector<T>> pairs() {
 
 template <class T, class R = T, class Expected>
 void unary(const char* name, Op op, Expected&& expected, std::vector<T> values = hard_values<T>()) {
-  check<R>(name, [=](Builder& b, std::span<const Value> v) { return b.compute(op, v[0]); }, expected, values);
+  check<R>(
+      name, [=](Builder& b, std::span<const Value> v) { return b.compute(op, v[0]); }, expected, values);
 }
 
 template <class T, class R = T, class Expected>
 void binary(const char* name, Op op, Expected&& expected) {
   auto [left, right] = pairs<T>();
-  check<R>(name, [=](Builder& b, std::span<const Value> v) { return b.compute(op, v[0], v[1]); }, expected, left, right);
+  check<R>(
+      name, [=](Builder& b, std::span<const Value> v) { return b.compute(op, v[0], v[1]); }, expected, left, right);
 }
 
 template <class T, class Expected>
@@ -121,8 +138,9 @@ TYPED_TEST(Floats, Arithmetic) {
   unary<T>("truncate", Op::truncate, [](T a) { return std::trunc(a); });
   unary<T>("round_even", Op::round_even, [](T a) { return std::nearbyint(a); });
   auto [left, right] = pairs<T>();
-  check<T>("fma", [](Builder& b, std::span<const Value> v) { return b.compute(Op::fma, v[0], v[1], v[0]); },
-           [](T a, T b) { return std::fma(a, b, a); }, left, right);
+  check<T>(
+      "fma", [](Builder& b, std::span<const Value> v) { return b.compute(Op::fma, v[0], v[1], v[0]); },
+      [](T a, T b) { return std::fma(a, b, a); }, left, right);
 }
 
 TYPED_TEST(Floats, MinimumAndMaximumLetNanWinAndOrderZeros) {
@@ -153,14 +171,22 @@ TYPED_TEST(Floats, ProductsJoinSumsInOneRounding) {
   using T = TypeParam;
   auto [left, right] = pairs<T>();
   auto product = [](Builder& b, std::span<const Value> v) { return b.compute(Op::mul, v[0], v[1]); };
-  check<T>("a*b+a", [&](Builder& b, auto v) { return b.compute(Op::add, product(b, v), v[0]); },
-           [](T a, T b) { return std::fma(a, b, a); }, left, right);
-  check<T>("a*b-a", [&](Builder& b, auto v) { return b.compute(Op::sub, product(b, v), v[0]); },
-           [](T a, T b) { return std::fma(a, b, -a); }, left, right);
-  check<T>("b-a*b", [&](Builder& b, auto v) { return b.compute(Op::sub, v[1], product(b, v)); },
-           [](T a, T b) { return std::fma(-a, b, b); }, left, right);
-  check<T>("a*b+a*b", [&](Builder& b, auto v) { Value p = product(b, v); return b.compute(Op::add, p, p); },
-           [](T a, T b) { return a * b + a * b; }, left, right);
+  check<T>(
+      "a*b+a", [&](Builder& b, auto v) { return b.compute(Op::add, product(b, v), v[0]); },
+      [](T a, T b) { return std::fma(a, b, a); }, left, right);
+  check<T>(
+      "a*b-a", [&](Builder& b, auto v) { return b.compute(Op::sub, product(b, v), v[0]); },
+      [](T a, T b) { return std::fma(a, b, -a); }, left, right);
+  check<T>(
+      "b-a*b", [&](Builder& b, auto v) { return b.compute(Op::sub, v[1], product(b, v)); },
+      [](T a, T b) { return std::fma(-a, b, b); }, left, right);
+  check<T>(
+      "a*b+a*b",
+      [&](Builder& b, auto v) {
+        Value p = product(b, v);
+        return b.compute(Op::add, p, p);
+      },
+      [](T a, T b) { return a * b + a * b; }, left, right);
 }
 
 template <class T, class F>
@@ -177,10 +203,18 @@ void float_and_integer() {
   auto to = [](Op op, Scalar type) {
     return [=](Builder& b, std::span<const Value> v) { return b.convert(op, type, v[0]); };
   };
-  check<F>("signed_to_float", to(Op::signed_to_float, scalar_of<F>()), [](I a) { return static_cast<F>(a); }, hard_values<I>());
-  check<F>("unsigned_to_float", to(Op::unsigned_to_float, scalar_of<F>()), [](I a) { return static_cast<F>(static_cast<U>(a)); }, hard_values<I>());
-  check<I>("float_to_signed", to(Op::float_to_signed, scalar_of<I>()), [](F a) { return saturated<I>(a); }, hard_values<F>());
-  check<I>("float_to_unsigned", to(Op::float_to_unsigned, scalar_of<I>()), [](F a) { return static_cast<I>(saturated<U>(a)); }, hard_values<F>());
+  check<F>(
+      "signed_to_float", to(Op::signed_to_float, scalar_of<F>()), [](I a) { return static_cast<F>(a); },
+      hard_values<I>());
+  check<F>(
+      "unsigned_to_float", to(Op::unsigned_to_float, scalar_of<F>()),
+      [](I a) { return static_cast<F>(static_cast<U>(a)); }, hard_values<I>());
+  check<I>(
+      "float_to_signed", to(Op::float_to_signed, scalar_of<I>()), [](F a) { return saturated<I>(a); },
+      hard_values<F>());
+  check<I>(
+      "float_to_unsigned", to(Op::float_to_unsigned, scalar_of<I>()),
+      [](F a) { return static_cast<I>(saturated<U>(a)); }, hard_values<F>());
 }
 
 TYPED_TEST(Floats, ToAndFromIntegers) {
@@ -195,7 +229,8 @@ TYPED_TEST(Floats, CallsOfTheMathLibrary) {
   NEEDS_COMPILER();
   using T = TypeParam;
   auto one = [](const char* name, Math function, T (*expected)(T)) {
-    check<T>(name, [=](Builder& b, std::span<const Value> v) { return b.call(function, v[0]); }, expected, hard_values<T>());
+    check<T>(
+        name, [=](Builder& b, std::span<const Value> v) { return b.call(function, v[0]); }, expected, hard_values<T>());
   };
   one("sin", Math::sin, std::sin);
   one("cos", Math::cos, std::cos);
@@ -220,7 +255,9 @@ TYPED_TEST(Floats, CallsOfTheMathLibrary) {
   one("round", Math::round, std::round);
   auto [left, right] = pairs<T>();
   auto two = [&, &left = left, &right = right](const char* name, Math function, T (*expected)(T, T)) {
-    check<T>(name, [=](Builder& b, std::span<const Value> v) { return b.call(function, v[0], v[1]); }, expected, left, right);
+    check<T>(
+        name, [=](Builder& b, std::span<const Value> v) { return b.call(function, v[0], v[1]); }, expected, left,
+        right);
   };
   two("atan2", Math::atan2, std::atan2);
   two("pow", Math::pow, std::pow);
@@ -233,9 +270,12 @@ TYPED_TEST(Floats, ConstantsAreRoundedToTheType) {
   NEEDS_COMPILER();
   using T = TypeParam;
   for (T constant : hard_values<T>()) {
-    check<T>("constant", [=](Builder& b, std::span<const Value> v) {
-               return b.compute(Op::mul, v[0], b.constant(scalar_of<T>(), constant));
-             }, [=](T a) { return a * constant; }, hard_values<T>());
+    check<T>(
+        "constant",
+        [=](Builder& b, std::span<const Value> v) {
+          return b.compute(Op::mul, v[0], b.constant(scalar_of<T>(), constant));
+        },
+        [=](T a) { return a * constant; }, hard_values<T>());
   }
 }
 
@@ -248,14 +288,18 @@ TYPED_TEST(Integers, ArithmeticWraps) {
   NEEDS_COMPILER();
   using T = TypeParam;
   using U = std::make_unsigned_t<T>;
-  binary<T>("add", Op::add, [](T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); });
-  binary<T>("sub", Op::sub, [](T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); });
-  binary<T>("mul", Op::mul, [](T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); });
+  binary<T>("add", Op::add,
+            [](T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); });
+  binary<T>("sub", Op::sub,
+            [](T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b)); });
+  binary<T>("mul", Op::mul,
+            [](T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); });
   unary<T>("neg", Op::neg, [](T a) { return static_cast<T>(-static_cast<uint64_t>(a)); });
   binary<T>("bit_and", Op::bit_and, [](T a, T b) { return static_cast<T>(a & b); });
   binary<T>("bit_or", Op::bit_or, [](T a, T b) { return static_cast<T>(a | b); });
   binary<T>("bit_xor", Op::bit_xor, [](T a, T b) { return static_cast<T>(a ^ b); });
-  unary<T>("population_count", Op::population_count, [](T a) { return static_cast<T>(std::popcount(static_cast<U>(a))); });
+  unary<T>("population_count", Op::population_count,
+           [](T a) { return static_cast<T>(std::popcount(static_cast<U>(a))); });
   unary<T>("leading_zeros", Op::leading_zeros, [](T a) { return static_cast<T>(std::countl_zero(static_cast<U>(a))); });
 }
 
@@ -272,14 +316,18 @@ TYPED_TEST(Integers, DivisionAndShifts) {
     amounts.push_back(static_cast<T>(static_cast<U>(all_right[i]) % (8 * sizeof(T))));
   }
   auto both = [&](const char* name, Op op, const std::vector<T>& second, auto expected) {
-    check<T>(name, [=](Builder& b, std::span<const Value> v) { return b.compute(op, v[0], v[1]); }, expected, left, second);
+    check<T>(
+        name, [=](Builder& b, std::span<const Value> v) { return b.compute(op, v[0], v[1]); }, expected, left, second);
   };
   both("divide_signed", Op::divide_signed, right, [](T a, T b) { return static_cast<T>(a / b); });
   both("remainder_signed", Op::remainder_signed, right, [](T a, T b) { return static_cast<T>(a % b); });
-  both("divide_unsigned", Op::divide_unsigned, right, [](T a, T b) { return static_cast<T>(static_cast<U>(a) / static_cast<U>(b)); });
-  both("remainder_unsigned", Op::remainder_unsigned, right, [](T a, T b) { return static_cast<T>(static_cast<U>(a) % static_cast<U>(b)); });
+  both("divide_unsigned", Op::divide_unsigned, right,
+       [](T a, T b) { return static_cast<T>(static_cast<U>(a) / static_cast<U>(b)); });
+  both("remainder_unsigned", Op::remainder_unsigned, right,
+       [](T a, T b) { return static_cast<T>(static_cast<U>(a) % static_cast<U>(b)); });
   both("shift_left", Op::shift_left, amounts, [](T a, T b) { return static_cast<T>(static_cast<U>(a) << b); });
-  both("shift_right_logical", Op::shift_right_logical, amounts, [](T a, T b) { return static_cast<T>(static_cast<U>(a) >> b); });
+  both("shift_right_logical", Op::shift_right_logical, amounts,
+       [](T a, T b) { return static_cast<T>(static_cast<U>(a) >> b); });
   both("shift_right_arithmetic", Op::shift_right_arithmetic, amounts, [](T a, T b) { return static_cast<T>(a >> b); });
 }
 
@@ -305,10 +353,14 @@ void integer_widths() {
     return [=](Builder& b, std::span<const Value> v) { return b.convert(op, scalar_of<To>(), v[0]); };
   };
   if constexpr (sizeof(To) > sizeof(From)) {
-    check<To>("sign_extend", to(Op::sign_extend), [](From a) { return static_cast<To>(a); }, hard_values<From>());
-    check<To>("zero_extend", to(Op::zero_extend), [](From a) { return static_cast<To>(static_cast<std::make_unsigned_t<From>>(a)); }, hard_values<From>());
+    check<To>(
+        "sign_extend", to(Op::sign_extend), [](From a) { return static_cast<To>(a); }, hard_values<From>());
+    check<To>(
+        "zero_extend", to(Op::zero_extend),
+        [](From a) { return static_cast<To>(static_cast<std::make_unsigned_t<From>>(a)); }, hard_values<From>());
   } else if constexpr (sizeof(To) < sizeof(From)) {
-    check<To>("narrow", to(Op::narrow), [](From a) { return static_cast<To>(a); }, hard_values<From>());
+    check<To>(
+        "narrow", to(Op::narrow), [](From a) { return static_cast<To>(a); }, hard_values<From>());
   }
 }
 
@@ -319,18 +371,22 @@ TYPED_TEST(Integers, WidthsAndBits) {
   integer_widths<T, int16_t>();
   integer_widths<T, int32_t>();
   integer_widths<T, int64_t>();
-  check<Bit>("to i1", [](Builder& b, std::span<const Value> v) { return b.convert(Op::narrow, Scalar::i1, v[0]); },
-             [](T a) { return Bit{static_cast<uint8_t>(a & 1)}; }, hard_values<T>());
-  check<T>("from i1", [](Builder& b, std::span<const Value> v) { return b.convert(Op::zero_extend, scalar_of<T>(), v[0]); },
-           [](Bit a) { return static_cast<T>(a.value); }, hard_values<Bit>());
+  check<Bit>(
+      "to i1", [](Builder& b, std::span<const Value> v) { return b.convert(Op::narrow, Scalar::i1, v[0]); },
+      [](T a) { return Bit{static_cast<uint8_t>(a & 1)}; }, hard_values<T>());
+  check<T>(
+      "from i1", [](Builder& b, std::span<const Value> v) { return b.convert(Op::zero_extend, scalar_of<T>(), v[0]); },
+      [](Bit a) { return static_cast<T>(a.value); }, hard_values<Bit>());
 }
 
 TEST(Operations, BitsOfFloats) {
   NEEDS_COMPILER();
-  check<int32_t>("bitcast", [](Builder& b, std::span<const Value> v) { return b.convert(Op::bitcast, Scalar::i32, v[0]); },
-                 [](float a) { return std::bit_cast<int32_t>(a); }, hard_values<float>());
-  check<double>("bitcast", [](Builder& b, std::span<const Value> v) { return b.convert(Op::bitcast, Scalar::f64, v[0]); },
-                [](int64_t a) { return std::bit_cast<double>(a); }, hard_values<int64_t>());
+  check<int32_t>(
+      "bitcast", [](Builder& b, std::span<const Value> v) { return b.convert(Op::bitcast, Scalar::i32, v[0]); },
+      [](float a) { return std::bit_cast<int32_t>(a); }, hard_values<float>());
+  check<double>(
+      "bitcast", [](Builder& b, std::span<const Value> v) { return b.convert(Op::bitcast, Scalar::f64, v[0]); },
+      [](int64_t a) { return std::bit_cast<double>(a); }, hard_values<int64_t>());
 }
 
 TEST(Operations, Booleans) {
@@ -346,8 +402,9 @@ void selects() {
   auto [left, right] = pairs<T>();
   std::vector<Bit> conditions;
   for (std::size_t i = 0; i < left.size(); ++i) conditions.push_back({static_cast<uint8_t>(i % 3 == 0)});
-  check<T>("select", [](Builder& b, std::span<const Value> v) { return b.compute(Op::select, v[0], v[1], v[2]); },
-           [](Bit c, T a, T b) { return c.value ? a : b; }, conditions, left, right);
+  check<T>(
+      "select", [](Builder& b, std::span<const Value> v) { return b.compute(Op::select, v[0], v[1], v[2]); },
+      [](Bit c, T a, T b) { return c.value ? a : b; }, conditions, left, right);
 }
 
 TEST(Operations, Select) {
@@ -365,7 +422,7 @@ TEST(Operations, Select) {
 
 float from_half(uint16_t bits) {
   const int exponent = (bits >> 10) & 31, fraction = bits & 1023;
-  float magnitude = exponent == 31 ? (fraction ? NAN : INFINITY)
+  float magnitude = exponent == 31  ? (fraction ? NAN : INFINITY)
                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
   return bits & 0x8000 ? -magnitude : magnitude;
@@ -393,9 +450,12 @@ TEST(Operations, EveryHalfAndBrainFloatWidens) {
   auto widen = [](Scalar type) {
     return [=](Builder& b, std::span<const Value> v) { return b.convert(Op::float_convert, type, v[0]); };
   };
-  check<float>("f16 to f32", widen(Scalar::f32), [](F16 a) { return from_half(a.bits); }, halves);
-  check<double>("f16 to f64", widen(Scalar::f64), [](F16 a) { return static_cast<double>(from_half(a.bits)); }, halves);
-  check<float>("bf16 to f32", widen(Scalar::f32), [](Bf16 a) { return std::bit_cast<float>(uint32_t{a.bits} << 16); }, brains);
+  check<float>(
+      "f16 to f32", widen(Scalar::f32), [](F16 a) { return from_half(a.bits); }, halves);
+  check<double>(
+      "f16 to f64", widen(Scalar::f64), [](F16 a) { return static_cast<double>(from_half(a.bits)); }, halves);
+  check<float>(
+      "bf16 to f32", widen(Scalar::f32), [](Bf16 a) { return std::bit_cast<float>(uint32_t{a.bits} << 16); }, brains);
 }
 
 TEST(Operations, HalfAndBrainFloatRoundToEven) {
@@ -415,14 +475,18 @@ TEST(Operations, HalfAndBrainFloatRoundToEven) {
       return b.convert(Op::bitcast, Scalar::i16, b.convert(Op::float_convert, type, v[0]));
     };
   };
-  check<int16_t>("f32 to f16", narrow(Scalar::f16), [](float a) { return static_cast<int16_t>(to_half(a)); }, values);
-  check<int16_t>("f32 to bf16", narrow(Scalar::bf16), [](float a) { return static_cast<int16_t>(to_brain(a)); }, values);
+  check<int16_t>(
+      "f32 to f16", narrow(Scalar::f16), [](float a) { return static_cast<int16_t>(to_half(a)); }, values);
+  check<int16_t>(
+      "f32 to bf16", narrow(Scalar::bf16), [](float a) { return static_cast<int16_t>(to_brain(a)); }, values);
 
   std::vector<float> nans;
-  for (uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fc00000u, 0xffffffffu, 0x7fffffffu}) nans.push_back(std::bit_cast<float>(bits));
+  for (uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fc00000u, 0xffffffffu, 0x7fffffffu})
+    nans.push_back(std::bit_cast<float>(bits));
   for (Scalar type : {Scalar::f16, Scalar::bf16}) {
     std::vector<int16_t> out(nans.size());
-    elementwise(static_cast<int64_t>(nans.size()), {{Scalar::f32, nans.data()}}, Scalar::i16, out.data(), true, narrow(type));
+    elementwise(static_cast<int64_t>(nans.size()), {{Scalar::f32, nans.data()}}, Scalar::i16, out.data(), true,
+                narrow(type));
     const int infinity = type == Scalar::f16 ? 0x7c00 : 0x7f80, quiet = type == Scalar::f16 ? 0x200 : 0x40;
     for (int16_t bits : out) EXPECT_TRUE((bits & 0x7fff) > infinity && (bits & quiet)) << bits;
   }
@@ -430,10 +494,14 @@ TEST(Operations, HalfAndBrainFloatRoundToEven) {
 
 TEST(Operations, FloatsOf32And64BitsConvert) {
   NEEDS_COMPILER();
-  check<double>("f32 to f64", [](Builder& b, std::span<const Value> v) { return b.convert(Op::float_convert, Scalar::f64, v[0]); },
-                [](float a) { return static_cast<double>(a); }, hard_values<float>());
-  check<float>("f64 to f32", [](Builder& b, std::span<const Value> v) { return b.convert(Op::float_convert, Scalar::f32, v[0]); },
-               [](double a) { return static_cast<float>(a); }, hard_values<double>());
+  check<double>(
+      "f32 to f64",
+      [](Builder& b, std::span<const Value> v) { return b.convert(Op::float_convert, Scalar::f64, v[0]); },
+      [](float a) { return static_cast<double>(a); }, hard_values<float>());
+  check<float>(
+      "f64 to f32",
+      [](Builder& b, std::span<const Value> v) { return b.convert(Op::float_convert, Scalar::f32, v[0]); },
+      [](double a) { return static_cast<float>(a); }, hard_values<double>());
 }
 
 TEST(Operations, MalformedFunctionsAreRefused) {

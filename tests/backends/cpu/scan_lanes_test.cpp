@@ -1,4 +1,5 @@
-// Scans of elementwise operations on small carries: lanes past the end, sequences, huge arguments; against the reference backend.
+// Scans of elementwise operations on small carries: lanes past the end, sequences, huge arguments; against the
+// reference backend.
 #include <capibara/control.h>
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
@@ -18,7 +19,9 @@ TEST(ScanLanes, CarriesOfEverySizeRunAsOneByOne) {
     for (int64_t size : {2, 4, 5, 8, 9, 13, 16, 33}) {
       expect_as_reference(
           [&](std::span<const Array> x) {
-            return Arrays{lax::fori_loop(0, 7, [&](Array, Array carry) { return carry * 0.5f + x[1] * lax::sin(carry) + lax::tanh(carry); }, x[0])};
+            return Arrays{lax::fori_loop(
+                0, 7, [&](Array, Array carry) { return carry * 0.5f + x[1] * lax::sin(carry) + lax::tanh(carry); },
+                x[0])};
           },
           {values({size}, dtype), values({size}, dtype, 0.3f)}, tolerance);
     }
@@ -28,7 +31,8 @@ TEST(ScanLanes, CarriesOfEverySizeRunAsOneByOne) {
 TEST(ScanLanes, HugeArgumentsOfOneLaneLeaveTheOthersAlone) {
   expect_as_reference(
       [](std::span<const Array> x) {
-        return Arrays{lax::fori_loop(0, 3, [&](Array, Array carry) { return lax::sin(carry * x[1]) + lax::cos(carry); }, x[0])};
+        return Arrays{lax::fori_loop(
+            0, 3, [&](Array, Array carry) { return lax::sin(carry * x[1]) + lax::cos(carry); }, x[0])};
       },
       {values({9}, DType::float64), lax::exp(values({9}, DType::float64, 14) * 2.0)}, 1e-6);
 }

@@ -36,7 +36,9 @@ TEST(SmallFloatNests, ExponentialsOfAllNumbersAreThoseOfFloat32Rounded) {
   for (DType dtype : {DType::bfloat16, DType::float16}) {
     // Few elements are computed, many are looked up.
     for (int copies : {1, 9}) {
-      EXPECT_EQ(difference_from_reference([](std::span<const Array> x) { return Arrays{lax::exp(x[0])}; }, all_numbers(dtype, copies), 0), "")
+      EXPECT_EQ(difference_from_reference([](std::span<const Array> x) { return Arrays{lax::exp(x[0])}; },
+                                          all_numbers(dtype, copies), 0),
+                "")
           << to_string(dtype) << " " << copies;
     }
   }
@@ -56,7 +58,8 @@ TEST(SmallFloatNests, TablesHoldWhatLoopsCompute) {
     const Arrays computed = run(few), found = run(many);
     for (std::size_t i = 0; i < computed.size(); ++i) {
       const Array last = lax::slice(found[i], {8, 0}, {9, 65536});
-      EXPECT_EQ(random_programs::difference(std::vector{last}, std::vector{computed[i]}, {0}), "") << to_string(dtype) << " " << i;
+      EXPECT_EQ(random_programs::difference(std::vector{last}, std::vector{computed[i]}, {0}), "")
+          << to_string(dtype) << " " << i;
     }
   }
 }
@@ -66,7 +69,9 @@ TEST(SmallFloatNests, SoftmaxDividesByTheSumOfItsRow) {
   for (DType dtype : {DType::bfloat16, DType::float16}) {
     const Array rows = lax::convert_element_type(lax::reshape(lax::sin(count * 0.7f) * 6.0f, {64, 300}), dtype);
     // The sum may round to a neighbour: its order differs.
-    EXPECT_EQ(difference_from_reference([](std::span<const Array> x) { return Arrays{jax::nn::softmax(x[0])}; }, rows, 0.01), "");
+    EXPECT_EQ(
+        difference_from_reference([](std::span<const Array> x) { return Arrays{jax::nn::softmax(x[0])}; }, rows, 0.01),
+        "");
   }
 }
 

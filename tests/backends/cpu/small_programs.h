@@ -20,7 +20,8 @@ using Maker = std::function<Arrays(std::span<const Array>)>;
 // Sines of the element's number in `dtype`, 64-bit types included.
 inline Array values(const Shape& shape, DType dtype = DType::float32, float factor = 1) {
   const ConfigScope x64 = jax::enable_x64();
-  const Array count = jax::lax::convert_element_type(jax::lax::iota(DType::int32, element_count(shape)), DType::float32);
+  const Array count =
+      jax::lax::convert_element_type(jax::lax::iota(DType::int32, element_count(shape)), DType::float32);
   return jax::lax::convert_element_type(jax::lax::reshape(jax::lax::sin(count * 0.7f + 0.1f) * factor, shape), dtype);
 }
 

@@ -20,7 +20,7 @@ void check(int64_t m, int64_t k, int64_t n, Multiply&& multiply) {
   for (T& x : left) x = value(random);
   for (T& x : right) x = value(random);
   std::vector<T> out(static_cast<std::size_t>(m * n) + 8, T(77));
-  const SmallProduct<T> product{m,          k,          n,          left.data(), left_step, right.data(),
+  const SmallProduct<T> product{m,          k,          n,       left.data(), left_step, right.data(),
                                 right_step, out.data(), nullptr, nullptr};
   if (!multiply(product)) return;  // left to others
   for (int64_t i = 0; i < m; ++i) {

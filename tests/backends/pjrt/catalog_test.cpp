@@ -2,8 +2,8 @@
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/prepare.h"
-#include "properties/property.h"
 #include "program/trace/stage.h"
+#include "properties/property.h"
 
 #include <cstdlib>
 #include <functional>
@@ -12,27 +12,32 @@
 namespace capibara::pjrt {
 namespace {
 
-// Primitives without a program to compare by themselves: they live inside named axes or on mutable references, or draw from
-// a generator with state.
+// Primitives without a program to compare by themselves: they live inside named axes or on mutable references, or draw
+// from a generator with state.
 const std::set<std::string> without_own_program = {
-    "psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all", "ppermute", "axis_index", "new_ref", "get", "swap",
-    "addupdate", "freeze", "rng_uniform", "custom_lin"};
+    "psum",    "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all",  "ppermute",  "axis_index",
+    "new_ref", "get",  "swap", "addupdate",  "freeze",         "rng_uniform", "custom_lin"};
 
 double error_allowed(const std::string& name, DType dtype) {
   if (!is_inexact(dtype)) return 0;
   const double eps = finfo(real_dtype(dtype)).eps;
-  for (std::string_view wide : {"dot", "conv", "sum", "prod", "fft", "lu", "qr", "eig", "svd", "schur", "hess", "trid", "chol", "triangular", "gamma",
-                                "bessel", "igamma", "betainc", "zeta", "polygamma", "erf", "logsumexp", "householder", "random", "norm", "tan", "ormqr", "geq"}) {
+  for (std::string_view wide :
+       {"dot",  "conv",      "sum",         "prod",       "fft",   "lu",     "qr",     "eig",     "svd",  "schur",
+        "hess", "trid",      "chol",        "triangular", "gamma", "bessel", "igamma", "betainc", "zeta", "polygamma",
+        "erf",  "logsumexp", "householder", "random",     "norm",  "tan",    "ormqr",  "geq"}) {
     if (name.find(wide) != std::string::npos) return 4000 * eps;
   }
   return 64 * eps;
 }
 
 std::string difference(const Array& got, const Array& want, double allowed) {
-  if (got.shape() != want.shape() || got.dtype() != want.dtype()) return concat("got ", to_string(got.type()), ", expected ", to_string(want.type()));
+  if (got.shape() != want.shape() || got.dtype() != want.dtype())
+    return concat("got ", to_string(got.type()), ", expected ", to_string(want.type()));
   if (!is_inexact(got.dtype())) {
     const auto bytes = static_cast<std::size_t>(got.size() * storage_size(got.dtype()));
-    return std::memcmp(got.raw_data(), want.raw_data(), bytes) == 0 ? "" : concat("got ", got.to_string(), ", expected ", want.to_string());
+    return std::memcmp(got.raw_data(), want.raw_data(), bytes) == 0
+               ? ""
+               : concat("got ", got.to_string(), ", expected ", want.to_string());
   }
   const auto a = got.to_vector<std::complex<double>>(), b = want.to_vector<std::complex<double>>();
   double scale = 1;
@@ -43,22 +48,26 @@ std::string difference(const Array& got, const Array& want, double allowed) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     const int expected = kind(std::abs(b[i]));
     if (kind(std::abs(a[i])) == expected && expected != 0) continue;
-    if (kind(std::abs(a[i])) != expected || std::abs(a[i] - b[i]) > allowed * scale) return concat("element ", i, ": got ", a[i], ", expected ", b[i]);
+    if (kind(std::abs(a[i])) != expected || std::abs(a[i] - b[i]) > allowed * scale)
+      return concat("element ", i, ": got ", a[i], ", expected ", b[i]);
   }
   return "";
 }
 
 class CatalogSlow : public OnPlugin, public testing::WithParamInterface<std::string> {};
 
-// Compares the function with the reference on samples of the primitive; `behind` makes the staged function and its inputs.
+// Compares the function with the reference on samples of the primitive; `behind` makes the staged function and its
+// inputs.
 using Behind = std::function<std::pair<FlatFunction, Arrays>(const FlatFunction&, const Arrays&)>;
 
-void compare_samples(const std::string& name, const std::function<Arrays(const Program&, const Arrays&)>& on_reference, const Behind& behind) {
+void compare_samples(const std::string& name, const std::function<Arrays(const Program&, const Arrays&)>& on_reference,
+                     const Behind& behind) {
   const Primitive tried = primitive(name);
   ASSERT_TRUE(can_prepare(tried)) << "has no text and no host call";
   const std::size_t max_samples = std::getenv("CAPIBARA_EVERY_CALL") ? 1000 : 3;
   for (DType dtype : {DType::float32, DType::int32, DType::complex64}) {
-    if (!tried->dtypes.empty() && std::find(tried->dtypes.begin(), tried->dtypes.end(), dtype) == tried->dtypes.end()) continue;
+    if (!tried->dtypes.empty() && std::find(tried->dtypes.begin(), tried->dtypes.end(), dtype) == tried->dtypes.end())
+      continue;
     std::size_t number = 0;
     for (const Sample& sample : tried->samples(dtype)) {
       if (number++ >= max_samples) break;
@@ -83,18 +92,20 @@ void compare_samples(const std::string& name, const std::function<Arrays(const P
         got[0] = jax::numpy::abs(got[0]);
       }
       for (std::size_t i = 0; i < got.size(); ++i) {
-        EXPECT_EQ(difference(got[i], want[i], error_allowed(name, want[i].dtype())), "") << properties::describe(call) << " output " << i;
+        EXPECT_EQ(difference(got[i], want[i], error_allowed(name, want[i].dtype())), "")
+            << properties::describe(call) << " output " << i;
       }
     }
   }
 }
 
 TEST_P(CatalogSlow, GivesTheValuesOfTheReference) {
-  compare_samples(GetParam(), on_reference, [](const FlatFunction& function, const Arrays& inputs) { return std::pair(function, inputs); });
+  compare_samples(GetParam(), on_reference,
+                  [](const FlatFunction& function, const Arrays& inputs) { return std::pair(function, inputs); });
 }
 
-// A transpose costs a compiler nothing where the next operation takes its operand in another order of axes: one that does not
-// say which order it needs gets its elements permuted.
+// A transpose costs a compiler nothing where the next operation takes its operand in another order of axes: one that
+// does not say which order it needs gets its elements permuted.
 TEST_P(CatalogSlow, GivesTheValuesOfTheReferenceBehindATranspose) {
   auto reversed = [](const Array& x) {
     Ints axes;

@@ -2,8 +2,8 @@
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/sharded_buffer.h"
-#include "core/runtime/transfer_guard.h"
 #include "compiler/stablehlo/write.h"
+#include "core/runtime/transfer_guard.h"
 
 #include <capibara/linalg.h>
 #include <capibara/placement.h>
@@ -73,17 +73,24 @@ TEST_F(Devices, GiveTheValuesOfTheReference) {
       [](const Array& v) { return jnp::sum(jnp::sin(v)); },
       [](const Array& v) { return jnp::sort(-v); },
       [](const Array& v) { return jnp::cumsum(v, {.axis = 1}); },
-      [](const Array& v) { return v.reshape({2, 8}); },
-      [](const Array& v) { return lax::fori_loop(0, 4, [](const Array&, const Array& c) { return c * 0.5 + jnp::sum(c) * 0.01; }, v); },
+      [](const Array& v) {
+        return v.reshape({2, 8});
+      },
+      [](const Array& v) {
+        return lax::fori_loop(
+            0, 4, [](const Array&, const Array& c) { return c * 0.5 + jnp::sum(c) * 0.01; }, v);
+      },
       [](const Array& v) { return jax::grad([](const Array& w) { return jnp::sum(jnp::tanh(w) * w); })(v); },
       [](const Array& v) { return jax::vmap([](const Array& row) { return row * jnp::sum(row); })(v); },
   };
   for (std::size_t f = 0; f < functions.size(); ++f) {
     const std::vector<float> want = values_on_reference(functions[f], x_);
-    for (const auto& dims : std::vector<std::vector<std::vector<std::string>>>{{{"x"}}, {{}, {"x", "y"}}, {{"x"}, {"y"}}, {}}) {
+    for (const auto& dims :
+         std::vector<std::vector<std::vector<std::string>>>{{{"x"}}, {{}, {"x", "y"}}, {{"x"}, {"y"}}, {}}) {
       const std::vector<float> got = jax::jit(functions[f])(jax::device_put(x_, sharding(dims))).to_vector<float>();
       ASSERT_EQ(got.size(), want.size());
-      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i], 1e-4 * (1 + std::abs(want[i]))) << "function " << f << " element " << i;
+      for (std::size_t i = 0; i < got.size(); ++i)
+        EXPECT_NEAR(got[i], want[i], 1e-4 * (1 + std::abs(want[i]))) << "function " << f << " element " << i;
     }
   }
 }
@@ -139,7 +146,9 @@ TEST_F(Devices, OfOneMeshAreNamedInTheText) {
   const std::string text = stablehlo::write_program(program, options);
   EXPECT_NE(text.find("mhlo.num_partitions = 4 : i32"), std::string::npos) << text;
   EXPECT_NE(text.find("sdy.mesh @mesh = <[\"x\"=2, \"y\"=2]>"), std::string::npos) << text;
-  EXPECT_NE(text.find("%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {\"y\", \"x\"}]>}"), std::string::npos) << text;
+  EXPECT_NE(text.find("%arg0: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {\"y\", \"x\"}]>}"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("<@mesh, [{\"x\"}, {\"y\"}]> : tensor<4x4xf32>"), std::string::npos) << text;
 }
 

@@ -29,7 +29,8 @@ TEST_F(Execution, LeavesResultsOnTheDevice) {
   const auto memory = std::dynamic_pointer_cast<DeviceBuffer>(y.buffer().device_memory());
   ASSERT_TRUE(memory);
   const Array z = jax::jit([](const Array& x) { return x * 2; })(y);
-  EXPECT_EQ(std::dynamic_pointer_cast<DeviceBuffer>(y.buffer().device_memory()), memory);  // it was not moved for the call
+  EXPECT_EQ(std::dynamic_pointer_cast<DeviceBuffer>(y.buffer().device_memory()),
+            memory);  // it was not moved for the call
   EXPECT_EQ(z.to_vector<float>(), (std::vector<float>{4, 6, 8}));
 }
 
@@ -46,7 +47,8 @@ TEST_F(Execution, CopiesAnArrayOfTheHostOnce) {
 TEST_F(Execution, ReturnsBeforeTheProgramHasEnded) {
   // A loop of a second or so: it cannot have ended when the call returns.
   const auto f = jax::jit([](const Array& x) {
-    return lax::fori_loop(0, 400, [](const Array&, const Array& v) { return jnp::tanh(jnp::matmul(v, v)); }, x);
+    return lax::fori_loop(
+        0, 400, [](const Array&, const Array& v) { return jnp::tanh(jnp::matmul(v, v)); }, x);
   });
   const Array x = jnp::ones({256, 256}) * 0.01;
   f(x).block_until_ready();
@@ -97,10 +99,13 @@ TEST_F(Execution, CallsBackInTheOrderOfTheProgram) {
       return std::vector<Array>{};
     };
     jax::io_callback(note, {}, {x}, {.ordered = true});
-    const Array y = lax::fori_loop(0, 3, [&](const Array&, const Array& v) {
-      jax::io_callback(note, {}, {v}, {.ordered = true});
-      return v * 2;
-    }, x + 1);
+    const Array y = lax::fori_loop(
+        0, 3,
+        [&](const Array&, const Array& v) {
+          jax::io_callback(note, {}, {v}, {.ordered = true});
+          return v * 2;
+        },
+        x + 1);
     jax::io_callback(note, {}, {y}, {.ordered = true});
     return y;
   });
@@ -110,7 +115,8 @@ TEST_F(Execution, CallsBackInTheOrderOfTheProgram) {
 
 TEST_F(Execution, RaisesTheErrorOfACallbackAndGoesOn) {
   const auto f = jax::jit([](const Array& x) {
-    return jax::pure_callback([](const std::vector<Array>&) -> std::vector<Array> { throw ValueError("no such value"); }, {x.type()}, {x})[0];
+    return jax::pure_callback(
+        [](const std::vector<Array>&) -> std::vector<Array> { throw ValueError("no such value"); }, {x.type()}, {x})[0];
   });
   try {
     f(array<float>({1})).block_until_ready();
@@ -122,7 +128,8 @@ TEST_F(Execution, RaisesTheErrorOfACallbackAndGoesOn) {
 }
 
 TEST_F(Execution, SurvivesAPlanLargerThanMemory) {
-  const auto f = jax::jit([](const Array& x) { return lax::sort(jnp::sin(lax::iota(DType::float32, int64_t{1} << 40) * x))[Index(5)]; });
+  const auto f = jax::jit(
+      [](const Array& x) { return lax::sort(jnp::sin(lax::iota(DType::float32, int64_t{1} << 40) * x))[Index(5)]; });
   EXPECT_THROW(f(Array(2.5f)).block_until_ready(), RuntimeError);
   EXPECT_EQ((array<float>({1}) + 1).item<float>(), 2);
 }
@@ -173,7 +180,8 @@ TEST(CompileOptions, AreTheBytesOfTheirMessages) {
     for (int value : list) text += static_cast<char>(value);
     return text;
   };
-  EXPECT_EQ(CompileOptions{}.serialize(), bytes({0x1a, 0x0f, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, 0x20, 0x01, 0x28, 0x01}));
+  EXPECT_EQ(CompileOptions{}.serialize(), bytes({0x1a, 0x0f, 0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                                 0x01, 0x20, 0x01, 0x28, 0x01}));
   CompileOptions options;
   options.overrides["a"] = int64_t{300};
   EXPECT_EQ(options.serialize().substr(17), bytes({0x3a, 0x08, 0x0a, 0x01, 'a', 0x12, 0x03, 0x18, 0xac, 0x02}));

@@ -1,4 +1,5 @@
-// Host calls and kernels behind operations that change how arrays are laid out: their elements arrive in the order of the axes.
+// Host calls and kernels behind operations that change how arrays are laid out: their elements arrive in the order of
+// the axes.
 #include "backends/pjrt/on_plugin.h"
 
 #include "backends/pjrt/prepare.h"
@@ -38,12 +39,14 @@ Array weighted_on_host(const Array& x, bool ordered) {
 // The producers: each leaves a compiler free to choose the order of its result's axes.
 Array transposed(const Array& x) { return lax::transpose(x * 2, {3, 1, 0, 2}); }
 Array convolved(const Array& x) {
-  return lax::conv_general_dilated(x, numbers({6, x.shape(1), 3, 3}), {.window_strides = {1, 1}, .padding_mode = "SAME"});
+  return lax::conv_general_dilated(x, numbers({6, x.shape(1), 3, 3}),
+                                   {.window_strides = {1, 1}, .padding_mode = "SAME"});
 }
 Array channels_last(const Array& x) { return lax::transpose(convolved(x), {0, 2, 3, 1}); }
 
 void expect_reference_values(const std::function<Array(const Array&)>& function, const Array& x,
-                             const std::function<Arrays(const Program&, const Arrays&)>& on_reference, double allowed = 1e-4) {
+                             const std::function<Arrays(const Program&, const Arrays&)>& on_reference,
+                             double allowed = 1e-4) {
   const FlatFunction flat = [&](std::span<const Array> inputs) { return Arrays{function(inputs[0])}; };
   const Program program = stage(flat, Types{x.type()}, "f").program;
   const Arrays inputs = {x};
@@ -61,7 +64,8 @@ TEST_F(Layouts, OfOperandsOfCallbacksAreThoseOfTheProgram) {
     for (bool ordered : {false, true}) {
       expect_reference_values([&](const Array& v) { return weighted_on_host(producer(v), ordered); }, x, on_reference);
       // And behind the call: its results are read in the same order.
-      expect_reference_values([&](const Array& v) { return producer(weighted_on_host(producer(v), ordered)); }, x, on_reference);
+      expect_reference_values([&](const Array& v) { return producer(weighted_on_host(producer(v), ordered)); }, x,
+                              on_reference);
     }
   }
 }
@@ -69,7 +73,8 @@ TEST_F(Layouts, OfOperandsOfCallbacksAreThoseOfTheProgram) {
 TEST_F(Layouts, OfOperandsOfKernelsAreThoseOfTheProgram) {
   const Array x = numbers({2, 5, 8, 8}), scale = numbers({8}), bias = numbers({8}) + 1;
   const auto last_axis = [](const Array& v) { return lax::transpose(convolved(v), {0, 1, 3, 2}); };
-  expect_reference_values([&](const Array& v) { return kernels::layer_norm(last_axis(v), scale, bias); }, x, on_reference);
+  expect_reference_values([&](const Array& v) { return kernels::layer_norm(last_axis(v), scale, bias); }, x,
+                          on_reference);
   const auto loss = [&](const Array& v) { return jnp::sum(jnp::sin(kernels::layer_norm(last_axis(v), scale, bias))); };
   expect_reference_values([&](const Array& v) { return jax::grad(loss)(v); }, x, on_reference, 1e-3);
 }
@@ -86,23 +91,36 @@ TEST_F(Layouts, OfMatricesOfLapackAreThoseOfTheProgram) {
 }
 
 TEST_F(Layouts, AreWrittenForEveryOperandAndResultTokensIncluded) {
-  const FlatFunction flat = [](std::span<const Array> inputs) { return Arrays{weighted_on_host(transposed(inputs[0]), true)}; };
+  const FlatFunction flat = [](std::span<const Array> inputs) {
+    return Arrays{weighted_on_host(transposed(inputs[0]), true)};
+  };
   const Array x = numbers({2, 5, 7, 4});
   const std::string text = prepare(stage(flat, Types{x.type()}, "f").program, {false}, {}, nullptr, {}).text;
-  EXPECT_NE(text.find("operand_layouts = [dense<[3, 2, 1, 0]> : tensor<4xindex>, dense<> : tensor<0xindex>]"), std::string::npos) << text;
-  EXPECT_NE(text.find("result_layouts = [dense<[3, 2, 1, 0]> : tensor<4xindex>, dense<> : tensor<0xindex>]"), std::string::npos) << text;
+  EXPECT_NE(text.find("operand_layouts = [dense<[3, 2, 1, 0]> : tensor<4xindex>, dense<> : tensor<0xindex>]"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("result_layouts = [dense<[3, 2, 1, 0]> : tensor<4xindex>, dense<> : tensor<0xindex>]"),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(Layouts, OfConstantsOfAFewBitsNeedNoLiteralOfTheirType) {
-  for (const auto& [type, element] : {std::pair{"i2", "1"}, {"ui2", "1"}, {"i4", "-3"}, {"ui4", "9"}, {"f4E2M1FN", "1.5"}}) {
+  for (const auto& [type, element] :
+       {std::pair{"i2", "1"}, {"ui2", "1"}, {"i4", "-3"}, {"ui4", "9"}, {"f4E2M1FN", "1.5"}}) {
     const std::string tensor = concat("tensor<3x", type, ">");
-    const Program program = from_stablehlo(concat("func.func @main() -> tensor<3xf32> {\n  %0 = stablehlo.constant dense<[", element, ", ", element, ", ", element,
-                                                  "]> : ", tensor, "\n  %1 = stablehlo.convert %0 : (", tensor, ") -> tensor<3xf32>\n  return %1 : tensor<3xf32>\n}\n"));
+    const Program program =
+        from_stablehlo(concat("func.func @main() -> tensor<3xf32> {\n  %0 = stablehlo.constant dense<[", element, ", ",
+                              element, ", ", element, "]> : ", tensor, "\n  %1 = stablehlo.convert %0 : (", tensor,
+                              ") -> tensor<3xf32>\n  return %1 : tensor<3xf32>\n}\n"));
     const std::string text = prepare(program, {}, {}, nullptr, {}).text;
     EXPECT_EQ(text.find(concat("> : ", tensor, "\n")), std::string::npos) << text;
-    EXPECT_EQ(default_backend().compile(program)->execute({}, {})[0].to_vector<float>(), std::vector<float>(3, std::stof(element))) << type;
+    EXPECT_EQ(default_backend().compile(program)->execute({}, {})[0].to_vector<float>(),
+              std::vector<float>(3, std::stof(element)))
+        << type;
   }
-  const Program six = from_stablehlo("func.func @main(%a: tensor<f32>) -> tensor<f6E2M3FN> {\n  %0 = stablehlo.convert %a : (tensor<f32>) -> tensor<f6E2M3FN>\n  return %0 : tensor<f6E2M3FN>\n}\n");
+  const Program six = from_stablehlo(
+      "func.func @main(%a: tensor<f32>) -> tensor<f6E2M3FN> {\n  %0 = stablehlo.convert %a : (tensor<f32>) -> "
+      "tensor<f6E2M3FN>\n  return %0 : tensor<f6E2M3FN>\n}\n");
   EXPECT_THROW(default_backend().compile(six)->execute(Arrays{Array(1.0f)}, {}), NotImplementedError);
 }
 

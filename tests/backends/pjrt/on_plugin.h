@@ -1,5 +1,5 @@
-// The plugin that the tests of this room run on: XLA on the host's processor, or that of CAPIBARA_TEST_PLATFORM (cuda). Tests are
-// skipped where there is none.
+// The plugin that the tests of this room run on: XLA on the host's processor, or that of CAPIBARA_TEST_PLATFORM (cuda).
+// Tests are skipped where there is none.
 #pragma once
 
 #include "backends/backend.h"

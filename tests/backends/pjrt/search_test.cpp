@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 class PluginSearch : public testing::Test {
  protected:
   PluginSearch() : folder_(fs::temp_directory_path() / ("capibara_search_" + std::to_string(getpid()))) {
-    for (const char* name : {"PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CAPIBARA_PLUGIN", "TPU_LIBRARY_PATH"}) {
+    for (const char* name :
+         {"PATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "CAPIBARA_PLUGIN", "TPU_LIBRARY_PATH"}) {
       const char* value = std::getenv(name);
       before_[name] = value ? std::optional<std::string>(value) : std::nullopt;
       unsetenv(name);

@@ -39,10 +39,15 @@ std::string error_of(const std::function<void()>& action) {
   return "";
 }
 
-void expect_all_well() { EXPECT_EQ(jax::jit([](const Array& x) { return x * 2 + 1; })(array<float>({1, 2})).to_vector<float>(), (std::vector<float>{3, 5})); }
+void expect_all_well() {
+  EXPECT_EQ(jax::jit([](const Array& x) { return x * 2 + 1; })(array<float>({1, 2})).to_vector<float>(),
+            (std::vector<float>{3, 5}));
+}
 
 TEST_F(Survival, OfMemoryThatIsNotThereAgainAndAgain) {
-  const auto f = jax::jit([](const Array& x) { return lax::sort(jnp::sin(lax::iota(DType::float32, int64_t{1} << 41) * x))[Index(5)]; }, {.name = "too_large"});
+  const auto f = jax::jit(
+      [](const Array& x) { return lax::sort(jnp::sin(lax::iota(DType::float32, int64_t{1} << 41) * x))[Index(5)]; },
+      {.name = "too_large"});
   EXPECT_NE(error_of([&] { f(Array(2.5f)).block_until_ready(); }), "");
   const int64_t before = resident_pages();
   for (int i = 0; i < 50; ++i) EXPECT_NE(error_of([&] { f(Array(2.5f)).block_until_ready(); }), "");
@@ -53,7 +58,9 @@ TEST_F(Survival, OfMemoryThatIsNotThereAgainAndAgain) {
 TEST_F(Survival, OfMemoryThatIsNotThereOnSeveralDevices) {
   const NamedSharding placement = jax::make_sharding(Mesh{{"x"}, {4}}, PartitionSpec{{{"x"}}});
   const Array x = jax::device_put(jnp::ones({8}), placement);
-  const auto f = jax::jit([](const Array& v) { return jnp::sum(lax::sort(lax::iota(DType::float32, int64_t{1} << 42) * v[Index(0)])) + v; });
+  const auto f = jax::jit([](const Array& v) {
+    return jnp::sum(lax::sort(lax::iota(DType::float32, int64_t{1} << 42) * v[Index(0)])) + v;
+  });
   EXPECT_NE(error_of([&] { f(x).block_until_ready(); }), "");
   EXPECT_EQ((x + 1).to_vector<float>()[7], 2);
   expect_all_well();
@@ -61,14 +68,19 @@ TEST_F(Survival, OfMemoryThatIsNotThereOnSeveralDevices) {
 
 TEST_F(Survival, OfFailingHandlersAgainAndAgain) {
   bool fails = true;
-  const auto f = jax::jit([&](const Array& x) {
-    return jax::pure_callback([&](const std::vector<Array>& values) -> std::vector<Array> {
-      if (fails) throw ValueError("the handler fails");
-      return values;
-    }, {x.type()}, {x + 1})[0];
-  }, {.name = "calls_back"});
+  const auto f = jax::jit(
+      [&](const Array& x) {
+        return jax::pure_callback(
+            [&](const std::vector<Array>& values) -> std::vector<Array> {
+              if (fails) throw ValueError("the handler fails");
+              return values;
+            },
+            {x.type()}, {x + 1})[0];
+      },
+      {.name = "calls_back"});
   const Array x = jnp::ones({1024});
-  for (int i = 0; i < 20; ++i) EXPECT_NE(error_of([&] { f(x).block_until_ready(); }).find("the handler fails"), std::string::npos);
+  for (int i = 0; i < 20; ++i)
+    EXPECT_NE(error_of([&] { f(x).block_until_ready(); }).find("the handler fails"), std::string::npos);
   const int64_t before = resident_pages();
   for (int i = 0; i < 200; ++i) error_of([&] { f(x).block_until_ready(); });
   EXPECT_LT(resident_pages() - before, (int64_t{16} << 20) / sysconf(_SC_PAGESIZE));
@@ -78,7 +90,8 @@ TEST_F(Survival, OfFailingHandlersAgainAndAgain) {
 }
 
 TEST_F(Survival, OfTextsThatDoNotCompile) {
-  for (const char* text : {"", "no module", "module { func.func public @main() -> tensor<f32> { return } }", "module { }"}) {
+  for (const char* text :
+       {"", "no module", "module { func.func public @main() -> tensor<f32> { return } }", "module { }"}) {
     EXPECT_NE(error_of([&] { client("xla_cpu").compile(text, standard_options("xla_cpu"), "test"); }), "") << text;
   }
   expect_all_well();
@@ -139,7 +152,8 @@ TEST(Topologies, SayWhichPluginTheyNeed) {
   EXPECT_EQ(topology_platform("v4:2x2x4"), "tpu");
   EXPECT_EQ(topology_platform("tpu7x:2x2x1"), "tpu");
   EXPECT_EQ(topology_platform("1x1x4"), "cuda");
-  for (const char* wrong : {"", "v5e", "v5e:", "4", "x4", "1x", "a:b"}) EXPECT_THROW(topology_platform(wrong), ValueError) << wrong;
+  for (const char* wrong : {"", "v5e", "v5e:", "4", "x4", "1x", "a:b"})
+    EXPECT_THROW(topology_platform(wrong), ValueError) << wrong;
   EXPECT_EQ(partition_count("module attributes {mhlo.num_partitions = 16 : i32}"), 16);
   EXPECT_EQ(partition_count("module { }"), 1);
 }

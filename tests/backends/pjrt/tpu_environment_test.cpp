@@ -15,11 +15,13 @@ TEST(TpuEnvironment, NamesWhatATopologyIsRentedAs) {
   EXPECT_EQ(accelerator_type("v5:2x2x1"), "v5p-8");
   EXPECT_EQ(accelerator_type("v6e:16x16"), "v6e-256");
   EXPECT_EQ(accelerator_type("tpu7x:2x2x1"), "tpu7x-8");
-  for (const char* name : {"v5e", "v5e:", "v5e:2xx2", "v9:2x2", "1x1x4", "v5e:2x2_twisted"}) EXPECT_EQ(accelerator_type(name), "") << name;
+  for (const char* name : {"v5e", "v5e:", "v5e:2xx2", "v9:2x2", "1x1x4", "v5e:2x2_twisted"})
+    EXPECT_EQ(accelerator_type(name), "") << name;
 }
 
 TEST(TpuEnvironment, LetsSeveralProcessesCompileAndKeepsWhatIsSet) {
-  const char* names[] = {"TPU_SKIP_MDS_QUERY", "TPU_WORKER_HOSTNAMES", "ALLOW_MULTIPLE_LIBTPU_LOAD", "TPU_ACCELERATOR_TYPE"};
+  const char* names[] = {"TPU_SKIP_MDS_QUERY", "TPU_WORKER_HOSTNAMES", "ALLOW_MULTIPLE_LIBTPU_LOAD",
+                         "TPU_ACCELERATOR_TYPE"};
   for (const char* name : names) unsetenv(name);
   setenv("TPU_WORKER_HOSTNAMES", "other", 1);
   set_tpu_environment("v5e:4x4");

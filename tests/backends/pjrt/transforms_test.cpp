@@ -26,7 +26,8 @@ TEST_P(TransformsSlow, GiveTheValuesOfJax) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Bodies, TransformsSlow, testing::ValuesIn(transform_programs::body_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Bodies, TransformsSlow, testing::ValuesIn(transform_programs::body_names()),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace capibara::pjrt

@@ -23,7 +23,8 @@ TEST(XlaForms, AReductionTakesItsInitialValueOnce) {
   const Program program = from_stablehlo(
       "func.func @main(%a: tensor<4x6xi32>) -> tensor<4xi32> {\n"
       "  %c = stablehlo.constant dense<3> : tensor<i32>\n"
-      "  %0 = stablehlo.reduce(%a init: %c) applies stablehlo.add across dimensions = [1] : (tensor<4x6xi32>, tensor<i32>) -> tensor<4xi32>\n"
+      "  %0 = stablehlo.reduce(%a init: %c) applies stablehlo.add across dimensions = [1] : (tensor<4x6xi32>, "
+      "tensor<i32>) -> tensor<4xi32>\n"
       "  return %0 : tensor<4xi32>\n}\n");
   const Program form = in_forms_of_xla(program);
   for (const Equation& equation : form.equations()) {
@@ -38,7 +39,8 @@ TEST(XlaForms, AReductionTakesItsInitialValueOnce) {
 TEST(XlaForms, ATriangularSystemOf16BitsIsSolvedInFloat32) {
   const Program program = from_stablehlo(
       "func.func @main(%a: tensor<4x4xf16>, %b: tensor<4x1xf16>) -> tensor<4x1xf16> {\n"
-      "  %0 = \"stablehlo.triangular_solve\"(%a, %b) {left_side = true, lower = true, unit_diagonal = false, transpose_a = #stablehlo<transpose NO_TRANSPOSE>}"
+      "  %0 = \"stablehlo.triangular_solve\"(%a, %b) {left_side = true, lower = true, unit_diagonal = false, "
+      "transpose_a = #stablehlo<transpose NO_TRANSPOSE>}"
       " : (tensor<4x4xf16>, tensor<4x1xf16>) -> tensor<4x1xf16>\n  return %0 : tensor<4x1xf16>\n}\n");
   const Program form = in_forms_of_xla(program);
   for (const Equation& equation : form.equations()) {

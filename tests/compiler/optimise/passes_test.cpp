@@ -18,7 +18,9 @@ namespace {
 
 namespace lax = jax::lax;
 
-ArrayType type(Shape shape, DType dtype = DType::float32) { return ArrayType{std::move(shape), dtype, false, false, {}}; }
+ArrayType type(Shape shape, DType dtype = DType::float32) {
+  return ArrayType{std::move(shape), dtype, false, false, {}};
+}
 
 Program traced(const FlatFunction& function, const Types& types) { return stage(function, types, "f").program; }
 
@@ -46,12 +48,15 @@ Array many_times(Array x, int count) {
 TEST(InlineCalls, KeepsALargeProgramThatIsCalledTwice) {
   auto large = jax::jit([](Array x) { return many_times(x, 31); }, {.name = "large"});
   auto small = jax::jit([](Array x) { return many_times(x, 30); }, {.name = "small"});
-  Program twice = passes::inline_calls(traced([&](std::span<const Array> in) { return Arrays{large(large(in[0]))}; }, {type({3})}));
+  Program twice =
+      passes::inline_calls(traced([&](std::span<const Array> in) { return Arrays{large(large(in[0]))}; }, {type({3})}));
   EXPECT_EQ(twice.equations().size(), 2u);
   EXPECT_TRUE(twice.equations()[0].primitive.is("jit"));
-  Program once = passes::inline_calls(traced([&](std::span<const Array> in) { return Arrays{large(in[0])}; }, {type({3})}));
+  Program once =
+      passes::inline_calls(traced([&](std::span<const Array> in) { return Arrays{large(in[0])}; }, {type({3})}));
   EXPECT_EQ(once.equations().size(), 31u);
-  Program both = passes::inline_calls(traced([&](std::span<const Array> in) { return Arrays{small(small(in[0]))}; }, {type({3})}));
+  Program both =
+      passes::inline_calls(traced([&](std::span<const Array> in) { return Arrays{small(small(in[0]))}; }, {type({3})}));
   EXPECT_EQ(both.equations().size(), 60u);
 }
 
@@ -72,7 +77,8 @@ TEST(InlineCalls, GuardsWhatCheckpointComputesAgain) {
 
 TEST(InlineCalls, TakesTheBranchThatALiteralChooses) {
   auto f = [](std::span<const Array> in) {
-    return Arrays{lax::switch_<Array, Array>(int32(7), {[](Array x) { return lax::sin(x); }, [](Array x) { return lax::cos(x); }}, in[0])};
+    return Arrays{lax::switch_<Array, Array>(
+        int32(7), {[](Array x) { return lax::sin(x); }, [](Array x) { return lax::cos(x); }}, in[0])};
   };
   EXPECT_EQ(optimise(traced(f, {type({})})).to_string(), "{ lambda ; a:f32[]. let b:f32[] = cos a in (b,) }");
 }
@@ -121,7 +127,8 @@ TEST(Compose, ReplacesOnlyWhatTheBackendDoesNotKeep) {
 TEST(Compose, KeepsTheSourceOfTheOperation) {
   auto f = [](std::span<const Array> in) { return Arrays{lax::split(in[0], {1, 2}, 0)[0]}; };
   Program program = traced(f, {type({3})});
-  Program composed = passes::compose(program, [](const Program&, const Equation& e) { return !e.primitive.is("split"); });
+  Program composed =
+      passes::compose(program, [](const Program&, const Equation& e) { return !e.primitive.is("split"); });
   for (const Equation& equation : composed.equations()) EXPECT_EQ(equation.source.id, program.equations()[0].source.id);
 }
 
@@ -135,8 +142,12 @@ TEST(LiftConstants, LeavesNoneInsideLoops) {
   ProgramBuilder builder;
   Var start = builder.add_input(type({3})), xs = builder.add_input(type({5}));
   builder.set_outputs({builder.add_equation(primitive("scan"), {start, xs},
-                                            {{"jaxpr", body.finish("body")}, {"length", 5}, {"num_carry", 1}, {"num_consts", 0},
-                                             {"reverse", false}, {"unroll", 1}})[0]});
+                                            {{"jaxpr", body.finish("body")},
+                                             {"length", 5},
+                                             {"num_carry", 1},
+                                             {"num_consts", 0},
+                                             {"reverse", false},
+                                             {"unroll", 1}})[0]});
   Program lifted = passes::lift_constants(builder.finish("f"));
   verify(lifted);
   EXPECT_EQ(lifted.constants().size(), 1u);
@@ -183,7 +194,9 @@ TEST(Simplify, KeepsWhatChangesTheSignOfZeroOrNan) {
 TEST(Simplify, JoinsConversionsThatLoseNothing) {
   auto by = [](DType from, DType middle, DType to) {
     return simplified(
-        [=](std::span<const Array> in) { return Arrays{lax::convert_element_type(lax::convert_element_type(in[0], middle), to)}; },
+        [=](std::span<const Array> in) {
+          return Arrays{lax::convert_element_type(lax::convert_element_type(in[0], middle), to)};
+        },
         {type({4}, from)});
   };
   EXPECT_EQ(by(DType::bfloat16, DType::float32, DType::bfloat16), "x");
@@ -192,7 +205,8 @@ TEST(Simplify, JoinsConversionsThatLoseNothing) {
   EXPECT_EQ(by(DType::int32, DType::float32, DType::int32), "convert_element_type convert_element_type");
   EXPECT_EQ(by(DType::int8, DType::uint32, DType::float32), "convert_element_type convert_element_type");
   EXPECT_EQ(by(DType::int8, DType::float32, DType::int16), "convert_element_type");
-  EXPECT_EQ(by(DType::int8, DType::float32, DType::uint8), "convert_element_type convert_element_type");  // -1 becomes 0, not 255
+  EXPECT_EQ(by(DType::int8, DType::float32, DType::uint8),
+            "convert_element_type convert_element_type");  // -1 becomes 0, not 255
   EXPECT_EQ(by(DType::float16, DType::bfloat16, DType::float32), "convert_element_type convert_element_type");
 }
 
@@ -208,7 +222,10 @@ TEST(Simplify, JoinsShapes) {
               return lax::broadcast_in_dim(lax::broadcast_in_dim(x, {4, 2, 3}, {1, 2}), {4, 5, 2, 3}, {0, 2, 3});
             }),
             "broadcast_in_dim");
-  EXPECT_EQ(on([](const Array& x) { return lax::broadcast_in_dim(lax::expand_dims(x, {1}), {2, 4, 3}, {0, 1, 2}); }), "broadcast_in_dim");
+  EXPECT_EQ(on([](const Array& x) {
+              return lax::broadcast_in_dim(lax::expand_dims(x, {1}), {2, 4, 3}, {0, 1, 2});
+            }),
+            "broadcast_in_dim");
   EXPECT_EQ(on([](const Array& x) { return lax::transpose(lax::expand_dims(x, {0}), {1, 0, 2}); }), "reshape");
   EXPECT_EQ(on([](const Array& x) { return lax::slice(x, {0, 0}, {2, 3}); }), "x");
   EXPECT_EQ(on([](const Array& x) { return lax::select(x > lax::cos(x), x, x); }), "x");
@@ -241,7 +258,9 @@ TEST(Simplify, TurnsTransposesIntoDimensionNumbers) {
 
 TEST(Fold, ComputesWhatIsKnown) {
   Array three = array<float>({1, 2, 3});
-  auto f = [three](std::span<const Array> in) { return Arrays{in[0] * lax::reduce_sum(lax::sin(three) * three, {.axes = {0}})}; };
+  auto f = [three](std::span<const Array> in) {
+    return Arrays{in[0] * lax::reduce_sum(lax::sin(three) * three, {.axes = {0}})};
+  };
   Program program = passes::fold(traced(f, {type({})}));
   ASSERT_EQ(program.equations().size(), 1u);
   EXPECT_TRUE(program.equations()[0].inputs[1].is_literal());
@@ -249,7 +268,9 @@ TEST(Fold, ComputesWhatIsKnown) {
 
 TEST(Fold, LeavesLargeConstantsAndBroadcastsAlone) {
   Array large = jax::numpy::zeros({2000});
-  auto f = [large](std::span<const Array> in) { return Arrays{in[0] + lax::sin(large), lax::full({3}, 2.0, DType::float32)}; };
+  auto f = [large](std::span<const Array> in) {
+    return Arrays{in[0] + lax::sin(large), lax::full({3}, 2.0, DType::float32)};
+  };
   EXPECT_EQ(passes::fold(traced(f, {type({2000})})).equations().size(), 3u);
 }
 
@@ -292,7 +313,9 @@ TEST(Dce, DropsCarriesThatFeedOnlyThemselves) {
 }
 
 TEST(Dce, TakesThroughABarrierOnlyWhatIsRead) {
-  auto f = [](std::span<const Array> in) { return Arrays{lax::optimization_barrier({lax::sin(in[0]), lax::cos(in[0])})[1]}; };
+  auto f = [](std::span<const Array> in) {
+    return Arrays{lax::optimization_barrier({lax::sin(in[0]), lax::cos(in[0])})[1]};
+  };
   EXPECT_EQ(passes::dce(traced(f, {type({})})).to_string(),
             "{ lambda ; a:f32[]. let\n"
             "    b:f32[] = cos a\n"
@@ -338,7 +361,8 @@ TEST(Hoist, LeavesLargeBroadcastsInside) {
   auto f = [](std::span<const Array> in) {
     Array w = in[1];
     auto step = [w](Array c, Array) { return lax::sin(c) * lax::broadcast_in_dim(w, {64, 64}, {1}); };
-    return Arrays{lax::fori_loop(0, 9, [&](Array i, Array c) { return step(c, i); }, in[0])};
+    return Arrays{lax::fori_loop(
+        0, 9, [&](Array i, Array c) { return step(c, i); }, in[0])};
   };
   Program program = optimise(traced(f, {type({64, 64}), type({64})}));
   EXPECT_EQ(program.equations().size(), 1u);
@@ -420,7 +444,8 @@ TEST(Pipeline, BindsLargeConstantsAgain) {
 
 TEST(Pipeline, WritesTheProgramAfterEachPass) {
   std::filesystem::path folder = std::filesystem::temp_directory_path() / concat("capibara_dump_", ::getpid());
-  optimise(traced([](std::span<const Array> in) { return Arrays{lax::sin(in[0])}; }, {type({3})}), {.dump = folder.string()});
+  optimise(traced([](std::span<const Array> in) { return Arrays{lax::sin(in[0])}; }, {type({3})}),
+           {.dump = folder.string()});
   std::size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) files += entry.is_regular_file();
   std::filesystem::remove_all(folder);
@@ -428,7 +453,11 @@ TEST(Pipeline, WritesTheProgramAfterEachPass) {
 }
 
 TEST(Pipeline, StopsAfterTheNamedPassAndKnowsNoOther) {
-  Program program = traced([](std::span<const Array> in) { return Arrays{lax::sin(in[0]), lax::sin(in[0])}; }, {type({3})});
+  Program program = traced(
+      [](std::span<const Array> in) {
+        return Arrays{lax::sin(in[0]), lax::sin(in[0])};
+      },
+      {type({3})});
   EXPECT_EQ(optimise(program, {.after = "fold"}).equations().size(), 2u);
   EXPECT_EQ(optimise(program, {.after = "cse"}).equations().size(), 1u);
   EXPECT_THROW(optimise(program, {.after = "polish"}), ValueError);

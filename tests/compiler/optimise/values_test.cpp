@@ -1,10 +1,10 @@
 // Optimised programs compute the same bits: every sample of the catalog, and every transform program.
 #include "backends/reference/kernels.h"
-#include "lax/reduce/monoid.h"
 #include "compiler/optimise/pipeline.h"
+#include "lax/reduce/monoid.h"
 #include "program/ir/dce.h"
-#include "properties/exceptions.h"
 #include "program/trace/stage.h"
+#include "properties/exceptions.h"
 #include "transforms/bodies.h"
 
 namespace capibara {
@@ -24,7 +24,8 @@ std::string bit_difference(const Array& got, const Array& want) {
     const std::byte *a = got.raw_data() + i * size, *b = want.raw_data() + i * size;
     double value = 0;
     convert_elements(element, a, DType::float64, &value, 1);
-    if (!std::isnan(value) && std::memcmp(a, b, size) != 0) return concat("element ", i, " differs in the sign of zero");
+    if (!std::isnan(value) && std::memcmp(a, b, size) != 0)
+      return concat("element ", i, " differs in the sign of zero");
   }
   return "";
 }
@@ -47,9 +48,12 @@ std::string check(const Program& program, const Arrays& inputs) {
   Program again = optimise(optimised);
   if (!(again == optimised)) return concat("optimised twice:\n", again.to_string(), "\nonce:\n", optimised.to_string());
   // Dead equations may be such as cannot run.
-  Program wanted = dce_program(program, std::vector<bool>(program.outputs().size(), true), std::vector<bool>(inputs.size(), true)).program;
+  Program wanted =
+      dce_program(program, std::vector<bool>(program.outputs().size(), true), std::vector<bool>(inputs.size(), true))
+          .program;
   std::string text = bit_difference(reference::interpret(optimised, inputs), reference::interpret(wanted, inputs));
-  return text.empty() ? text : concat(text, "\nprogram:\n", program.to_string(), "\noptimised:\n", optimised.to_string());
+  return text.empty() ? text
+                      : concat(text, "\nprogram:\n", program.to_string(), "\noptimised:\n", optimised.to_string());
 }
 
 // The host's functions cannot be composed.
@@ -91,7 +95,8 @@ TEST_P(OptimisedSamples, KeepTheirBits) {
     Program program = stage(call.function(), call.sample.inputs, "f").program;
     std::string text;
     for (Points points : {Points::plain, properties::hard_points(call.primitive)}) {
-      Arrays inputs = properties::prepared(call, properties::Values(properties::seed_of(call)).operands(call.sample, points));
+      Arrays inputs =
+          properties::prepared(call, properties::Values(properties::seed_of(call)).operands(call.sample, points));
       text += check(program, inputs);
     }
     return text;
@@ -113,7 +118,8 @@ TEST_P(OptimisedSamples, ComposeToTheirValue) {
     Program composed = optimise(program, {.keep = keeps_nothing});
     verify(composed);
     Arrays inputs = properties::prepared(call, properties::Values(properties::seed_of(call)).operands(call.sample));
-    std::string text = properties::difference(reference::interpret(composed, inputs), reference::interpret(program, inputs), 64);
+    std::string text =
+        properties::difference(reference::interpret(composed, inputs), reference::interpret(program, inputs), 64);
     return text.empty() ? text : concat(text, "\n", composed.to_string());
   });
 }
@@ -132,7 +138,9 @@ TEST_P(OptimisedPrograms, KeepTheirBits) {
   transform_programs::for_each_stack(GetParam(), [](const transform_programs::Case& one) {
     Types types;
     for (const Array& input : one.inputs) types.push_back(input.type());
-    Program program = stage([&](std::span<const Array> in) { return one.function(Arrays(in.begin(), in.end())); }, types, "f").program;
+    Program program =
+        stage([&](std::span<const Array> in) { return one.function(Arrays(in.begin(), in.end())); }, types, "f")
+            .program;
     EXPECT_EQ(check(program, one.inputs), "");
   });
 }
@@ -141,11 +149,14 @@ TEST_P(OptimisedPrograms, ComposeToTheirValue) {
   transform_programs::for_each_stack(GetParam(), [](const transform_programs::Case& one) {
     Types types;
     for (const Array& input : one.inputs) types.push_back(input.type());
-    Program program = stage([&](std::span<const Array> in) { return one.function(Arrays(in.begin(), in.end())); }, types, "f").program;
+    Program program =
+        stage([&](std::span<const Array> in) { return one.function(Arrays(in.begin(), in.end())); }, types, "f")
+            .program;
     Program composed = optimise(program, {.keep = keeps_nothing});
     verify(composed);
     EXPECT_EQ(properties::difference(reference::interpret(composed, one.inputs),
-                                     reference::interpret(optimise(program), one.inputs), 64), "");
+                                     reference::interpret(optimise(program), one.inputs), 64),
+              "");
   });
 }
 

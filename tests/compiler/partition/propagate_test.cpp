@@ -91,8 +91,11 @@ TEST(Propagate, WhatAnOperationRepeatsIsWeaker) {
 
 // Both readings of the matrix want the axis of the result, each for another dimension.
 TEST(Propagate, AnAxisSplitsOneDimensionOfAMatrixThatIsReadTwice) {
-  const Program diagonal =
-      traced([](std::span<const Array> in) { return Arrays{jnp::einsum("ki,ik->i", {in[0], in[0]})}; }, {f32({8, 8})});
+  const Program diagonal = traced(
+      [](std::span<const Array> in) {
+        return Arrays{jnp::einsum("ki,ik->i", {in[0], in[0]})};
+      },
+      {f32({8, 8})});
   const PartitionedProgram parts = partition(diagonal, {std::nullopt}, {split({{"data"}})});
   EXPECT_EQ(parts.local.input_types()[0].size(), 16);
 }

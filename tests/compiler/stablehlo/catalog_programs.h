@@ -60,7 +60,8 @@ void for_each_case(std::span<const DType> dtypes, Visit&& visit) {
         one.dtype = dtype;
         one.first = number == 1;
         one.program = stage([&](std::span<const Array> in) { return capibara::bind(primitive, in, sample.attrs); },
-                            sample.inputs, "f").program;
+                            sample.inputs, "f")
+                          .program;
         for (const ArrayType& type : sample.inputs) one.inputs.push_back(random_array(type, sample, random));
         visit(one);
       }

@@ -3,12 +3,12 @@
 
 #include "backends/backend.h"
 #include "backends/pjrt/prepare.h"
-#include "data/recordings.h"
-#include "lax/linalg/lapack_calls.h"
-#include "program/ir/build.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/syntax/parser.h"
 #include "compiler/stablehlo/write.h"
+#include "data/recordings.h"
+#include "lax/linalg/lapack_calls.h"
+#include "program/ir/build.h"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include "compiler/stablehlo/catalog_programs.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/operations_check.h"
-#include "compiler/stablehlo/syntax/parser.h"
 #include "compiler/stablehlo/read.h"
+#include "compiler/stablehlo/syntax/parser.h"
 #include "compiler/stablehlo/write.h"
 #include "compiler/stablehlo/write_collective.h"
 #include "program/trace/stage.h"
@@ -19,9 +19,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-Array strong(const Array& array) {
-  return Array::from_buffer(array.type().strong(), array.buffer());
-}
+Array strong(const Array& array) { return Array::from_buffer(array.type().strong(), array.buffer()); }
 
 Attr without_weak_types(const Attr& attr);
 
@@ -75,13 +73,14 @@ void expect_round_trip(const Program& program) {
 
 TEST(StableHlo, ReadOfWriteIsTheLoweredProgramForEveryPrimitive) {
   ConfigScope wide = jax::enable_x64();
-  const DType dtypes[] = {DType::bool_,    DType::int8,    DType::int32,   DType::uint8,     DType::uint32,
-                          DType::uint64,   DType::float16, DType::float32, DType::float64,   DType::bfloat16,
+  const DType dtypes[] = {DType::bool_,     DType::int8,          DType::int32,   DType::uint8,   DType::uint32,
+                          DType::uint64,    DType::float16,       DType::float32, DType::float64, DType::bfloat16,
                           DType::complex64, DType::float8_e4m3fn, DType::int4};
   int tested = 0;
   catalog_programs::for_each_case(dtypes, [&](const catalog_programs::Case& one) {
     SCOPED_TRACE(one.name);
-    if (one.name.starts_with("sharding_constraint")) return;  // over one device it is nothing; see sharding_text_test.cpp
+    if (one.name.starts_with("sharding_constraint"))
+      return;  // over one device it is nothing; see sharding_text_test.cpp
     try {
       lower(one.program);
     } catch (const NotImplementedError&) {
@@ -97,9 +96,9 @@ TEST(StableHlo, EveryPrimitiveOfTheSubsetHasAText) {
   for (const Primitive& primitive : catalog()) {
     if (primitive->stablehlo.empty()) continue;
     const std::string& name = primitive.name();
-    const bool special = name == "jit" || name == "while" || name == "cond" || name == "round" || name == "custom_call" ||
-                         name == "create_token" || name == "after_all" || name == "rng_uniform" ||
-                         name == "sharding_constraint";
+    const bool special = name == "jit" || name == "while" || name == "cond" || name == "round" ||
+                         name == "custom_call" || name == "create_token" || name == "after_all" ||
+                         name == "rng_uniform" || name == "sharding_constraint";
     const bool of_devices = name == "shard_map" || name == "axis_index" || stablehlo::is_collective(primitive);
     EXPECT_TRUE(special || of_devices || stablehlo::find_row(primitive, {})) << name;
   }
@@ -121,21 +120,26 @@ ArrayType vector_type(int64_t size) {
 
 TEST(StableHlo, CallsOfOneProgramShareOneFunction) {
   const Types types = {vector_type(4)};
-  const Program layer = stage([](std::span<const Array> in) { return Arrays{lax::tanh(in[0])}; }, types, "layer").program;
+  const Program layer =
+      stage([](std::span<const Array> in) { return Arrays{lax::tanh(in[0])}; }, types, "layer").program;
   const Program program = stage(
-      [&](std::span<const Array> in) {
-        Arrays x(in.begin(), in.end());
-        for (int i = 0; i < 48; ++i) x = capibara::bind(primitive("jit"), x, {{"jaxpr", layer}, {"name", "layer"}});
-        return x;
-      },
-      types, "f").program;
+                              [&](std::span<const Array> in) {
+                                Arrays x(in.begin(), in.end());
+                                for (int i = 0; i < 48; ++i)
+                                  x = capibara::bind(primitive("jit"), x, {{"jaxpr", layer}, {"name", "layer"}});
+                                return x;
+                              },
+                              types, "f")
+                              .program;
   const std::string text = to_stablehlo(program);
   std::size_t functions = 0;
-  for (std::size_t at = text.find("func.func"); at != std::string::npos; at = text.find("func.func", at + 1)) ++functions;
+  for (std::size_t at = text.find("func.func"); at != std::string::npos; at = text.find("func.func", at + 1))
+    ++functions;
   EXPECT_EQ(functions, 2U);
   expect_round_trip(program);
   const Program again = from_stablehlo(text);
-  EXPECT_EQ(again.equations()[0].attrs.program("jaxpr").identity(), again.equations()[47].attrs.program("jaxpr").identity());
+  EXPECT_EQ(again.equations()[0].attrs.program("jaxpr").identity(),
+            again.equations()[47].attrs.program("jaxpr").identity());
 }
 
 TEST(StableHlo, FunctionsOfOneNameAreNumberedAndReadBack) {
@@ -145,11 +149,12 @@ TEST(StableHlo, FunctionsOfOneNameAreNumberedAndReadBack) {
   };
   const Program sine = staged(lax::sin), cosine = staged(lax::cos);
   const Program program = stage(
-      [&](std::span<const Array> in) {
-        Arrays x = capibara::bind(primitive("jit"), in, {{"jaxpr", sine}, {"name", "g"}});
-        return capibara::bind(primitive("jit"), x, {{"jaxpr", cosine}, {"name", "g"}});
-      },
-      types, "f").program;
+                              [&](std::span<const Array> in) {
+                                Arrays x = capibara::bind(primitive("jit"), in, {{"jaxpr", sine}, {"name", "g"}});
+                                return capibara::bind(primitive("jit"), x, {{"jaxpr", cosine}, {"name", "g"}});
+                              },
+                              types, "f")
+                              .program;
   EXPECT_NE(to_stablehlo(program).find("@g_0"), std::string::npos);
   expect_round_trip(program);
 }
@@ -175,7 +180,8 @@ TEST(StableHlo, LoopsReadValuesFromOutside) {
   EXPECT_EQ(loop.attrs.integer("body_nconsts"), 1);
   const int32_t n = 3;
   const float x = 2;
-  const Arrays out = evaluate_program(program, Arrays{Array::from_host(DType::int32, {}, &n), Array::from_host(DType::float32, {}, &x)});
+  const Arrays out = evaluate_program(
+      program, Arrays{Array::from_host(DType::int32, {}, &n), Array::from_host(DType::float32, {}, &x)});
   EXPECT_EQ(out[0].item<int>(), 3);
   EXPECT_EQ(out[1].item<float>(), 16);
   const std::string text = to_stablehlo(program);
@@ -197,8 +203,9 @@ TEST(StableHlo, BranchesShareTheValuesTheyRead) {
   EXPECT_EQ(to_stablehlo(from_stablehlo(text)), text);
   for (bool p : {true, false}) {
     const float x = 2, y = 7;
-    const Arrays out = evaluate_program(program, Arrays{Array::from_host(DType::bool_, {}, &p), Array::from_host(DType::float32, {}, &x),
-                                                        Array::from_host(DType::float32, {}, &y)});
+    const Arrays out = evaluate_program(
+        program, Arrays{Array::from_host(DType::bool_, {}, &p), Array::from_host(DType::float32, {}, &x),
+                        Array::from_host(DType::float32, {}, &y)});
     EXPECT_EQ(out[0].item<float>(), p ? 4 : 7);
   }
 }
@@ -213,7 +220,8 @@ TEST(StableHlo, ANegativeCaseIndexTakesTheLastBranch) {
       return %r : tensor<i32>
     })");
   for (auto [index, want] : {std::pair{-1, 20}, {0, 10}, {1, 20}, {9, 20}}) {
-    EXPECT_EQ(evaluate_program(program, Arrays{Array::from_host(DType::int32, {}, &index)})[0].item<int>(), want) << index;
+    EXPECT_EQ(evaluate_program(program, Arrays{Array::from_host(DType::int32, {}, &index)})[0].item<int>(), want)
+        << index;
   }
   const std::string text = to_stablehlo(program);
   EXPECT_EQ(to_stablehlo(from_stablehlo(text)), text);
@@ -252,7 +260,8 @@ TEST(StableHlo, ConstantsKeepEveryBit) {
   std::vector<float> many;
   for (int i = 0; i < 5000; ++i) many.push_back(static_cast<float>(i) / 3);
   check(array<float>(many, Shape{50, 100}));
-  for (DType dtype : {DType::bfloat16, DType::float16, DType::float8_e4m3fn, DType::float8_e5m2, DType::int4, DType::uint2}) {
+  for (DType dtype :
+       {DType::bfloat16, DType::float16, DType::float8_e4m3fn, DType::float8_e5m2, DType::int4, DType::uint2}) {
     check(array<float>({0, 1, 2, 3, 1, 0}).astype(dtype));
   }
 }
@@ -266,10 +275,11 @@ std::vector<std::string> failures_of(const std::string& text) {
   return log.failures;
 }
 
-std::string expectation(const std::string& check, const std::string& got, const std::string& want, const std::string& type) {
-  return "func.func @main() { %a = stablehlo.constant dense<" + got + "> : " + type + " %b = stablehlo.constant dense<" + want +
-         "> : " + type + " stablehlo.custom_call @check." + check + "(%a, %b) {has_side_effect = true} : (" + type + ", " + type +
-         ") -> () return }";
+std::string expectation(const std::string& check, const std::string& got, const std::string& want,
+                        const std::string& type) {
+  return "func.func @main() { %a = stablehlo.constant dense<" + got + "> : " + type +
+         " %b = stablehlo.constant dense<" + want + "> : " + type + " stablehlo.custom_call @check." + check +
+         "(%a, %b) {has_side_effect = true} : (" + type + ", " + type + ") -> () return }";
 }
 
 TEST(StableHlo, ExpectationsHaveTheTolerancesOfTheInterpreter) {
@@ -297,9 +307,11 @@ TEST(StableHlo, ExpectedSplatsTakeNoMemoryBeforeTheyAreCompared) {
 }
 
 TEST(StableHlo, AFailedExpectationSaysWhere) {
-  const std::vector<std::string> failures = failures_of(expectation("expect_eq", "[1, 2, 3]", "[1, 9, 3]", "tensor<3xi32>"));
+  const std::vector<std::string> failures =
+      failures_of(expectation("expect_eq", "[1, 2, 3]", "[1, 9, 3]", "tensor<3xi32>"));
   ASSERT_EQ(failures.size(), 1U);
-  EXPECT_NE(failures[0].find("1 of 3 elements differ, first at [1]: got 2, expected 9"), std::string::npos) << failures[0];
+  EXPECT_NE(failures[0].find("1 of 3 elements differ, first at [1]: got 2, expected 9"), std::string::npos)
+      << failures[0];
 }
 
 // ---- refusals ----------------------------------------------------------------------------------------------------
@@ -319,22 +331,35 @@ void expect_refusal(const std::string& text, const std::string& words) {
 
 TEST(StableHlo, RefusesWhatMakesNoSense) {
   expect_refusal("", "expected");
-  expect_refusal("func.func @f(%x: tensor<f32>) -> tensor<f32> { %y = func.call @f(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> }",
-                 "functions that call themselves");
-  expect_refusal("func.func @f(%x: tensor<f32>) -> tensor<f32> { %y = func.call @g(%x) : (tensor<f32>) -> tensor<f32> return %y : tensor<f32> }",
-                 "there is no function @g");
-  expect_refusal("func.func @f(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> { %z = \"stablehlo.add\"(%x, %y) : (tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32> return %z : tensor<2xf32> }",
-                 "stablehlo.add");
-  expect_refusal("func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { %z = \"stablehlo.sine\"(%x) : (tensor<2xf32>) -> tensor<3xf32> return %z : tensor<3xf32> }",
-                 "the text declares (tensor<3xf32>)");
-  expect_refusal("func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }", "dynamic shapes are not supported");
-  expect_refusal("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { %y = \"stablehlo.transpose\"(%x) <{permutation = \"a\"}> : (tensor<2xf32>) -> tensor<2xf32> return %y : tensor<2xf32> }",
-                 "expected a list of integers as attribute 'permutation'");
+  expect_refusal(
+      "func.func @f(%x: tensor<f32>) -> tensor<f32> { %y = func.call @f(%x) : (tensor<f32>) -> tensor<f32> return %y : "
+      "tensor<f32> }",
+      "functions that call themselves");
+  expect_refusal(
+      "func.func @f(%x: tensor<f32>) -> tensor<f32> { %y = func.call @g(%x) : (tensor<f32>) -> tensor<f32> return %y : "
+      "tensor<f32> }",
+      "there is no function @g");
+  expect_refusal(
+      "func.func @f(%x: tensor<2xf32>, %y: tensor<3xf32>) -> tensor<2xf32> { %z = \"stablehlo.add\"(%x, %y) : "
+      "(tensor<2xf32>, tensor<3xf32>) -> tensor<2xf32> return %z : tensor<2xf32> }",
+      "stablehlo.add");
+  expect_refusal(
+      "func.func @f(%x: tensor<2xf32>) -> tensor<3xf32> { %z = \"stablehlo.sine\"(%x) : (tensor<2xf32>) -> "
+      "tensor<3xf32> return %z : tensor<3xf32> }",
+      "the text declares (tensor<3xf32>)");
+  expect_refusal("func.func @f(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }",
+                 "dynamic shapes are not supported");
+  expect_refusal(
+      "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { %y = \"stablehlo.transpose\"(%x) <{permutation = \"a\"}> : "
+      "(tensor<2xf32>) -> tensor<2xf32> return %y : tensor<2xf32> }",
+      "expected a list of integers as attribute 'permutation'");
 }
 
 TEST(StableHlo, ErrorsSayLineAndOperation) {
-  expect_refusal("func.func @f(%x: tensor<f32>) -> tensor<f32> {\n  %y = \"stablehlo.nonsense\"(%x) : (tensor<f32>) -> tensor<f32>\n  return %y : tensor<f32>\n}",
-                 "2:");
+  expect_refusal(
+      "func.func @f(%x: tensor<f32>) -> tensor<f32> {\n  %y = \"stablehlo.nonsense\"(%x) : (tensor<f32>) -> "
+      "tensor<f32>\n  return %y : tensor<f32>\n}",
+      "2:");
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
-// Writes a bundle of our StableHLO texts with inputs and our values, for jaxlib to judge: every sample of each primitive in
-// float32 and int32, the first one in its other dtypes.
+// Writes a bundle of our StableHLO texts with inputs and our values, for jaxlib to judge: every sample of each
+// primitive in float32 and int32, the first one in its other dtypes.
 #include <capibara/config.h>
 #include <capibara/error.h>
 #include <capibara/program.h>
 
-#include "oracle/expected.h"
 #include "compiler/stablehlo/catalog_programs.h"
+#include "oracle/expected.h"
 
 #include <cstdio>
 #include <set>
@@ -16,10 +16,11 @@ namespace {
 
 bool contains(const std::set<std::string>& names, const std::string& name) { return names.count(name) != 0; }
 
-// Texts that are verified, not run: their values are the backend's own affair, keys, or XLA aborts on windows of rank 0 or
-// takes the operand for them whatever the initial value.
+// Texts that are verified, not run: their values are the backend's own affair, keys, or XLA aborts on windows of rank 0
+// or takes the operand for them whatever the initial value.
 bool is_only_verified(const catalog_programs::Case& one) {
-  static const std::set<std::string> own = {"rng_uniform", "empty", "rng_bit_generator", "approx_top_k", "random_gamma"};
+  static const std::set<std::string> own = {"rng_uniform", "empty", "rng_bit_generator", "approx_top_k",
+                                            "random_gamma"};
   static const std::set<std::string> windows = {"select_and_scatter", "select_and_scatter_add", "reduce_window"};
   const std::string& name = one.primitive.name();
   for (const ArrayType& type : one.program.output_types()) {
@@ -31,7 +32,8 @@ bool is_only_verified(const catalog_programs::Case& one) {
 
 // XLA takes seconds to compile each of these.
 bool is_slow(const std::string& primitive) {
-  return contains({"igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta"}, primitive);
+  return contains({"igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta"},
+                  primitive);
 }
 
 }  // namespace
@@ -43,8 +45,8 @@ int main(int count, char** values) {
   }
   ConfigScope wide = jax::enable_x64();
   std::ofstream file(values[1]);
-  const DType dtypes[] = {DType::bool_,   DType::int8,    DType::int32,     DType::uint8,   DType::uint32,
-                          DType::float16, DType::float32, DType::float64,   DType::bfloat16, DType::complex64};
+  const DType dtypes[] = {DType::bool_,   DType::int8,    DType::int32,   DType::uint8,    DType::uint32,
+                          DType::float16, DType::float32, DType::float64, DType::bfloat16, DType::complex64};
   int written = 0;
   catalog_programs::for_each_case(dtypes, [&](const catalog_programs::Case& one) {
     const bool common = one.dtype == DType::float32 || one.dtype == DType::int32;

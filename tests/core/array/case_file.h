@@ -18,8 +18,10 @@ inline std::vector<std::vector<std::string>> read_rows(const std::string& name) 
     if (line.empty() || line[0] == '#') continue;
     std::vector<std::string> cells(1);
     for (char c : line) {
-      if (c == '\t') cells.emplace_back();
-      else cells.back() += c;
+      if (c == '\t')
+        cells.emplace_back();
+      else
+        cells.back() += c;
     }
     rows.push_back(std::move(cells));
   }

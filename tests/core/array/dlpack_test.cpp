@@ -37,8 +37,8 @@ TEST(DLPack, StridedMemoryIsCopiedInRowMajorOrder) {
   static float values[6] = {1, 2, 3, 4, 5, 6};
   static int64_t shape[2] = {3, 2}, strides[2] = {1, 3};  // the transpose of a 2 x 3 array
   static bool deleted = false;
-  static capibara::DLManagedTensor tensor{{values, {1, 0}, 2, {2, 32, 1}, shape, strides, 0}, nullptr,
-                                          [](capibara::DLManagedTensor*) { deleted = true; }};
+  static capibara::DLManagedTensor tensor{
+      {values, {1, 0}, 2, {2, 32, 1}, shape, strides, 0}, nullptr, [](capibara::DLManagedTensor*) { deleted = true; }};
   Array x = dlpack::from_dlpack(&tensor);
   EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
   EXPECT_TRUE(deleted);

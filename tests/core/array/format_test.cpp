@@ -60,7 +60,8 @@ TEST(Format, SummaryFollowsItsOptions) {
   const std::int32_t values[] = {0, 1, 2, 3, 4, 5, 6, 7};
   const std::int64_t shape[] = {8};
   EXPECT_EQ(format_array(DType::int32, shape, values, {.threshold = 5, .edgeitems = 1}), "[0 ... 7]");
-  EXPECT_EQ(format_array(DType::int32, shape, values, {.linewidth = 8, .separator = ", "}), "[0, 1,\n 2, 3,\n 4, 5,\n 6, 7]");
+  EXPECT_EQ(format_array(DType::int32, shape, values, {.linewidth = 8, .separator = ", "}),
+            "[0, 1,\n 2, 3,\n 4, 5,\n 6, 7]");
 }
 
 TEST(Format, PythonFloats) {

@@ -52,18 +52,21 @@ std::string error_text(std::initializer_list<ScalarType> types, PromotionMode mo
 TEST(Promotion, WeakTypesAloneKeepTheirOwnWidth) {
   EXPECT_EQ(promote_types({DType::int16, true}, {DType::int8, true}, false), (ScalarType{DType::int16, true}));
   EXPECT_EQ(promote_types({DType::bool_, false}, {DType::int32, true}, false), (ScalarType{DType::int32, true}));
-  EXPECT_EQ(promote_types({DType::bfloat16, false}, {DType::float32, true}, false), (ScalarType{DType::bfloat16, false}));
+  EXPECT_EQ(promote_types({DType::bfloat16, false}, {DType::float32, true}, false),
+            (ScalarType{DType::bfloat16, false}));
 }
 
 TEST(Promotion, WideTypesAreCanonicalisedWithoutX64) {
   EXPECT_EQ(promote_types({DType::int64, false}, {DType::float64, false}, false), (ScalarType{DType::float32, false}));
   EXPECT_EQ(promote_types({DType::int64, false}, {DType::uint64, false}, false), (ScalarType{DType::float32, true}));
-  EXPECT_EQ(promote_types({DType::float64, false}, {DType::float64, false}, false), (ScalarType{DType::float64, false}));
+  EXPECT_EQ(promote_types({DType::float64, false}, {DType::float64, false}, false),
+            (ScalarType{DType::float64, false}));
 }
 
 TEST(Promotion, EqualKeysPassThroughAndOthersAreRefused) {
   EXPECT_EQ(promote_types({DType::key_fry, false}, {DType::key_fry, false}, false).dtype, DType::key_fry);
-  EXPECT_EQ(error_text({{DType::key_fry}, {DType::float32}}), "dtype=key<fry> is not a valid dtype for JAX type promotion.");
+  EXPECT_EQ(error_text({{DType::key_fry}, {DType::float32}}),
+            "dtype=key<fry> is not a valid dtype for JAX type promotion.");
   EXPECT_THROW(promote_types(std::span<const ScalarType>{}, false), ValueError);
 }
 
@@ -80,8 +83,10 @@ TEST(Promotion, ErrorsSayWhatJaxSays) {
 
 TEST(Promotion, StrictAllowsOnlyWeakTypesToPromote) {
   const auto strict = PromotionMode::strict;
-  EXPECT_EQ(promote_types({DType::float32, false}, {DType::int32, true}, false, strict), (ScalarType{DType::float32, false}));
-  EXPECT_EQ(promote_types({DType::int32, true}, {DType::float32, true}, false, strict), (ScalarType{DType::float32, true}));
+  EXPECT_EQ(promote_types({DType::float32, false}, {DType::int32, true}, false, strict),
+            (ScalarType{DType::float32, false}));
+  EXPECT_EQ(promote_types({DType::int32, true}, {DType::float32, true}, false, strict),
+            (ScalarType{DType::float32, true}));
   EXPECT_THROW(promote_types({DType::bool_, false}, {DType::int32, true}, false, strict), TypePromotionError);
   EXPECT_EQ(error_text({{DType::int32}, {DType::float32}}, strict),
             "Input dtypes ('int32', 'float32') have no available implicit dtype promotion path when "

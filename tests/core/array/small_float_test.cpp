@@ -5,8 +5,8 @@
 
 #include <cmath>
 
-#include "core/array/element.h"
 #include "case_file.h"
+#include "core/array/element.h"
 
 namespace capibara {
 namespace {
@@ -129,7 +129,8 @@ TEST(ConvertElements, FloatsSaturateToIntegersAndNanIsZero) {
 
 TEST(ConvertElements, IntegersWrapAndComplexDropsItsImaginaryPart) {
   const std::int32_t integers[] = {-1, 300, 256, 9};
-  EXPECT_EQ(converted<std::uint8_t>(DType::int32, integers, DType::uint8, 4), (std::vector<std::uint8_t>{255, 44, 0, 9}));
+  EXPECT_EQ(converted<std::uint8_t>(DType::int32, integers, DType::uint8, 4),
+            (std::vector<std::uint8_t>{255, 44, 0, 9}));
   EXPECT_EQ(converted<std::int8_t>(DType::int32, integers, DType::int4, 4), (std::vector<std::int8_t>{-1, -4, 0, -7}));
   const std::complex<float> numbers[] = {{0, 1}, {2.5f, 3}};
   EXPECT_EQ(converted<std::uint8_t>(DType::complex64, numbers, DType::bool_, 2), (std::vector<std::uint8_t>{0, 1}));
@@ -139,7 +140,8 @@ TEST(ConvertElements, IntegersWrapAndComplexDropsItsImaginaryPart) {
 
 TEST(ConvertElements, DoubleToHalfRoundsOnce) {
   const double values[] = {1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-11};
-  EXPECT_EQ(converted<std::uint16_t>(DType::float64, values, DType::float16, 2), (std::vector<std::uint16_t>{0x3c01, 0x3c00}));
+  EXPECT_EQ(converted<std::uint16_t>(DType::float64, values, DType::float16, 2),
+            (std::vector<std::uint16_t>{0x3c01, 0x3c00}));
 }
 
 TEST(ConvertElements, RoundTripsThroughEveryWiderType) {

@@ -100,7 +100,9 @@ TEST(KeyValueStore, GivesUpAtTheDeadline) {
   const auto store = join(server);
   EXPECT_TRUE(error_of([&] { store->get("never", 30); }).starts_with("DEADLINE_EXCEEDED"));
   EXPECT_NE(error_of([&] { store->barrier("alone", 2, 30); }).find("1 of 2"), std::string::npos);
-  EXPECT_TRUE(error_of([&] { KeyValueStore::connect("127.0.0.1:1", 0, {secret, 0}); }).starts_with("DEADLINE_EXCEEDED"));
+  EXPECT_TRUE(error_of([&] {
+                KeyValueStore::connect("127.0.0.1:1", 0, {secret, 0});
+              }).starts_with("DEADLINE_EXCEEDED"));
   EXPECT_THROW(KeyValueServer("nowhere", secret), ValueError);
 }
 
@@ -109,7 +111,8 @@ TEST(KeyValueStore, LetsEverybodyThroughABarrierTogetherAndAgain) {
   const auto zero = join(server, 0), one = join(server, 1), two = join(server, 2);
   std::atomic<int> through{0};
   for (int round = 1; round <= 3; ++round) {
-    std::thread first([&] { zero->barrier("b", 3, 20000), ++through; }), second([&] { one->barrier("b", 3, 20000), ++through; });
+    std::thread first([&] { zero->barrier("b", 3, 20000), ++through; }),
+        second([&] { one->barrier("b", 3, 20000), ++through; });
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_EQ(through, (round - 1) * 3);
     two->barrier("b", 3, 20000);
@@ -137,7 +140,10 @@ TEST(KeyValueStore, CountsProcessesNotCallersAtABarrier) {
 
 TEST(KeyValueStore, LetsNobodyInWithoutTheSecret) {
   const KeyValueServer server("127.0.0.1:0", secret);
-  EXPECT_NE(error_of([&] { KeyValueStore::connect(address_of(server), 0, {"another secret", 0}); }).find("with this secret"), std::string::npos);
+  EXPECT_NE(error_of([&] {
+              KeyValueStore::connect(address_of(server), 0, {"another secret", 0});
+            }).find("with this secret"),
+            std::string::npos);
   EXPECT_THROW(KeyValueServer("127.0.0.1:0", ""), ValueError);
   // A server without the secret learns nothing from a client that has it.
   const KeyValueServer impostor("127.0.0.1:0", "a guess of the secret");
@@ -192,7 +198,8 @@ TEST(KeyValueStore, HoldsNoMoreThanItsLimits) {
 }
 
 TEST(KeyValueStore, ClosesFinishedConnectionsAndServesOnAfterBadPeers) {
-  const KeyValueServer server("127.0.0.1:0", secret, {.max_connections = 40, .max_strangers = 8, .stranger_seconds = 1});
+  const KeyValueServer server("127.0.0.1:0", secret,
+                              {.max_connections = 40, .max_strangers = 8, .stranger_seconds = 1});
   for (int round = 0; round < 200; ++round) {  // far more than it serves at a time
     const Peer peer(server.port());
     peer.say(std::string(static_cast<std::size_t>(round), static_cast<char>(round)));
@@ -211,7 +218,8 @@ TEST(KeyValueStore, ClosesFinishedConnectionsAndServesOnAfterBadPeers) {
       gone.emplace_back([&] {
         const Peer peer(server.port());
         peer.greet({secret, 1});
-        peer.say(std::string(1, 'g') + std::string(7, '\x7f') + std::string(1, '\0') + std::string("\1\0\0\0\0\0\0\0", 8) + "k" + std::string(8, '\0'));
+        peer.say(std::string(1, 'g') + std::string(7, '\x7f') + std::string(1, '\0') +
+                 std::string("\1\0\0\0\0\0\0\0", 8) + "k" + std::string(8, '\0'));
       });
     }
     for (std::thread& thread : gone) thread.join();

@@ -8,8 +8,8 @@
 #include <capibara/distributed.h>
 
 #include "core/processes/launch_environment.h"
-#include "core/processes/watch.h"
 #include "core/processes/members.h"
+#include "core/processes/watch.h"
 
 using namespace capibara;
 using namespace capibara::processes;

@@ -37,11 +37,14 @@ std::string failure(std::size_t bytes, const char* words) {
 }
 
 TEST(Arena, GivesAlignedWritableMemory) {
-  for (std::size_t bytes : {std::size_t{1}, std::size_t{65536}, std::size_t{65537}, 2 * mib - 1, 2 * mib, 5 * mib + 3}) {
+  for (std::size_t bytes :
+       {std::size_t{1}, std::size_t{65536}, std::size_t{65537}, 2 * mib - 1, 2 * mib, 5 * mib + 3}) {
     std::byte* block = arena::take(bytes, "test");
     std::memset(block, 0x5a, bytes);
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % 64, 0u);
-    if (caches && bytes >= 2 * mib) { EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % (2 * mib), 0u); }
+    if (caches && bytes >= 2 * mib) {
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block) % (2 * mib), 0u);
+    }
     arena::give(block);
   }
 }
@@ -94,7 +97,8 @@ TEST(Arena, RefusesTogetherWhatEachAloneWouldFit) {
   std::string words;
   for (int i = 0; i < 3 && words.empty(); ++i) {
     try {
-      std::size_t pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+      std::size_t pages =
+          static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
       blocks.push_back(arena::take(pages / 5 * 2, "two fifths"));
     } catch (const RuntimeError& error) {
       words = error.what();

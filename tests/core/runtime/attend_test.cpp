@@ -56,15 +56,16 @@ TEST(Attend, AnInterruptionStopsWhatPolls) {
   const Handler handler([&] {
     if (entered) throw Interruption();
   });
-  EXPECT_THROW(run_attended("test", [&entered, left](const std::atomic<int32_t>&) {
-                 entered = true;
-                 try {
-                   for (;;) poll_stop();
-                 } catch (...) {
-                   *left = true;
-                   throw;
-                 }
-               }),
+  EXPECT_THROW(run_attended("test",
+                            [&entered, left](const std::atomic<int32_t>&) {
+                              entered = true;
+                              try {
+                                for (;;) poll_stop();
+                              } catch (...) {
+                                *left = true;
+                                throw;
+                              }
+                            }),
                Interruption);
   while (!*left) std::this_thread::yield();
 }
@@ -74,10 +75,11 @@ TEST(Attend, WhatCannotBeStoppedBlocksNobody) {
   auto release = std::make_shared<std::atomic<bool>>(false), left = std::make_shared<std::atomic<bool>>(false);
   {
     const Handler handler([] { throw Interruption(); });
-    EXPECT_THROW(run_attended("test", [release, left](const std::atomic<int32_t>&) {
-                   while (!*release) std::this_thread::yield();
-                   *left = true;
-                 }),
+    EXPECT_THROW(run_attended("test",
+                              [release, left](const std::atomic<int32_t>&) {
+                                while (!*release) std::this_thread::yield();
+                                *left = true;
+                              }),
                  Interruption);
   }
   int value = 0;

@@ -28,7 +28,8 @@
 #define UNDER_THREAD_SANITIZER 0
 #endif
 
-// What the parent's threads held is lost in a child, where those threads do not go on: LeakSanitizer is told not to count it.
+// What the parent's threads held is lost in a child, where those threads do not go on: LeakSanitizer is told not to
+// count it.
 static bool in_child = false;
 extern "C" int __lsan_is_turned_off() { return in_child; }
 

@@ -41,7 +41,9 @@ int in_child(const std::function<bool()>& work) {
 
 class DiskCacheTest : public testing::Test {
  protected:
-  DiskCacheTest() : folder_(fs::temp_directory_path() / ("capibara_cache_" + std::to_string(getpid()))) { fs::remove_all(folder_); }
+  DiskCacheTest() : folder_(fs::temp_directory_path() / ("capibara_cache_" + std::to_string(getpid()))) {
+    fs::remove_all(folder_);
+  }
   ~DiskCacheTest() override { fs::remove_all(folder_); }
 
   uint64_t bytes() const {
@@ -157,7 +159,8 @@ TEST_F(DiskCacheTest, SharesNothingBetweenTwoUsers) {
   EXPECT_EQ(in_child([&] {
               if (setgid(nobody) != 0 || setuid(nobody) != 0) return false;
               DiskCache foreign(ours, limit);
-              const bool refused = foreign.folder().empty() && !foreign.refusal().empty() && !foreign.find(digest("key"));
+              const bool refused =
+                  foreign.folder().empty() && !foreign.refusal().empty() && !foreign.find(digest("key"));
               DiskCache own(theirs, limit);
               own.store(digest("key"), "planted");
               return refused && own.find(digest("key")) == "planted";
@@ -188,7 +191,8 @@ TEST_F(DiskCacheTest, SurvivesAWriterThatIsKilled) {
     }
   }
   // What such a writer leaves goes when it is old.
-  const fs::path left = folder_ / (std::string(32, 'a') + ".capibara-part"), young = folder_ / (std::string(32, 'b') + ".capibara-part");
+  const fs::path left = folder_ / (std::string(32, 'a') + ".capibara-part"),
+                 young = folder_ / (std::string(32, 'b') + ".capibara-part");
   for (const fs::path& file : {left, young}) write(file, cache_entry(digest("key"), "content").substr(0, 50));
   fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(2));
   DiskCache(folder_, limit * 64).store(digest("key"), "content");
@@ -216,7 +220,8 @@ TEST_F(DiskCacheTest, SurvivesALimitOnTheSizeOfFiles) {
 
 TEST_F(DiskCacheTest, SurvivesAFullDisk) {
   fs::create_directory(folder_);
-  if (mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=256k,mode=0700") != 0) GTEST_SKIP() << "a small disk cannot be mounted here";
+  if (mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=256k,mode=0700") != 0)
+    GTEST_SKIP() << "a small disk cannot be mounted here";
   EXPECT_TRUE(survives_a_full_disk(folder_));
   umount(folder_.c_str());
 }

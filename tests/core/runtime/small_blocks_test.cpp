@@ -30,7 +30,8 @@ TEST(SmallBlocks, HoldWhatIsWrittenToThem) {
 TEST(SmallBlocks, GoFromThreadToThread) {
   std::vector<std::shared_ptr<int>> made(2000);
   std::thread([&made] {
-    for (int i = 0; i < 2000; ++i) made[static_cast<std::size_t>(i)] = std::allocate_shared<int>(SmallBlocks<int>(100), i);
+    for (int i = 0; i < 2000; ++i)
+      made[static_cast<std::size_t>(i)] = std::allocate_shared<int>(SmallBlocks<int>(100), i);
   }).join();
   std::thread([made = std::move(made)]() mutable {
     for (int i = 0; i < 2000; ++i) EXPECT_EQ(*made[static_cast<std::size_t>(i)], i);

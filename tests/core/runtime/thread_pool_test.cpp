@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "lax/math/denormals.h"
 #include "core/runtime/interrupt.h"
+#include "lax/math/denormals.h"
 
 namespace capibara {
 namespace {
@@ -42,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadPool, ::testing::Values(1, 2, 4));
 TEST_P(ThreadPool, RunsEveryIterationOnce) {
   for (int64_t extent : {0, 1, 2, 3, 7, 64, 1000, 10007}) {
     for (int64_t grain : {0, 1, 3, 64, 20000}) {
-      EXPECT_EQ(visits(extent, grain), std::vector<int>(static_cast<std::size_t>(extent), 1)) << extent << " by " << grain;
+      EXPECT_EQ(visits(extent, grain), std::vector<int>(static_cast<std::size_t>(extent), 1))
+          << extent << " by " << grain;
     }
   }
 }

@@ -15,9 +15,9 @@
 #include <map>
 #include <thread>
 
-#include "io/checkpoint/step.h"
 #include "core/runtime/background.h"
 #include "core/runtime/counters.h"
+#include "io/checkpoint/step.h"
 
 namespace capibara {
 namespace {

@@ -97,7 +97,8 @@ Lowered Lowering::run() {
         donated_[at(given)] = false;
         driver_function_.buffers[at(given)].written = true;
         frame.preferred[atom.code] = {given, 0, {}};
-        if (may_replace(analyses_.of(program_), program_.invars()[at(given)], i)) frame.replaces[atom.code] = program_.invars()[at(given)].id;
+        if (may_replace(analyses_.of(program_), program_.invars()[at(given)], i))
+          frame.replaces[atom.code] = program_.invars()[at(given)].id;
       } else {
         output.index = static_cast<int>(lowered_.output_bytes.size());
         lowered_.output_bytes.push_back(bytes_of(output.type));
@@ -139,13 +140,18 @@ void Lowering::number_buffers() {
   for (int64_t bytes : lowered_.output_bytes) driver_->parameter(bytes, true);
   driver_->parameter(lowered_.arena_bytes, true);
   renumber(driver_function_.body, [&](int32_t& buffer) {
-    if (buffer >= arena_buffer) buffer = inputs + constants + outputs;
-    else if (buffer >= output_base) buffer = inputs + constants + buffer - output_base;
-    else if (buffer >= constant_base) buffer = inputs + buffer - constant_base;
+    if (buffer >= arena_buffer)
+      buffer = inputs + constants + outputs;
+    else if (buffer >= output_base)
+      buffer = inputs + constants + buffer - output_base;
+    else if (buffer >= constant_base)
+      buffer = inputs + buffer - constant_base;
   });
 }
 
-Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated) { return Lowering(program, donated).run(); }
+Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated) {
+  return Lowering(program, donated).run();
+}
 
 Marked lower_with_marks(const Program& program, const std::vector<bool>& donated) {
   Sites sites;

@@ -22,7 +22,8 @@ constexpr int64_t max_epilogue_bytes = 256 * 1024;  // of a matmul that an epilo
 int64_t bytes_of(const ArrayType& type) {
   int64_t bytes = storage_size(type.dtype);
   for (int64_t size : type.shape) {
-    if (__builtin_mul_overflow(bytes, size, &bytes)) throw RuntimeError(concat("compile: ", to_string(type), " is larger than memory"));
+    if (__builtin_mul_overflow(bytes, size, &bytes))
+      throw RuntimeError(concat("compile: ", to_string(type), " is larger than memory"));
   }
   return bytes;
 }
@@ -172,7 +173,8 @@ int Lowering::end_of_registers(const Frame& frame, const Analysis& known, int fi
 
 void Lowering::lower_registers(Frame& frame, const Analysis& known, int first, int end) {
   std::vector<int> equations;
-  for (int g = first; g < end; ++g) equations.insert(equations.end(), known.fusion.members[at(g)].begin(), known.fusion.members[at(g)].end());
+  for (int g = first; g < end; ++g)
+    equations.insert(equations.end(), known.fusion.members[at(g)].begin(), known.fusion.members[at(g)].end());
   std::sort(equations.begin(), equations.end());
   std::vector<Var> stored;
   for (int e : equations) {
@@ -209,7 +211,8 @@ std::vector<Lowering::RegionCall> Lowering::calls_of(Frame& frame, const Analysi
       in_place = true;
     }
   }
-  if (frame.program.type(frame.program.equations()[at(group.results[0])].outputs[0]).size() == 0 && group.row.empty()) return calls;
+  if (frame.program.type(frame.program.equations()[at(group.results[0])].outputs[0]).size() == 0 && group.row.empty())
+    return calls;
   std::optional<Place> shared;
   int64_t shared_bytes = 0;
   for (Region& region : write_regions(frame.program, known.fusion, group, aliases, in_place)) {
@@ -269,7 +272,8 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
     return std::find_first_of(inputs.begin(), inputs.end(), names.begin(), names.end()) != inputs.end();
   };
   int next = g + 1;
-  for (; next < static_cast<int>(known.fusion.groups.size()) && known.fusion.groups[at(next)].work == Work::alias; ++next) {
+  for (; next < static_cast<int>(known.fusion.groups.size()) && known.fusion.groups[at(next)].work == Work::alias;
+       ++next) {
     const int e = known.fusion.groups[at(next)].results[0];
     if (frame.program.equations()[at(e)].primitive == exchange_wait()) return -1;  // it would wait before the product
     if (reads(e)) names.push_back(frame.program.equations()[at(e)].outputs[0]);
@@ -292,7 +296,8 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   }
   if (sites_) {
     std::vector<int> together = known.fusion.members[at(g)];
-    if (follows) together.insert(together.end(), known.fusion.members[at(next)].begin(), known.fusion.members[at(next)].end());
+    if (follows)
+      together.insert(together.end(), known.fusion.members[at(next)].begin(), known.fusion.members[at(next)].end());
     mark_equations(frame, known, std::move(together));
   }
   driver_->host(number, std::move(call.arguments));
@@ -303,7 +308,8 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
 
 // Whether loops may run on rows of a matmul while it still computes others: they read no other rows, and write nothing
 // that it reads.
-bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const {
+bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel,
+                          const std::vector<RegionCall>& calls) const {
   if (!kernel.run || calls.size() != 1) return false;
   const auto& [region, arguments] = calls[0];
   if (!runs_in_parallel(region)) return false;
@@ -330,8 +336,9 @@ bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel, 
     for (std::size_t k = 0; k < product.inputs.size(); ++k) {
       const Address& operand = product.arguments[k].address;
       if (operand.buffer != own.buffer) continue;
-      const bool apart = operand.terms.empty() && own.terms.empty() &&
-                         (own.offset + sizes[i] <= operand.offset || operand.offset + bytes_of(product.inputs[k]) <= own.offset);
+      const bool apart =
+          operand.terms.empty() && own.terms.empty() &&
+          (own.offset + sizes[i] <= operand.offset || operand.offset + bytes_of(product.inputs[k]) <= own.offset);
       if (!apart) return false;
     }
   }
@@ -365,10 +372,11 @@ void Lowering::copy(const Address& from, const Address& to, int64_t bytes) {
     Builder builder(function);
     const int32_t source = builder.parameter(bytes, false), target = builder.parameter(bytes, true);
     const Scalar unit = bytes % 8 == 0 ? Scalar::i64 : bytes % 4 == 0 ? Scalar::i32 : Scalar::i8;
-    builder.loop(bytes / byte_size(unit), {.lanes = true, .parallel = true}, {}, [&](Value position, std::span<const Value>) {
-      builder.store(builder.load(unit, {source, 0, {{position, 1}}}), {target, 0, {{position, 1}}});
-      return std::vector<Value>();
-    });
+    builder.loop(bytes / byte_size(unit), {.lanes = true, .parallel = true}, {},
+                 [&](Value position, std::span<const Value>) {
+                   builder.store(builder.load(unit, {source, 0, {{position, 1}}}), {target, 0, {{position, 1}}});
+                   return std::vector<Value>();
+                 });
     function.cost = 0.1;
   }
   if (sites_ && whole_loop_ < 0) mark(sites_->add_copy(bytes));

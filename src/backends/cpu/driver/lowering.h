@@ -101,7 +101,7 @@ class Lowering {
     const Program& program;
     std::vector<std::optional<Place>> place;
     std::map<int32_t, Address> preferred;  // where a variable should be written
-    std::map<int32_t, int32_t> replaces;  // results that take the memory of the carry they replace
+    std::map<int32_t, int32_t> replaces;   // results that take the memory of the carry they replace
   };
 
   void lower(Frame& frame);
@@ -172,11 +172,11 @@ class Lowering {
                   const std::map<std::size_t, Var>& replaced = {});
   void lower_call(Frame& frame, const Equation& equation, const Program& body);
   void lower_cond(Frame& frame, const Equation& equation);
-  void branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Address>& inputs,
-                   const std::vector<Address>& outputs);
+  void branch_from(const std::vector<Program>& branches, std::size_t first, Value index,
+                   const std::vector<Address>& inputs, const std::vector<Address>& outputs);
   Value loaded_scalar(DType dtype, Address address);
-  void start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
-                     std::size_t first);
+  void start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries,
+                     const Program& body, std::size_t first);
   // One iteration: the new values of the carries are written beside the old ones unless they may take their place.
   void lower_iteration(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries,
                        std::size_t first_carry, const std::vector<Address>& further_outputs);

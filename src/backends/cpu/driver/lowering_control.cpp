@@ -52,9 +52,12 @@ void Lowering::marked_loop(const Frame& frame, const Equation& equation, const P
 
 void Lowering::lower_control(Frame& frame, const Equation& equation) {
   const Primitive& primitive = equation.primitive;
-  if (primitive == prim::scan()) lower_scan(frame, equation);
-  else if (primitive == prim::while_()) lower_while(frame, equation);
-  else if (primitive == prim::cond()) lower_cond(frame, equation);
+  if (primitive == prim::scan())
+    lower_scan(frame, equation);
+  else if (primitive == prim::while_())
+    lower_while(frame, equation);
+  else if (primitive == prim::cond())
+    lower_cond(frame, equation);
   else
     lower_call(frame, equation, *called_program(equation));
 }
@@ -107,13 +110,14 @@ void Lowering::lower_cond(Frame& frame, const Equation& equation) {
   release(results);
 }
 
-void Lowering::branch_from(const std::vector<Program>& branches, std::size_t first, Value index, const std::vector<Address>& inputs,
-                 const std::vector<Address>& outputs) {
+void Lowering::branch_from(const std::vector<Program>& branches, std::size_t first, Value index,
+                           const std::vector<Address>& inputs, const std::vector<Address>& outputs) {
   if (first + 1 == branches.size()) {
     lower_body(branches[first], inputs, outputs);
     return;
   }
-  const Value here = driver_->compute(Op::le, index, driver_->constant_int(driver_->type(index), static_cast<int64_t>(first)));
+  const Value here =
+      driver_->compute(Op::le, index, driver_->constant_int(driver_->type(index), static_cast<int64_t>(first)));
   driver_->branch(
       here,
       [&] {
@@ -135,8 +139,8 @@ Value Lowering::loaded_scalar(DType dtype, Address address) {
 }
 
 // Copies the first values of carries into the memory of the results, which the loop then updates.
-void Lowering::start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries, const Program& body,
-                   std::size_t first) {
+void Lowering::start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries,
+                             const Program& body, std::size_t first) {
   for (std::size_t i = 0; i < initial.size(); ++i) {
     const Address from = address_of(frame, initial[i]);
     if (!same(from, carries[i])) copy(from, carries[i], bytes_of(body.type(body.invars()[first + i])));
@@ -280,7 +284,8 @@ void Lowering::lower_scan(Frame& frame, const Equation& equation) {
   const std::vector<Address> given = places_of(frame, view.consts(equation.inputs));
   const std::vector<Address> sequences = places_of(frame, view.xs(equation.inputs));
   const Results results = make_results(frame, equation, types_of_scan(equation));
-  const std::vector<Address> carries(results.places.begin(), results.places.begin() + static_cast<std::ptrdiff_t>(carry));
+  const std::vector<Address> carries(results.places.begin(),
+                                     results.places.begin() + static_cast<std::ptrdiff_t>(carry));
   start_carries(frame, view.carry(equation.inputs), carries, body, view.consts());
   marked_loop(frame, equation, body, [&] {
     driver_->loop(length, {.poll = true}, {}, [&](Value iteration, std::span<const Value>) {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "core/array/element.h"
 #include "backends/cpu/elements/small_float.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu {
 
@@ -125,21 +125,31 @@ int part_count(DType dtype) {
 Scalar stored_type(DType dtype) {
   switch (dtype) {
     case DType::bool_:
-    case DType::float0: return Scalar::i1;
-    case DType::float16: return Scalar::f16;
-    case DType::bfloat16: return Scalar::bf16;
+    case DType::float0:
+      return Scalar::i1;
+    case DType::float16:
+      return Scalar::f16;
+    case DType::bfloat16:
+      return Scalar::bf16;
     case DType::float32:
-    case DType::complex64: return Scalar::f32;
+    case DType::complex64:
+      return Scalar::f32;
     case DType::float64:
-    case DType::complex128: return Scalar::f64;
-    default: break;
+    case DType::complex128:
+      return Scalar::f64;
+    default:
+      break;
   }
   if (is_key(dtype)) return Scalar::i32;
   switch (storage_size(dtype)) {
-    case 1: return Scalar::i8;
-    case 2: return Scalar::i16;
-    case 4: return Scalar::i32;
-    default: return Scalar::i64;
+    case 1:
+      return Scalar::i8;
+    case 2:
+      return Scalar::i16;
+    case 4:
+      return Scalar::i32;
+    default:
+      return Scalar::i64;
   }
 }
 

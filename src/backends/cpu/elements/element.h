@@ -1,4 +1,5 @@
-// Elements of arrays in generated code: how each dtype is held in registers, and what each elementwise primitive writes.
+// Elements of arrays in generated code: how each dtype is held in registers, and what each elementwise primitive
+// writes.
 //
 // Every result is rounded to its dtype after each primitive, as the reference backend does: floats narrower than 32
 // bits are computed in f32 and rounded down and up, integers narrower than a byte in i8 and cut to their width.
@@ -29,10 +30,10 @@ struct Element {
   Element(Value real, Value imaginary) : parts{real, imaginary, no_value, no_value}, count(2) {}
 };
 
-bool has_element(DType dtype);       // dtypes that generated code can hold: all but tokens
-Scalar stored_type(DType dtype);     // of one part in memory
-Scalar computed_type(DType dtype);   // of one part in registers
-int part_count(DType dtype);         // values per element
+bool has_element(DType dtype);      // dtypes that generated code can hold: all but tokens
+Scalar stored_type(DType dtype);    // of one part in memory
+Scalar computed_type(DType dtype);  // of one part in registers
+int part_count(DType dtype);        // values per element
 
 // The address counts elements of the array.
 Element load_element(Builder& builder, DType dtype, const Address& address);
@@ -68,7 +69,8 @@ Element apply_shared(Builder& builder, const Primitive& primitive, const Attrs& 
 
 // ---- reductions ---------------------------------------------------------------------------------------------------
 
-// Parts may be wider than the dtype's own computed type (f64 sums of f32 elements); floats are not rounded to the dtype.
+// Parts may be wider than the dtype's own computed type (f64 sums of f32 elements); floats are not rounded to the
+// dtype.
 Element combine(Builder& builder, Monoid monoid, DType dtype, const Element& a, const Element& b);
 Element identity_element(Builder& builder, Monoid monoid, DType dtype);
 // The operation that joins lanes part by part (Carry::combine); nothing where parts mix (products and extrema of

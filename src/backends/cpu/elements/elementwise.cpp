@@ -28,13 +28,19 @@ const ElementwiseRow* find_row(const Primitive& primitive) {
 Writer writer_for(const ElementwiseRow& row, DType dtype) {
   switch (kind(dtype)) {
     case Kind::boolean:
-    case Kind::float0: return row.boolean;
+    case Kind::float0:
+      return row.boolean;
     case Kind::signed_integer:
-    case Kind::unsigned_integer: return row.integer;
-    case Kind::floating: return row.real;
-    case Kind::complex: return row.complex;
-    case Kind::key: return row.key;
-    default: return nullptr;
+    case Kind::unsigned_integer:
+      return row.integer;
+    case Kind::floating:
+      return row.real;
+    case Kind::complex:
+      return row.complex;
+    case Kind::key:
+      return row.key;
+    default:
+      return nullptr;
   }
 }
 
@@ -81,17 +87,22 @@ std::optional<Op> combine_op(Monoid monoid, DType dtype) {
   if (is_complex(dtype) && monoid != Monoid::add) return std::nullopt;
   const bool real = is_inexact(dtype);
   switch (monoid) {
-    case Monoid::add: return is_logical(dtype) ? Op::bit_or : Op::add;
-    case Monoid::mul: return is_logical(dtype) ? Op::bit_and : Op::mul;
+    case Monoid::add:
+      return is_logical(dtype) ? Op::bit_or : Op::add;
+    case Monoid::mul:
+      return is_logical(dtype) ? Op::bit_and : Op::mul;
     case Monoid::max:
       if (is_logical(dtype)) return Op::bit_or;
       return real ? Op::maximum : is_unsigned(dtype) ? Op::gt_unsigned : Op::gt;
     case Monoid::min:
       if (is_logical(dtype)) return Op::bit_and;
       return real ? Op::minimum : is_unsigned(dtype) ? Op::lt_unsigned : Op::lt;
-    case Monoid::bit_and: return Op::bit_and;
-    case Monoid::bit_or: return Op::bit_or;
-    default: return Op::bit_xor;
+    case Monoid::bit_and:
+      return Op::bit_and;
+    case Monoid::bit_or:
+      return Op::bit_or;
+    default:
+      return Op::bit_xor;
   }
 }
 
@@ -100,13 +111,16 @@ Element combine(Builder& builder, Monoid monoid, DType dtype, const Element& a, 
   const math::Complex<Number> y{{&builder, b.parts[0]}, {&builder, b.parts[1]}};
   if (is_complex(dtype)) {
     switch (monoid) {
-      case Monoid::add: return element_of(x + y);
+      case Monoid::add:
+        return element_of(x + y);
       case Monoid::mul:
         // One product first, the other with the sum: as the reference backend rounds it.
         return element_of(math::Complex<Number>{math::multiply_add(x.real, y.real, -(x.imag * y.imag)),
                                                 math::multiply_add(x.imag, y.real, x.real * y.imag)});
-      case Monoid::max: return element_of(math::maximum(x, y));
-      default: return element_of(math::minimum(x, y));
+      case Monoid::max:
+        return element_of(math::maximum(x, y));
+      default:
+        return element_of(math::minimum(x, y));
     }
   }
   const auto plain = [&](Op op) { return Element(builder.compute(op, a.parts[0], b.parts[0])); };
@@ -126,10 +140,14 @@ Element combine(Builder& builder, Monoid monoid, DType dtype, const Element& a, 
   }
   if (is_floating(dtype)) {
     switch (monoid) {
-      case Monoid::add: return plain(Op::add);
-      case Monoid::mul: return plain(Op::mul);
-      case Monoid::max: return plain(Op::maximum);
-      default: return plain(Op::minimum);
+      case Monoid::add:
+        return plain(Op::add);
+      case Monoid::mul:
+        return plain(Op::mul);
+      case Monoid::max:
+        return plain(Op::maximum);
+      default:
+        return plain(Op::minimum);
     }
   }
   const Op op = *combine_op(monoid, dtype);

@@ -48,10 +48,14 @@ inline Element element_of(math::Complex<Number> x) { return Element(x.real.value
 // The integer type of the same width.
 inline Scalar integer_of(Scalar type) {
   switch (byte_size(type)) {
-    case 1: return Scalar::i8;
-    case 2: return Scalar::i16;
-    case 4: return Scalar::i32;
-    default: return Scalar::i64;
+    case 1:
+      return Scalar::i8;
+    case 2:
+      return Scalar::i16;
+    case 4:
+      return Scalar::i32;
+    default:
+      return Scalar::i64;
   }
 }
 

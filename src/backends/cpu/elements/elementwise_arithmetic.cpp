@@ -171,7 +171,8 @@ Element multiply_high(const Call& call) {
 
 Value extremum(const Call& call, bool greatest, Value x, Value y) {
   const bool is_unsigned_type = is_unsigned(call.type());
-  const Op op = greatest ? (is_unsigned_type ? Op::gt_unsigned : Op::gt) : (is_unsigned_type ? Op::lt_unsigned : Op::lt);
+  const Op op =
+      greatest ? (is_unsigned_type ? Op::gt_unsigned : Op::gt) : (is_unsigned_type ? Op::lt_unsigned : Op::lt);
   return choose(call, call.b.compute(op, x, y), x, y);
 }
 Element max_integer(const Call& call) { return Element(extremum(call, true, call.value(0), call.value(1))); }
@@ -230,7 +231,8 @@ Element nextafter_real(const Call& call) {
   const int mantissa = dtype_row(dtype).mantissa_bits, exponent = dtype_row(dtype).exponent_bits;
   const int64_t sign = INT64_MIN >> (64 - bit_width(integer));
   const int64_t infinite = ((int64_t{1} << exponent) - 1) << mantissa;
-  const Value from_size = b.compute(Op::bit_and, from, number(~sign)), to_size = b.compute(Op::bit_and, to, number(~sign));
+  const Value from_size = b.compute(Op::bit_and, from, number(~sign)),
+              to_size = b.compute(Op::bit_and, to, number(~sign));
   const Value signs_differ = b.compute(Op::lt, b.compute(Op::bit_xor, from, to), number(0));
   const Value inward = b.compute(Op::bit_or, b.compute(Op::gt, from_size, to_size), signs_differ);
   Value next = b.compute(Op::add, from, choose(call, inward, number(-1), number(1)));
@@ -257,9 +259,11 @@ Element divide_real(const Call& call) {
   if (known && (is_single || call.type() == DType::float64)) {
     const double by = is_single ? std::bit_cast<float>(static_cast<uint32_t>(*known)) : std::bit_cast<double>(*known);
     const double reciprocal = is_single ? 1.0f / static_cast<float>(by) : 1.0 / by;
-    const bool regular = is_single ? std::isnormal(static_cast<float>(by)) && std::isnormal(static_cast<float>(reciprocal))
-                                   : std::isnormal(by) && std::isnormal(reciprocal);
-    if (regular) return Element(call.b.compute(Op::mul, call.value(0), call.b.constant(call.b.type(call.value(0)), reciprocal)));
+    const bool regular = is_single
+                             ? std::isnormal(static_cast<float>(by)) && std::isnormal(static_cast<float>(reciprocal))
+                             : std::isnormal(by) && std::isnormal(reciprocal);
+    if (regular)
+      return Element(call.b.compute(Op::mul, call.value(0), call.b.constant(call.b.type(call.value(0)), reciprocal)));
   }
   return Element(call.b.compute(Op::div, call.value(0), call.value(1)));
 }

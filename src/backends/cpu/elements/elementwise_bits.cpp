@@ -71,7 +71,8 @@ Element threefry(const Call& call) {
 }  // namespace
 
 ElementwiseRows bit_rows() {
-  constexpr Writer both = write_binary<Op::bit_and>, either = write_binary<Op::bit_or>, differ = write_binary<Op::bit_xor>;
+  constexpr Writer both = write_binary<Op::bit_and>, either = write_binary<Op::bit_or>,
+                   differ = write_binary<Op::bit_xor>;
   return {
       {"not", complement, complement, nullptr, nullptr, nullptr},
       {"and", both, both, nullptr, nullptr, nullptr},

@@ -13,8 +13,10 @@ namespace {
 std::optional<SmallFormat> format_of(DType dtype) {
   if (!is_floating(dtype) || bits(dtype) > 8) return std::nullopt;
   return visit_storage(dtype, []<class T>(Type<T>) -> std::optional<SmallFormat> {
-    if constexpr (requires { T::format; }) return T::format;
-    else return std::nullopt;
+    if constexpr (requires { T::format; })
+      return T::format;
+    else
+      return std::nullopt;
   });
 }
 
@@ -48,8 +50,9 @@ Value decode_small_float(Builder& builder, DType dtype, Value code) {
     return builder.convert(Op::bitcast, Scalar::f32, word);
   }
   // Normal numbers move into place; denormal ones are small integers times the least of them.
-  const Value normal = w.with(Op::add, w.with(Op::shift_left, magnitude, static_cast<std::uint32_t>(23 - format.mantissa_bits)),
-                              static_cast<std::uint32_t>(127 - format.bias) << 23);
+  const Value normal =
+      w.with(Op::add, w.with(Op::shift_left, magnitude, static_cast<std::uint32_t>(23 - format.mantissa_bits)),
+             static_cast<std::uint32_t>(127 - format.bias) << 23);
   const float least = std::bit_cast<float>(static_cast<std::uint32_t>(128 - format.bias - format.mantissa_bits) << 23);
   const Value product = w(Op::mul, builder.convert(Op::signed_to_float, Scalar::f32, magnitude), w.real(least));
   const Value denormal = builder.convert(Op::bitcast, Scalar::i32, product);
@@ -98,11 +101,13 @@ Value encode_small_float(Builder& builder, DType dtype, Value number) {
   code = w.select(w.with(Op::lt, magnitude, least_normal), denormal, normal);
   code = w.select(w.with(Op::gt, code, format.max_code()), w.word(format.overflow(0)), code);
   code = w.select(is_nan, w.word(format.nan(0)), code);
-  const Value sign = w.with(Op::bit_and, w.with(Op::shift_right_logical, word, static_cast<std::uint32_t>(32 - format.bits)),
-                            format.sign_bit());
+  const Value sign =
+      w.with(Op::bit_and, w.with(Op::shift_right_logical, word, static_cast<std::uint32_t>(32 - format.bits)),
+             format.sign_bit());
   Value signed_code = w(Op::bit_or, code, sign);
   // The only zero has no sign, and the code of -0 is NaN already.
-  if (format.specials == Specials::unsigned_zero) signed_code = w.select(w.with(Op::eq, code, 0), w.word(0), signed_code);
+  if (format.specials == Specials::unsigned_zero)
+    signed_code = w.select(w.with(Op::eq, code, 0), w.word(0), signed_code);
   // Formats without NaN give -0 for it.
   if (format.specials == Specials::finite) signed_code = w.select(is_nan, w.word(format.nan(0)), signed_code);
   return builder.convert(Op::narrow, Scalar::i8, signed_code);

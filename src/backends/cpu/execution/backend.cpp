@@ -27,16 +27,16 @@
 #include "backends/cpu/rewrites/weighted_sum.h"
 #include "backends/discharged.h"
 #include "backends/reference/backend.h"
-#include "kernels/fuse.h"
-#include "lax/math/denormals.h"
 #include "compiler/optimise/pipeline.h"
-#include "program/ir/build.h"
-#include "program/ir/wide_types.h"
 #include "core/runtime/arena.h"
 #include "core/runtime/attend.h"
 #include "core/runtime/background.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/thread_pool.h"
+#include "kernels/fuse.h"
+#include "lax/math/denormals.h"
+#include "program/ir/build.h"
+#include "program/ir/wide_types.h"
 #include "program/trace/discharge.h"
 
 namespace capibara::cpu {
@@ -122,7 +122,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     next = std::copy(constants_.begin(), constants_.end(), next);
     std::shared_ptr<Completion> completion;
     const double nanoseconds = nanoseconds_.load(std::memory_order_relaxed);
-    if (may_wait_ && dispatches_later.load(std::memory_order_relaxed) && (nanoseconds > long_nanoseconds || !ready) && !in_background()) {
+    if (may_wait_ && dispatches_later.load(std::memory_order_relaxed) && (nanoseconds > long_nanoseconds || !ready) &&
+        !in_background()) {
       completion = std::make_shared<Completion>(name_);
       wait_for_room(result_bytes_);
     }
@@ -130,8 +131,10 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
       for (const Array& input : inputs) input.block_until_ready();
     }
     Arrays outputs = make_outputs(inputs, donated, completion, addresses.data(), next);
-    if (completion) run_in_background(completion, owned_work(inputs, outputs, addresses), result_bytes_, nanoseconds);
-    else if (should_attend(nanoseconds)) run_attended(name_, owned_work(inputs, outputs, addresses));
+    if (completion)
+      run_in_background(completion, owned_work(inputs, outputs, addresses), result_bytes_, nanoseconds);
+    else if (should_attend(nanoseconds))
+      run_attended(name_, owned_work(inputs, outputs, addresses));
     else
       run(addresses.data(), nullptr, profile::active() ? profile::current_step() : -1);
     for (std::size_t i = 0; i < donated.size(); ++i) {
@@ -146,10 +149,10 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   // What generated code reaches through Runtime::program.
   struct Call {
     const CpuExecutable* self;
-    const std::atomic<int32_t>* stop;               // of a program in the background
+    const std::atomic<int32_t>* stop;  // of a program in the background
     std::thread::id caller;
     std::exception_ptr error;
-    const ProductKernel* product = nullptr;         // waits for the region that runs on its rows
+    const ProductKernel* product = nullptr;  // waits for the region that runs on its rows
     std::byte* product_buffers[3] = {};
     profile::Run* marks = nullptr;  // of a marked driver
   };
@@ -171,8 +174,9 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   };
 
   // Fills in the addresses of the outputs, and of donated inputs whose memory they take.
-  Arrays make_outputs(std::span<const Array> inputs, const std::vector<bool>& donated, const std::shared_ptr<Completion>& completion,
-                      std::byte** input_addresses, std::byte** addresses) const {
+  Arrays make_outputs(std::span<const Array> inputs, const std::vector<bool>& donated,
+                      const std::shared_ptr<Completion>& completion, std::byte** input_addresses,
+                      std::byte** addresses) const {
     Arrays outputs;
     outputs.reserve(lowered_.outputs.size());
     for (std::size_t i = 0; i < lowered_.outputs.size(); ++i) {
@@ -214,8 +218,9 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   static Buffer taken(std::span<const Array> inputs, std::size_t index, const std::shared_ptr<Completion>& completion) {
     const Buffer& buffer = inputs[index].buffer();
     buffer.wait();
-    const auto uses = std::count_if(inputs.begin(), inputs.end(),
-                                    [&](const Array& input) { return !input.is_deleted() && input.buffer().same_as(buffer); });
+    const auto uses = std::count_if(inputs.begin(), inputs.end(), [&](const Array& input) {
+      return !input.is_deleted() && input.buffer().same_as(buffer);
+    });
     return uses == 1 ? buffer.take(completion) : Buffer();
   }
 
@@ -309,11 +314,13 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     return done;
   }
 
-  static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent, double cost) {
+  static int32_t run_parallel(const Runtime* runtime, Entry function, std::byte* const* buffers, int64_t extent,
+                              double cost) {
     Call& call = *static_cast<Call*>(runtime->program);
     if (call.product) return run_product(runtime, function, buffers, extent);
     try {
-      return parallel_for_cost(extent, cost, [&](int64_t begin, int64_t end) { return function(runtime, buffers, begin, end); });
+      return parallel_for_cost(extent, cost,
+                               [&](int64_t begin, int64_t end) { return function(runtime, buffers, begin, end); });
     } catch (...) {
       call.error = std::current_exception();
       return failed;
@@ -378,7 +385,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     }
   }
 
-  // Below the first, a program is over before anybody could interrupt it; above the second its call does not wait for it.
+  // Below the first, a program is over before anybody could interrupt it; above the second its call does not wait for
+  // it.
   static constexpr double short_nanoseconds = 20e3, long_nanoseconds = 200e3;
   static constexpr int32_t never = 0;
 

@@ -42,8 +42,9 @@ bool has_compiler() { return opened().compiler != nullptr; }
 Compiler& compiler() {
   const Opened& instance = opened();
   if (instance.compiler) return *instance.compiler;
-  throw RuntimeError(concat("compile: needs the code generator in the module ", module_file, ", which cannot be opened (",
-                            instance.reason, "); install llvm-19-dev and libzstd-dev and build capibara with ",
+  throw RuntimeError(concat("compile: needs the code generator in the module ", module_file,
+                            ", which cannot be opened (", instance.reason,
+                            "); install llvm-19-dev and libzstd-dev and build capibara with ",
                             "CAPIBARA_CPU=ON, or put the folder of the module into LD_LIBRARY_PATH"));
 }
 

@@ -1,4 +1,5 @@
-// How long a program will run, roughly and before it ever ran: enough to tell calls that are over at once from long ones.
+// How long a program will run, roughly and before it ever ran: enough to tell calls that are over at once from long
+// ones.
 #pragma once
 
 #include <capibara/primitive.h>

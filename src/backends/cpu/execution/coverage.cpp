@@ -22,7 +22,9 @@ std::string way_of(const HostKernel& kernel) {
   const Primitive* primitive = reference_primitive(kernel);
   if (!primitive) return "kernel";  // an empty one is a matmul with an epilogue
   const reference::KernelList lapack = reference::lapack_linalg_kernels();
-  const bool by_lapack = std::any_of(lapack.begin(), lapack.end(), [&](const reference::KernelEntry& entry) { return primitive->is(entry.primitive); });
+  const bool by_lapack = std::any_of(lapack.begin(), lapack.end(), [&](const reference::KernelEntry& entry) {
+    return primitive->is(entry.primitive);
+  });
   return by_lapack ? "lapack" : (*primitive)->evaluate ? "host" : "reference";
 }
 
@@ -37,15 +39,19 @@ Program alone(const Primitive& primitive, const Sample& sample) {
 std::vector<std::string> ways_to_run(const Primitive& primitive) {
   if (!reference::backend().supports(primitive)) return {};
   if (!primitive->samples) {
-    // Only what holds programs or has an effect has no samples: control flow becomes control flow of the generated code, other
-    // programs are composed of what they hold.
-    return {is_control(primitive) ? "compiled" : primitive->evaluate ? "host" : primitive->lower ? "composed" : "reference"};
+    // Only what holds programs or has an effect has no samples: control flow becomes control flow of the generated
+    // code, other programs are composed of what they hold.
+    return {is_control(primitive) ? "compiled"
+            : primitive->evaluate ? "host"
+            : primitive->lower    ? "composed"
+                                  : "reference"};
   }
   Config settings = config();
   settings.enable_x64 = true;
   ConfigScope scope(settings);
   std::set<std::string> ways;
-  for (DType dtype : primitive->dtypes.empty() ? std::vector{DType::float32, DType::int32, DType::complex64} : primitive->dtypes) {
+  for (DType dtype :
+       primitive->dtypes.empty() ? std::vector{DType::float32, DType::int32, DType::complex64} : primitive->dtypes) {
     for (const Sample& sample : primitive->samples(dtype)) {
       try {
         const Lowered lowered = lower_to_loops(optimised(alone(primitive, sample)));

@@ -1,4 +1,5 @@
-// How compiled programs run a primitive: as generated code, by kernels of this backend, by LAPACK, or on the reference backend.
+// How compiled programs run a primitive: as generated code, by kernels of this backend, by LAPACK, or on the reference
+// backend.
 #pragma once
 
 #include <string>
@@ -8,8 +9,9 @@
 
 namespace capibara::cpu {
 
-// Found by lowering every sample of its record; sorted. Of "compiled" (generated code alone), "kernel" (C++ of this backend),
-// "lapack", "composed" (of other primitives), "host" (its evaluation rule: callbacks), "reference" (kernels of the reference backend); empty: cannot run.
+// Found by lowering every sample of its record; sorted. Of "compiled" (generated code alone), "kernel" (C++ of this
+// backend), "lapack", "composed" (of other primitives), "host" (its evaluation rule: callbacks), "reference" (kernels
+// of the reference backend); empty: cannot run.
 std::vector<std::string> ways_to_run(const Primitive& primitive);
 
 }  // namespace capibara::cpu

@@ -13,8 +13,6 @@
 #include <array>
 #include <memory>
 
-#include "core/array/buffer_bytes.h"
-#include "core/array/hash.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/execution/backend.h"
 #include "backends/cpu/execution/cost.h"
@@ -23,11 +21,13 @@
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "backends/single_operations.h"
-#include "lax/math/denormals.h"
-#include "program/ir/handles.h"
+#include "core/array/buffer_bytes.h"
+#include "core/array/hash.h"
 #include "core/runtime/attend.h"
 #include "core/runtime/caches.h"
 #include "core/runtime/interrupt.h"
+#include "lax/math/denormals.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 
@@ -58,8 +58,8 @@ bool has_region(const Primitive& primitive, const Attrs& attrs) {
 // A fused operation that only a composition defines: compiled, its steps are one pass or few.
 bool is_fused(const Primitive& primitive) { return primitive->lower && !reference::find_kernel(primitive); }
 
-// Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to be
-// compiled as a whole.
+// Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to
+// be compiled as a whole.
 std::shared_ptr<Executable> compile_alone(const Program& program) {
   const bool is_jit = program.equations().size() == 1 && program.equations()[0].primitive == prim::jit();
   const bool allowed = is_jit ? program.effects().axes.empty() : program.effects().empty();
@@ -123,7 +123,8 @@ std::shared_ptr<Executable> own_kernel(const Program& program) {
   for (Atom input : equation.inputs) inputs.push_back(program.type(input));
   const auto is_empty = [](const ArrayType& type) { return type.size() == 0; };
   const Types outputs = program.output_types();
-  if (std::any_of(inputs.begin(), inputs.end(), is_empty) || std::any_of(outputs.begin(), outputs.end(), is_empty)) return nullptr;
+  if (std::any_of(inputs.begin(), inputs.end(), is_empty) || std::any_of(outputs.begin(), outputs.end(), is_empty))
+    return nullptr;
   HostKernel kernel = make({inputs, outputs, equation.attrs, {}});
   if (!kernel) return nullptr;
   return std::make_shared<KernelExecutable>(program.name(), outputs, std::move(kernel), estimated_nanoseconds(program));
@@ -148,7 +149,8 @@ Arrays run_reference_attended(const Primitive& primitive, std::span<const Array>
     Config settings;
     Arrays outputs;
   };
-  const auto own = std::make_shared<Operation>(Operation{primitive, Arrays(inputs.begin(), inputs.end()), attrs, config(), {}});
+  const auto own =
+      std::make_shared<Operation>(Operation{primitive, Arrays(inputs.begin(), inputs.end()), attrs, config(), {}});
   run_attended(primitive.name(), [own](const std::atomic<int32_t>&) {
     const ConfigScope as_called(own->settings);
     own->outputs = reference::backend().run(own->primitive, own->inputs, own->attrs);
@@ -156,7 +158,8 @@ Arrays run_reference_attended(const Primitive& primitive, std::span<const Array>
   return std::move(own->outputs);
 }
 
-// Where a value that is not a number must be found, operations run one by one; code of the user, and refs, never compile.
+// Where a value that is not a number must be found, operations run one by one; code of the user, and refs, never
+// compile.
 bool may_compile(const Primitive& primitive, std::span<const Array> inputs) {
   const Config& settings = config();
   if (settings.debug_nans || settings.debug_infs || primitive->evaluate) return false;
@@ -165,7 +168,8 @@ bool may_compile(const Primitive& primitive, std::span<const Array> inputs) {
 
 bool is_large(const Array& input) { return input.size() >= min_compiled_elements; }
 
-std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::span<const Array> inputs,
+                                            const Attrs& attrs) {
   if (runs_program(primitive) ||
       (std::any_of(inputs.begin(), inputs.end(), is_large) && reference::find_kernel(primitive))) {
     if (auto compiled = compiled_operations().find(primitive, inputs, attrs, compile_alone)) return compiled;

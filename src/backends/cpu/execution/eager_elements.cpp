@@ -1,4 +1,5 @@
-// Compiles an elementwise operation on one long dimension; its parallel loop then runs over as many elements as there are.
+// Compiles an elementwise operation on one long dimension; its parallel loop then runs over as many elements as there
+// are.
 //
 // Compiling takes milliseconds: made for each shape anew, it would cost more than the operations themselves ever do.
 #include "backends/cpu/execution/eager_elements.h"
@@ -9,15 +10,15 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/array/buffer_bytes.h"
-#include "core/array/hash.h"
 #include "backends/cpu/driver/lower.h"
 #include "backends/cpu/elements/element.h"
 #include "backends/cpu/execution/backend.h"
 #include "backends/cpu/execution/compiler.h"
-#include "lax/math/denormals.h"
 #include "compiler/optimise/simplify.h"
+#include "core/array/buffer_bytes.h"
+#include "core/array/hash.h"
 #include "core/runtime/caches.h"
+#include "lax/math/denormals.h"
 #include "program/trace/stage.h"
 
 namespace capibara::cpu {
@@ -40,8 +41,11 @@ Operand operand_of(const ArrayType& type, const Shape& shape) {
 class ElementFunction {
  public:
   // Null where the operation does not become one parallel loop over all elements and nothing else.
-  static std::shared_ptr<const ElementFunction> compile(const Primitive& primitive, const Types& inputs, const Attrs& attrs) {
-    const FlatFunction call = [&](std::span<const Array> operands) { return capibara::bind(primitive, operands, attrs); };
+  static std::shared_ptr<const ElementFunction> compile(const Primitive& primitive, const Types& inputs,
+                                                        const Attrs& attrs) {
+    const FlatFunction call = [&](std::span<const Array> operands) {
+      return capibara::bind(primitive, operands, attrs);
+    };
     auto made = std::make_shared<ElementFunction>();
     Lowered lowered = lower_to_loops(optimised(stage(call, inputs, primitive.name()).program));
     if (lowered.outputs.size() != 1 || !lowered.kernels.empty() || lowered.arena_bytes != 0) return nullptr;
@@ -111,7 +115,8 @@ class ElementFunctions {
     });
   }
 
-  std::shared_ptr<const ElementFunction> find(const Primitive& primitive, std::span<const Array> inputs, const Shape& shape, const Attrs& attrs) {
+  std::shared_ptr<const ElementFunction> find(const Primitive& primitive, std::span<const Array> inputs,
+                                              const Shape& shape, const Attrs& attrs) {
     Key key{config_key(), {}, {}, inputs.size()};
     Hasher hasher;
     hasher.bytes(primitive.name().data(), primitive.name().size());
@@ -128,7 +133,8 @@ class ElementFunctions {
       std::lock_guard lock(mutex_);
       const auto [first, last] = entries_.equal_range(hash);
       for (auto it = first; it != last; ++it) {
-        if (it->second.key == key && it->second.primitive == primitive && it->second.attrs == attrs) return it->second.function;
+        if (it->second.key == key && it->second.primitive == primitive && it->second.attrs == attrs)
+          return it->second.function;
       }
     }
     Types types;

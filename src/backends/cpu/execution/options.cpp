@@ -14,7 +14,8 @@ namespace {
 using OptionValue = CompilerOptions::mapped_type;
 
 [[noreturn]] void refuse(const std::string& name, const char* expected) {
-  throw RuntimeError(concat("INVALID_ARGUMENT: compiler_options: the value of '", name, "' is not a valid ", expected, " value."));
+  throw RuntimeError(
+      concat("INVALID_ARGUMENT: compiler_options: the value of '", name, "' is not a valid ", expected, " value."));
 }
 
 int64_t integer(const std::string& name, const OptionValue& value) {
@@ -29,7 +30,8 @@ int64_t integer(const std::string& name, const OptionValue& value) {
 
 void boolean(const std::string& name, const OptionValue& value) {
   const auto* text = std::get_if<std::string>(&value);
-  const bool is_truth = std::holds_alternative<bool>(value) || (text && (*text == "true" || *text == "false" || *text == "True" || *text == "False"));
+  const bool is_truth = std::holds_alternative<bool>(value) ||
+                        (text && (*text == "true" || *text == "false" || *text == "True" || *text == "False"));
   if (!is_truth) refuse(name, "bool");
 }
 
@@ -101,7 +103,8 @@ OptimiseOptions chosen_options(const CompilerOptions& options) {
     if (!known) {
       std::string names;
       for (const Option& option : table) names += concat(names.empty() ? "'" : ", '", option.name, "'");
-      throw RuntimeError(concat("INVALID_ARGUMENT: No such compile option: '", name, "'; the CPU compiler knows ", names));
+      throw RuntimeError(
+          concat("INVALID_ARGUMENT: No such compile option: '", name, "'; the CPU compiler knows ", names));
     }
     known->set(chosen, name, value);
   }

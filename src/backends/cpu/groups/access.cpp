@@ -19,7 +19,8 @@ void Terms::add(Symbol symbol, int64_t factor) {
     return;
   }
   if (more_.empty()) more_.push_back(one_);
-  auto it = std::lower_bound(more_.begin(), more_.end(), symbol, [](const Term& term, Symbol s) { return term.first < s; });
+  auto it =
+      std::lower_bound(more_.begin(), more_.end(), symbol, [](const Term& term, Symbol s) { return term.first < s; });
   if (it == more_.end() || it->first != symbol) {
     more_.insert(it, {symbol, factor});
     return;
@@ -110,8 +111,9 @@ std::optional<Index> reshaped_index(const Index& index, std::span<const int64_t>
         right *= to[j++];
       }
     }
-    Affine joined = linear(Index(index.begin() + static_cast<std::ptrdiff_t>(first_to), index.begin() + static_cast<std::ptrdiff_t>(j)),
-                           to.subspan(first_to, j - first_to));
+    Affine joined = linear(
+        Index(index.begin() + static_cast<std::ptrdiff_t>(first_to), index.begin() + static_cast<std::ptrdiff_t>(j)),
+        to.subspan(first_to, j - first_to));
     std::size_t wide = 0, place = first_from;
     for (std::size_t d = first_from; d < i; ++d) {
       if (from[d] != 1) {

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be computed this often instead of being stored
 constexpr int64_t one_row = 16384;             // elements: up to here a reduction to a single number runs as one row
 constexpr int64_t min_row_length = 4;
-constexpr int64_t large_space = 1024;           // elements
+constexpr int64_t large_space = 1024;               // elements
 constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are shared out in pieces, which nothing else can join
 constexpr int64_t max_accumulated = 65536;  // elements of all sums of columns that are accumulated along with rows
 constexpr int64_t min_accumulated = 64;     // columns: with fewer, sums of them share no loops
@@ -77,10 +77,10 @@ class Fuser {
   void place(int e) {
     const Equation& reader = equation(e);
     const Work work = work_of(program_, reader);
-    const bool needed = !reader.effects.empty() ||
-                        std::any_of(reader.outputs.begin(), reader.outputs.end(), [&](Var output) {
-                          return !output.dropped() && (is_output_[at(output.id)] || !readers_[at(output.id)].empty());
-                        });
+    const bool needed =
+        !reader.effects.empty() || std::any_of(reader.outputs.begin(), reader.outputs.end(), [&](Var output) {
+          return !output.dropped() && (is_output_[at(output.id)] || !readers_[at(output.id)].empty());
+        });
     if (!needed) return;
     if (work == Work::pieces && joins_guarded(e)) return;
     if (work != Work::loops) return open(e, work, {}, {});
@@ -97,9 +97,8 @@ class Fuser {
         fusion_.stored[at(output.id)] = false;
         fusion_.home[at(e)] = homes[0];
         copies_[at(e)] = copies;
-        reduced_[at(e)] = std::any_of(readers_[at(output.id)].begin(), readers_[at(output.id)].end(), [&](int r) {
-          return is_reduction(equation(r).primitive) || reduced_[at(r)];
-        });
+        reduced_[at(e)] = std::any_of(readers_[at(output.id)].begin(), readers_[at(output.id)].end(),
+                                      [&](int r) { return is_reduction(equation(r).primitive) || reduced_[at(r)]; });
         ++reading.size;
         return;
       }
@@ -167,14 +166,16 @@ class Fuser {
     return copies <= copies_of_cheap_values;
   }
 
-  // A slice of an array that the group updates elsewhere: read before, it lets the update be written into the array itself.
+  // A slice of an array that the group updates elsewhere: read before, it lets the update be written into the array
+  // itself.
   bool hinders_update(int e, const Group& reading) const {
     const Equation& self = equation(e);
     if (reading.work != Work::pieces || self.primitive != prim::dynamic_slice()) return false;
     const Equation& update = equation(reading.results[0]);
     if (update.primitive != prim::dynamic_update_slice() || update.inputs[0] != self.inputs[0]) return false;
-    const bool same_place = std::equal(self.inputs.begin() + 1, self.inputs.end(), update.inputs.begin() + 2, update.inputs.end()) &&
-                            shape(self.outputs[0]) == program_.type(update.inputs[1]).shape;
+    const bool same_place =
+        std::equal(self.inputs.begin() + 1, self.inputs.end(), update.inputs.begin() + 2, update.inputs.end()) &&
+        shape(self.outputs[0]) == program_.type(update.inputs[1]).shape;
     return !same_place && element_count(shape(self.outputs[0])) * 4 <= program_.type(self.inputs[0]).size();
   }
 
@@ -212,8 +213,8 @@ class Fuser {
     members.insert(members.end(), reading.kept.begin(), reading.kept.end());
     members.insert(members.end(), reading.columns.begin(), reading.columns.end());
     for (int e : members) {
-      const bool by_row = !reading.row.empty() &&
-                          std::find(reading.row_values.begin(), reading.row_values.end(), e) != reading.row_values.end();
+      const bool by_row = !reading.row.empty() && std::find(reading.row_values.begin(), reading.row_values.end(), e) !=
+                                                      reading.row_values.end();
       Index index = by_row ? shaped_row_index(reading, equation(e).outputs[0]) : loop_index(reading);
       // Reductions of rows and sums of columns run over the group's own loops.
       const bool column = std::find(reading.columns.begin(), reading.columns.end(), e) != reading.columns.end();
@@ -221,7 +222,8 @@ class Fuser {
         collect(equation(e).inputs[0], loop_index(reading), stops, var, places);
         continue;
       }
-      for (Access& access : accesses(program_, fusion_, equation(e), index, stops, static_cast<Symbol>(reading.space.size()))) {
+      for (Access& access :
+           accesses(program_, fusion_, equation(e), index, stops, static_cast<Symbol>(reading.space.size()))) {
         if (access.var == var) places.push_back(std::move(access.index));
       }
     }
@@ -235,8 +237,11 @@ class Fuser {
       places.push_back(index);
       return;
     }
-    if (definition < 0 || !fusion_.inlined(atom.var()) || std::find(stops.begin(), stops.end(), definition) != stops.end()) return;
-    for (Access& access : accesses(program_, fusion_, equation(definition), index, stops, static_cast<Symbol>(index.size()))) {
+    if (definition < 0 || !fusion_.inlined(atom.var()) ||
+        std::find(stops.begin(), stops.end(), definition) != stops.end())
+      return;
+    for (Access& access :
+         accesses(program_, fusion_, equation(definition), index, stops, static_cast<Symbol>(index.size()))) {
       if (access.var == var) places.push_back(std::move(access.index));
     }
   }
@@ -246,14 +251,17 @@ class Fuser {
     Index row = row_index(group), index;
     std::size_t next = 0;
     for (int64_t size : shape(var)) {
-      if (size == 1 && shape(var).size() != row.size()) index.push_back(Affine());
-      else index.push_back(next < row.size() ? row[next++] : Affine());
+      if (size == 1 && shape(var).size() != row.size())
+        index.push_back(Affine());
+      else
+        index.push_back(next < row.size() ? row[next++] : Affine());
     }
     return index;
   }
 
   // The loops that a place names one by one, ascending; nothing where it is any other place.
-  static std::optional<std::vector<bool>> plain_loops(const Index& index, std::span<const int64_t> shape, const Shape& space) {
+  static std::optional<std::vector<bool>> plain_loops(const Index& index, std::span<const int64_t> shape,
+                                                      const Shape& space) {
     std::vector<bool> named(space.size(), false);
     Symbol last = -1;
     for (std::size_t d = 0; d < index.size(); ++d) {
@@ -332,7 +340,8 @@ class Fuser {
     int deepest = 0;
     for (int home : homes) deepest = std::max(deepest, group(home).depth);
     auto others_later = [&](int g) {
-      return std::all_of(homes.begin(), homes.end(), [&](int home) { return home == g || group(home).depth < group(g).depth; });
+      return std::all_of(homes.begin(), homes.end(),
+                         [&](int home) { return home == g || group(home).depth < group(g).depth; });
     };
     const bool reduces = is_reduction(self.primitive), transposes = transposes_rows(self);
     for (int home : homes) {
@@ -474,7 +483,8 @@ class Fuser {
         if (from != home && later[at(from)].insert(home).second) ++waiting[at(home)];
       }
       if (!program_.equations()[e].effects.empty()) {
-        if (!last_effect.empty() && last_effect.back() != home && later[at(last_effect.back())].insert(home).second) ++waiting[at(home)];
+        if (!last_effect.empty() && last_effect.back() != home && later[at(last_effect.back())].insert(home).second)
+          ++waiting[at(home)];
         last_effect.push_back(home);
       }
     }
@@ -513,7 +523,7 @@ class Fuser {
   std::vector<std::vector<int>> readers_;
   std::vector<bool> is_output_;
   std::vector<int64_t> copies_;
-  std::vector<bool> reduced_;  // computed inside of its readers, which end in a reduction
+  std::vector<bool> reduced_;                   // computed inside of its readers, which end in a reduction
   std::map<Shape, std::vector<int>> by_space_;  // groups of loops
   int deepest_of_all_ = 0;
 };

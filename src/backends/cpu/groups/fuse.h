@@ -11,8 +11,8 @@ struct Group {
   Work work = Work::loops;
   std::vector<int> results;  // equations whose outputs are stored, ascending
   Shape space;               // of the loops
-  // One per dimension of the space: true for the loops over rows, within which the other dimensions are run through once
-  // per stage. Empty: no rows, every result has the shape of the space.
+  // One per dimension of the space: true for the loops over rows, within which the other dimensions are run through
+  // once per stage. Empty: no rows, every result has the shape of the space.
   std::vector<bool> row;
   std::vector<int> row_values;  // equations computed once per row, ascending; some are stored as well
   std::vector<int> kept;        // equations computed once per position that several others read, not stored
@@ -25,12 +25,12 @@ struct Group {
 };
 
 struct Fusion {
-  std::vector<Group> groups;   // in the order of execution
-  std::vector<int> definition;  // equation that defines a variable, -1 for inputs and constants
-  std::vector<int> home;        // group in which an equation is computed, -1: nowhere (dead)
+  std::vector<Group> groups;              // in the order of execution
+  std::vector<int> definition;            // equation that defines a variable, -1 for inputs and constants
+  std::vector<int> home;                  // group in which an equation is computed, -1: nowhere (dead)
   std::vector<std::vector<int>> members;  // equations of each group, once the order of groups is known
-  std::vector<bool> stored;     // variables that live in memory
-  std::vector<bool> shared;     // variables of several readers, moved or not, some of which may compute it again
+  std::vector<bool> stored;               // variables that live in memory
+  std::vector<bool> shared;  // variables of several readers, moved or not, some of which may compute it again
 
   bool inlined(Var var) const { return !stored[static_cast<std::size_t>(var.id)]; }
 };

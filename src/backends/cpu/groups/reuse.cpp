@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "backends/cpu/groups/schedule.h"
 #include "backends/cpu/groups/scan_columns.h"
+#include "backends/cpu/groups/schedule.h"
 #include "backends/cpu/rewrites/unshare.h"
 #include "compiler/optimise/simplify.h"
+#include "core/runtime/arena.h"
 #include "program/ir/handles.h"
 #include "program/ir/views.h"
-#include "core/runtime/arena.h"
 
 namespace capibara::cpu {
 
@@ -88,12 +88,14 @@ bool reads_at_own_place(const Program& body, const Analysis& known, const Group&
   members.insert(members.end(), group.kept.begin(), group.kept.end());
   for (int e : members) {
     const Equation* source = &body.equations()[at(e)];
-    if (std::find(group.columns.begin(), group.columns.end(), e) != group.columns.end()) {  // it reads its operand in place
+    if (std::find(group.columns.begin(), group.columns.end(), e) !=
+        group.columns.end()) {  // it reads its operand in place
       const Atom operand = source->inputs[0];
       if (operand.is_literal() || !known.fusion.inlined(operand.var())) continue;
       source = &body.equations()[at(known.fusion.definition[at(operand.code)])];
     }
-    for (const Access& access : accesses(body, known.fusion, *source, own, group.kept, static_cast<Symbol>(own.size()))) {
+    for (const Access& access :
+         accesses(body, known.fusion, *source, own, group.kept, static_cast<Symbol>(own.size()))) {
       if (access.var == var && access.index != own) return false;
     }
   }
@@ -160,7 +162,8 @@ bool dies_as_carry(const Analysis& known, int g, const Equation& loop, std::size
   }
 }
 
-bool reads_what_it_writes(const Program& program, const std::vector<int>& members, const Equation& slice, const Equation& update) {
+bool reads_what_it_writes(const Program& program, const std::vector<int>& members, const Equation& slice,
+                          const Equation& update) {
   if (slice.primitive != prim::dynamic_slice() || slice.inputs[0] != update.inputs[0] ||
       !std::equal(slice.inputs.begin() + 1, slice.inputs.end(), update.inputs.begin() + 2, update.inputs.end()) ||
       slice.attrs.ints("slice_sizes") != program.type(update.inputs[1]).shape) {
@@ -216,11 +219,15 @@ bool may_replace(const Analysis& known, Var old, std::size_t output) {
   if (!flat && !updates && !carried) return false;
   for (std::size_t e = 0; e < body.equations().size(); ++e) {
     const Equation& reader = body.equations()[e];
-    if (known.fusion.home[e] < 0 || std::find(reader.inputs.begin(), reader.inputs.end(), Atom(old)) == reader.inputs.end()) continue;
+    if (known.fusion.home[e] < 0 ||
+        std::find(reader.inputs.begin(), reader.inputs.end(), Atom(old)) == reader.inputs.end())
+      continue;
     if (known.fusion.home[e] > home || known.fusion.groups[at(known.fusion.home[e])].work == Work::alias) return false;
     if (known.fusion.home[e] < home) continue;
     if (carried) continue;  // the loop itself, which reads it once
-    if (updates && static_cast<int>(e) != definition && !reads_what_it_writes(body, known.fusion.members[at(home)], reader, writer)) return false;
+    if (updates && static_cast<int>(e) != definition &&
+        !reads_what_it_writes(body, known.fusion.members[at(home)], reader, writer))
+      return false;
     if (updates && std::count(reader.inputs.begin(), reader.inputs.end(), Atom(old)) != 1) return false;
   }
   return updates || carried || reads_at_own_place(body, known, group, old);
@@ -235,7 +242,8 @@ int donated_for(const Analysis& known, const std::vector<bool>& donated, std::si
   for (std::size_t i = 0; i < donated.size(); ++i) {
     const Var input = program.invars()[i];
     if (!donated[i] || program.type(input).shape != type.shape || program.type(input).dtype != type.dtype) continue;
-    if (known.last_use[at(input.id)] < writer_of(known, atom) || carries_through(known, input, atom) || may_replace(known, input, output)) {
+    if (known.last_use[at(input.id)] < writer_of(known, atom) || carries_through(known, input, atom) ||
+        may_replace(known, input, output)) {
       return static_cast<int>(i);
     }
   }

@@ -45,7 +45,8 @@ int donated_for(const Analysis& known, const std::vector<bool>& donated, std::si
 
 // A slice of the very elements that an update then replaces, which meets the update element by element: each is read
 // before it is written.
-bool reads_what_it_writes(const Program& program, const std::vector<int>& members, const Equation& slice, const Equation& update);
+bool reads_what_it_writes(const Program& program, const std::vector<int>& members, const Equation& slice,
+                          const Equation& update);
 
 // Whether the group of an update reads the updated array, under whatever name, at other places than it writes.
 bool reads_elsewhere(const Analysis& known, int g, const Equation& update);

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t max_in_registers = 64;    // elements; scans of smaller values are written in registers
 constexpr std::size_t max_equations = 128;  // of a step: larger ones are left to loops that share functions
 constexpr int max_functions = 8;
-constexpr int64_t min_columns_length = 4;      // steps; shorter columns are not worth a tile
+constexpr int64_t min_columns_length = 4;           // steps; shorter columns are not worth a tile
 constexpr int64_t max_scan_tile_bytes = 96 * 1024;  // of all tiles of a scan
 constexpr int64_t max_tile_rows = 64, min_tile_rows = 16;
 constexpr const char* layouts_name = "layouts";

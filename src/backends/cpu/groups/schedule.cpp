@@ -16,7 +16,11 @@ constexpr int64_t least_gain = int64_t{1} << 16;
 class Schedule {
  public:
   Schedule(const Program& program, const Fusion& fusion)
-      : program_(program), fusion_(fusion), values_(at(program.var_count())), root_(at(program.var_count())), nodes_(fusion.groups.size()) {
+      : program_(program),
+        fusion_(fusion),
+        values_(at(program.var_count())),
+        root_(at(program.var_count())),
+        nodes_(fusion.groups.size()) {
     for (std::size_t var = 0; var < root_.size(); ++var) root_[var] = static_cast<int32_t>(var);
     for (const Group& group : fusion.groups) {  // an alias stands for the memory of its operand
       if (group.work != Work::alias) continue;
@@ -95,7 +99,8 @@ class Schedule {
           if (definition >= 0) before.insert(fusion_.home[at(definition)]);
           if (definition < 0 || fusion_.home[at(definition)] != group) reads.insert(root_[at(input.code)]);
         }
-        if (may_run_in_place(fusion_.groups[g], equation) && !equation.inputs.empty() && !equation.inputs[0].is_literal()) {
+        if (may_run_in_place(fusion_.groups[g], equation) && !equation.inputs.empty() &&
+            !equation.inputs[0].is_literal()) {
           for (int reader : values_[at(root_[at(equation.inputs[0].code)])].readers) before.insert(reader);
         }
         for (Var output : equation.outputs) {

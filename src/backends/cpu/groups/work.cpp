@@ -43,7 +43,8 @@ Work work_of(const Program& program, const Equation& equation) {
   const Var output = equation.outputs[0];
   if (equation.primitive == prim::reshape()) {
     if (!equation.attrs["dimensions"].is_none()) return Work::host;
-    return differs_by_units(program.type(equation.inputs[0]).shape, program.type(output).shape) ? Work::loops : Work::alias;
+    return differs_by_units(program.type(equation.inputs[0]).shape, program.type(output).shape) ? Work::loops
+                                                                                                : Work::alias;
   }
   if (moves_elements(equation.primitive) || equation.primitive == prim::iota() || is_counted_bits(program, equation))
     return Work::loops;

@@ -50,7 +50,8 @@ struct Access {
 };
 // All elements read to compute the output of `equation` at `index`, down to stored variables and to the equations in
 // `stops`. A place that an iota shows is an access of no variable; so is one that decides between parts of a pad or a
-// concatenation, with the size of the part as a second entry. Symbols of dynamic starts are numbered from `first_free` on; reductions add symbols for their own loops.
+// concatenation, with the size of the part as a second entry. Symbols of dynamic starts are numbered from `first_free`
+// on; reductions add symbols for their own loops.
 std::vector<Access> accesses(const Program& program, const Fusion& fusion, const Equation& equation, const Index& index,
                              const std::vector<int>& stops, Symbol first_free);
 // Operand `number` at the index that an element of the output needs; reduced dimensions come from `free_symbol`.

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/array/byte_count.h"
-#include "lax/collective/process_exchange.h"
 #include "core/processes/exchange.h"
+#include "lax/collective/process_exchange.h"
 
 namespace capibara::cpu {
 

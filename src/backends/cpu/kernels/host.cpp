@@ -4,14 +4,14 @@
 #include <cstring>
 #include <memory>
 
-#include "core/array/byte_count.h"
 #include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
+#include "core/array/byte_count.h"
+#include "lax/collective/process_exchange.h"
 #include "lax/linalg/lapack_calls.h"
 #include "lax/math/denormals.h"
-#include "lax/collective/process_exchange.h"
 #include "program/ir/handles.h"
 
 namespace capibara::cpu {
@@ -72,7 +72,9 @@ HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, con
   }
   for (const Types* types : {&inputs, &outputs}) {
     for (const ArrayType& type : *types) {
-      if (type.ref) throw InternalError(concat("host_kernel: a reference ", to_string(type), " reached '", primitive.name(), "'; references are discharged first"));
+      if (type.ref)
+        throw InternalError(concat("host_kernel: a reference ", to_string(type), " reached '", primitive.name(),
+                                   "'; references are discharged first"));
     }
   }
   return Reference{
@@ -84,7 +86,8 @@ const Primitive* reference_primitive(const HostKernel& kernel) {
   return reference ? &reference->primitive : nullptr;
 }
 
-HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
+HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs,
+                       const std::vector<bool>& constants) {
   if (is_process_exchange(primitive)) return make_exchange(primitive, {inputs, outputs, attrs, constants});
   if (KernelMaker make = find_kernel_maker(primitive)) {
     if (HostKernel kernel = make({inputs, outputs, attrs, constants})) return kernel;

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <functional>
 
-#include "core/runtime/thread_pool.h"
 #include <vector>
+#include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
 
@@ -29,9 +29,11 @@ struct ProductKernel {
   std::function<void(std::byte* const* buffers, const RowsDone& done)> run;  // empty: not for these types
 };
 // For a dot_general that finishes its rows in blocks of about the size of a cache.
-ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants);
+ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs,
+                             const std::vector<bool>& constants);
 
-// The primitive that a kernel leaves to the reference backend (or to its evaluation rule); null for kernels of this backend.
+// The primitive that a kernel leaves to the reference backend (or to its evaluation rule); null for kernels of this
+// backend.
 const Primitive* reference_primitive(const HostKernel& kernel);
 
 // The reference kernel (or the evaluation rule) alone: what host_kernel is compared with.

@@ -23,7 +23,7 @@ using KernelMaker = HostKernel (*)(const KernelRequest&);
 struct KernelMakerEntry {
   const char* primitive;
   KernelMaker make;
-  bool in_programs = true;  // false: generated code is faster, the kernel serves outside of jit alone
+  bool in_programs = true;    // false: generated code is faster, the kernel serves outside of jit alone
   bool skips_unread = false;  // leaves out results that nothing reads: their types come without elements
 };
 using KernelMakers = std::vector<KernelMakerEntry>;

@@ -1,12 +1,12 @@
 // Elements moved as they are: broadcasts, slices, joins, pads and reversals of arrays outside of generated code.
 //
-// Each is one or more copies between strided views. Generated code reads through such operations instead; these kernels serve
-// operations outside of jit.
+// Each is one or more copies between strided views. Generated code reads through such operations instead; these kernels
+// serve operations outside of jit.
 #include <algorithm>
 #include <cstring>
 
-#include "backends/cpu/kernels/small_families.h"
 #include "backends/cpu/kernels/index/index_windows.h"
+#include "backends/cpu/kernels/small_families.h"
 #include "backends/reference/kernels.h"
 #include "core/runtime/thread_pool.h"
 
@@ -21,7 +21,8 @@ std::size_t as_index(int64_t position) { return static_cast<std::size_t>(positio
 // A copy of a box of elements between two views; strides and offsets count elements.
 class BoxCopy {
  public:
-  BoxCopy(const Shape& shape, const Ints& to, const Ints& from, int64_t size, int64_t to_offset = 0, int64_t from_offset = 0)
+  BoxCopy(const Shape& shape, const Ints& to, const Ints& from, int64_t size, int64_t to_offset = 0,
+          int64_t from_offset = 0)
       : size_(size), to_offset_(to_offset), from_offset_(from_offset), is_empty_(element_count(shape) == 0) {
     for (std::size_t d = 0; d < shape.size(); ++d) {
       if (shape[d] == 1) continue;
@@ -42,10 +43,11 @@ class BoxCopy {
       const T* source = reinterpret_cast<const T*>(from) + from_offset_;
       T* target = reinterpret_cast<T*>(to) + to_offset_;
       const Step& outer = steps_[0];
-      parallel_for_cost(outer.count, byte_nanoseconds * static_cast<double>(inner_ * size_), [&](int64_t begin, int64_t end) {
-        run_from(0, source + begin * outer.from, target + begin * outer.to, end - begin);
-        return 0;
-      });
+      parallel_for_cost(outer.count, byte_nanoseconds * static_cast<double>(inner_ * size_),
+                        [&](int64_t begin, int64_t end) {
+                          run_from(0, source + begin * outer.from, target + begin * outer.to, end - begin);
+                          return 0;
+                        });
     });
   }
 
@@ -73,7 +75,8 @@ int64_t size_of(const KernelRequest& request) { return storage_size(request.outp
 
 // The output, row by row, from the only operand.
 HostKernel read_strided(const KernelRequest& request, const Shape& shape, const Ints& from, int64_t offset = 0) {
-  return [copy = BoxCopy(shape, row_major_strides(shape), from, size_of(request), 0, offset)](std::byte* const* buffers) { copy.run(buffers[0], buffers[1]); };
+  return [copy = BoxCopy(shape, row_major_strides(shape), from, size_of(request), 0, offset)](
+             std::byte* const* buffers) { copy.run(buffers[0], buffers[1]); };
 }
 
 HostKernel make_broadcast_in_dim(const KernelRequest& request) {
@@ -169,7 +172,8 @@ HostKernel make_pad(const KernelRequest& request) {
   };
 }
 
-// Copies between a whole and its parts, which are side by side along a dimension; `adds`: one that the parts do not have.
+// Copies between a whole and its parts, which are side by side along a dimension; `adds`: one that the parts do not
+// have.
 enum class Direction { to_whole, to_parts };
 std::vector<BoxCopy> part_copies(const KernelRequest& request, std::size_t dimension, bool adds, Direction direction) {
   const bool joins = direction == Direction::to_whole;
@@ -181,8 +185,10 @@ std::vector<BoxCopy> part_copies(const KernelRequest& request, std::size_t dimen
     if (adds) shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dimension), 1);
     const Ints own = row_major_strides(shape);
     const int64_t offset = position * whole[dimension];
-    if (joins) copies.emplace_back(shape, whole, own, size_of(request), offset, 0);
-    else copies.emplace_back(shape, own, whole, size_of(request), 0, offset);
+    if (joins)
+      copies.emplace_back(shape, whole, own, size_of(request), offset, 0);
+    else
+      copies.emplace_back(shape, own, whole, size_of(request), 0, offset);
     position += shape[dimension];
   }
   return copies;
@@ -218,7 +224,8 @@ struct Starts {
   std::vector<DType> dtypes;
   Ints last, strides;
 
-  Starts(const KernelRequest& request, std::size_t first, const Shape& whole, const Shape& box) : strides(row_major_strides(whole)) {
+  Starts(const KernelRequest& request, std::size_t first, const Shape& whole, const Shape& box)
+      : strides(row_major_strides(whole)) {
     for (std::size_t d = 0; d < whole.size(); ++d) {
       dtypes.push_back(request.inputs[first + d].dtype);
       last.push_back(whole[d] - box[d]);
@@ -226,7 +233,8 @@ struct Starts {
   }
   int64_t offset(std::byte* const* scalars) const {
     int64_t sum = 0;
-    for (std::size_t d = 0; d < last.size(); ++d) sum += std::clamp<int64_t>(start(dtypes[d], scalars[d]), 0, last[d]) * strides[d];
+    for (std::size_t d = 0; d < last.size(); ++d)
+      sum += std::clamp<int64_t>(start(dtypes[d], scalars[d]), 0, last[d]) * strides[d];
     return sum;
   }
   static int64_t start(DType dtype, const std::byte* scalar) {
@@ -239,7 +247,8 @@ HostKernel make_dynamic_slice(const KernelRequest& request) {
   const Shape &whole = request.inputs[0].shape, &box = request.outputs[0].shape;
   if (request.inputs.size() != whole.size() + 1) return {};
   const int64_t size = size_of(request);
-  return [size, starts = Starts(request, 1, whole, box), copy = BoxCopy(box, row_major_strides(box), row_major_strides(whole), size)](std::byte* const* buffers) {
+  return [size, starts = Starts(request, 1, whole, box),
+          copy = BoxCopy(box, row_major_strides(box), row_major_strides(whole), size)](std::byte* const* buffers) {
     copy.run(buffers[0] + starts.offset(buffers + 1) * size, buffers[1 + starts.last.size()]);
   };
 }
@@ -248,7 +257,8 @@ HostKernel make_dynamic_update_slice(const KernelRequest& request) {
   const Shape &whole = request.inputs[0].shape, &box = request.inputs[1].shape;
   if (request.inputs.size() != whole.size() + 2) return {};
   const int64_t size = size_of(request), bytes = request.outputs[0].size() * size;
-  return [=, starts = Starts(request, 2, whole, box), copy = BoxCopy(box, row_major_strides(whole), row_major_strides(box), size)](std::byte* const* buffers) {
+  return [=, starts = Starts(request, 2, whole, box),
+          copy = BoxCopy(box, row_major_strides(whole), row_major_strides(box), size)](std::byte* const* buffers) {
     std::byte* to = buffers[2 + starts.last.size()];
     std::memcpy(to, buffers[0], as_index(bytes));
     copy.run(buffers[1], to + starts.offset(buffers + 2) * size);

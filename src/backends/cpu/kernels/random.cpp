@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/families.h"
-#include "lax/math/threefry.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/threefry.h"
 
 // Vectors that the oldest machines have no register for travel within this file alone.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -49,8 +49,10 @@ void fill_bits(const std::uint32_t* key, std::uint64_t first, int64_t count, T* 
     const std::array<RandomWords, 2> words = math::threefry2x32<RandomWords>(keys, {high, low});
     T values[lanes];
     for (int lane = 0; lane < lanes; ++lane) {
-      if constexpr (sizeof(T) == 8) values[lane] = std::uint64_t{words[0][lane]} << 32 | words[1][lane];
-      else values[lane] = static_cast<T>(words[0][lane] ^ words[1][lane]);
+      if constexpr (sizeof(T) == 8)
+        values[lane] = std::uint64_t{words[0][lane]} << 32 | words[1][lane];
+      else
+        values[lane] = static_cast<T>(words[0][lane] ^ words[1][lane]);
     }
     std::memcpy(out + i, values, static_cast<std::size_t>(std::min<int64_t>(lanes, count - i)) * sizeof(T));
   }
@@ -72,10 +74,18 @@ HostKernel make_random_bits(const KernelRequest& request) {
         std::byte* target = buffers[1] + (stream * each + first) * size;
         const auto counter = static_cast<std::uint64_t>(first);
         switch (size) {
-          case 1: fill_bits(key, counter, count, reinterpret_cast<std::uint8_t*>(target)); break;
-          case 2: fill_bits(key, counter, count, reinterpret_cast<std::uint16_t*>(target)); break;
-          case 4: fill_bits(key, counter, count, reinterpret_cast<std::uint32_t*>(target)); break;
-          default: fill_bits(key, counter, count, reinterpret_cast<std::uint64_t*>(target)); break;
+          case 1:
+            fill_bits(key, counter, count, reinterpret_cast<std::uint8_t*>(target));
+            break;
+          case 2:
+            fill_bits(key, counter, count, reinterpret_cast<std::uint16_t*>(target));
+            break;
+          case 4:
+            fill_bits(key, counter, count, reinterpret_cast<std::uint32_t*>(target));
+            break;
+          default:
+            fill_bits(key, counter, count, reinterpret_cast<std::uint64_t*>(target));
+            break;
         }
       }
       return 0;

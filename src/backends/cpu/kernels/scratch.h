@@ -18,7 +18,8 @@ class Scratch {
   Scratch(int64_t count, std::string_view words) {
     std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
     large_ = bytes >= arena::min_block;
-    void* memory = large_ ? arena::take(bytes, words) : static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64));
+    void* memory =
+        large_ ? arena::take(bytes, words) : static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 127) / 64 * 64));
     if (!memory) throw std::bad_alloc();
     data_ = static_cast<T*>(memory);
   }
@@ -39,8 +40,10 @@ class Scratch {
  private:
   void release() {
     if (!data_) return;
-    if (large_) arena::give(reinterpret_cast<std::byte*>(data_));
-    else std::free(data_);
+    if (large_)
+      arena::give(reinterpret_cast<std::byte*>(data_));
+    else
+      std::free(data_);
     data_ = nullptr;
   }
 

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <memory>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/cpu/kernels/visit_bytes.h"
 #include "backends/reference/kernels.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
 
 namespace capibara::cpu {
@@ -16,7 +16,7 @@ namespace {
 
 struct TransposePlan {
   // The output's last dimension by the input's last one (where that is another): the plane that blocks cut.
-  Axis from, to;  // all other dimensions of the output
+  Axis from, to;                                      // all other dimensions of the output
   int64_t rows = 1, columns = 1;                      // of the plane
   int64_t row_from = 0, row_to = 0, column_from = 1;  // steps; the output's column step is 1
 };
@@ -25,7 +25,8 @@ template <class T>
 void copy_plane(const TransposePlan& plan, const T* from, T* to, int64_t first, int64_t last) {
   constexpr int64_t block = 64 / sizeof(T) < 8 ? 8 : 64 / sizeof(T);  // a cache line
   if (plan.column_from == 1) {
-    for (int64_t r = first; r < last; ++r) std::memcpy(to + r * plan.row_to, from + r * plan.row_from, static_cast<std::size_t>(plan.columns) * sizeof(T));
+    for (int64_t r = first; r < last; ++r)
+      std::memcpy(to + r * plan.row_to, from + r * plan.row_from, static_cast<std::size_t>(plan.columns) * sizeof(T));
     return;
   }
   for (int64_t r0 = first; r0 < last; r0 += block) {
@@ -80,13 +81,14 @@ HostKernel make_transpose(const KernelRequest& request) {
     if (count == 0) return;
     constexpr int64_t strip = 64;  // rows that one task copies
     const int64_t strips = (plan->rows + strip - 1) / strip;
-    const double cost = static_cast<double>(std::min(strip, plan->rows) * plan->columns) * (plan->column_from == 1 ? 0.1 * static_cast<double>(size) : 1.0);
+    const double cost = static_cast<double>(std::min(strip, plan->rows) * plan->columns) *
+                        (plan->column_from == 1 ? 0.1 * static_cast<double>(size) : 1.0);
     visit_bytes(size, [&]<class T>(Type<T>) {
       parallel_for_cost(plan->from.extent() * strips, cost, [&](int64_t begin, int64_t end) {
         for (int64_t task = begin; task < end; ++task) {
           const int64_t plane = task / strips, first = task % strips * strip;
-          copy_plane(*plan, reinterpret_cast<const T*>(buffers[0]) + plan->from.at(plane), reinterpret_cast<T*>(buffers[1]) + plan->to.at(plane), first,
-                     std::min(first + strip, plan->rows));
+          copy_plane(*plan, reinterpret_cast<const T*>(buffers[0]) + plan->from.at(plane),
+                     reinterpret_cast<T*>(buffers[1]) + plan->to.at(plane), first, std::min(first + strip, plan->rows));
         }
         return 0;
       });

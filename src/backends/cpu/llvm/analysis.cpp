@@ -26,7 +26,8 @@ Analysis::Analysis(const Function& function, int vector_bytes, bool fuses)
   survey(function.body);
   if (fuses_) {
     const auto is_product = [&](const Compute& compute) {
-      return (compute.op == Op::mul && compute.bits != rounded_product) || (compute.op == Op::apply && function.formulas[compute.bits].factor_a != no_value);
+      return (compute.op == Op::mul && compute.bits != rounded_product) ||
+             (compute.op == Op::apply && function.formulas[compute.bits].factor_a != no_value);
     };
     for (const Compute* sum : definitions_) {
       if (!sum || (sum->op != Op::add && sum->op != Op::sub) || !is_float(function.types[index(sum->result)])) continue;
@@ -167,15 +168,22 @@ struct Analysis::Walk {
       auto step_of = [this](Value value) { return kind(value) == Kind::affine ? analysis.steps_[index(value)] : 0; };
       auto found = [&](int64_t step) { mark(compute.result, step == 0 ? Kind::uniform : Kind::affine, step); };
       switch (compute.op) {
-        case Op::add: return found(step_of(compute.a) + step_of(compute.b));
-        case Op::sub: return found(step_of(compute.a) - step_of(compute.b));
-        case Op::neg: return found(-step_of(compute.a));
-        case Op::narrow: return mark(compute.result, Kind::affine, step_of(compute.a));
+        case Op::add:
+          return found(step_of(compute.a) + step_of(compute.b));
+        case Op::sub:
+          return found(step_of(compute.a) - step_of(compute.b));
+        case Op::neg:
+          return found(-step_of(compute.a));
+        case Op::narrow:
+          return mark(compute.result, Kind::affine, step_of(compute.a));
         case Op::mul:
-          if (const uint64_t* factor = constant(compute.b)) return found(step_of(compute.a) * static_cast<int64_t>(*factor));
-          if (const uint64_t* factor = constant(compute.a)) return found(step_of(compute.b) * static_cast<int64_t>(*factor));
+          if (const uint64_t* factor = constant(compute.b))
+            return found(step_of(compute.a) * static_cast<int64_t>(*factor));
+          if (const uint64_t* factor = constant(compute.a))
+            return found(step_of(compute.b) * static_cast<int64_t>(*factor));
           break;
-        default: break;
+        default:
+          break;
       }
     }
     for (Value operand : {compute.a, compute.b, compute.c}) {

@@ -44,14 +44,16 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   std::string features;
   for (const std::string& feature : target.features) features += (features.empty() ? "" : ",") + feature;
   llvm::TargetOptions options;
-  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;  // products and sums were fused by the emitter, on every target alike
+  options.AllowFPOpFusion =
+      llvm::FPOpFusion::Strict;  // products and sums were fused by the emitter, on every target alike
 #if LLVM_VERSION_MAJOR >= 21
   llvm::Triple triple(target.triple);
 #else
   const std::string& triple = target.triple;
 #endif
-  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(
-      triple, target.cpu, features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, true));
+  std::unique_ptr<llvm::TargetMachine> machine(found->createTargetMachine(triple, target.cpu, features, options,
+                                                                          llvm::Reloc::PIC_, llvm::CodeModel::Small,
+                                                                          llvm::CodeGenOptLevel::Default, true));
   if (!machine) throw std::runtime_error("LLVM: no code generator for " + target.key());
   return machine;
 }
@@ -71,7 +73,8 @@ std::string build_identity() {
       for (uintptr_t at = start; at + sizeof(ElfW(Nhdr)) < start + header.p_memsz;) {
         const auto* note = reinterpret_cast<const ElfW(Nhdr)*>(at);
         const uintptr_t data = at + sizeof *note + (note->n_namesz + 3) / 4 * 4;
-        if (note->n_type == NT_GNU_BUILD_ID) found = llvm::toHex({reinterpret_cast<const uint8_t*>(data), note->n_descsz}, true);
+        if (note->n_type == NT_GNU_BUILD_ID)
+          found = llvm::toHex({reinterpret_cast<const uint8_t*>(data), note->n_descsz}, true);
         at = data + (note->n_descsz + 3) / 4 * 4;
       }
     }

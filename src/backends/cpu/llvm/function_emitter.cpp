@@ -68,15 +68,22 @@ void FunctionEmitter::run() {
 
 llvm::Type* FunctionEmitter::type_of(Scalar type) {
   switch (type) {
-    case Scalar::i1: return b_.getInt1Ty();
-    case Scalar::i8: return b_.getInt8Ty();
+    case Scalar::i1:
+      return b_.getInt1Ty();
+    case Scalar::i8:
+      return b_.getInt8Ty();
     case Scalar::i16:
     case Scalar::f16:
-    case Scalar::bf16: return b_.getInt16Ty();
-    case Scalar::i32: return b_.getInt32Ty();
-    case Scalar::i64: return b_.getInt64Ty();
-    case Scalar::f32: return b_.getFloatTy();
-    case Scalar::f64: return b_.getDoubleTy();
+    case Scalar::bf16:
+      return b_.getInt16Ty();
+    case Scalar::i32:
+      return b_.getInt32Ty();
+    case Scalar::i64:
+      return b_.getInt64Ty();
+    case Scalar::f32:
+      return b_.getFloatTy();
+    case Scalar::f64:
+      return b_.getDoubleTy();
   }
   throw std::runtime_error("emit: unknown scalar type");
 }
@@ -84,8 +91,11 @@ llvm::Type* FunctionEmitter::type_of(Scalar type) {
 llvm::Type* FunctionEmitter::memory_type_of(Scalar type) { return type == Scalar::i1 ? b_.getInt8Ty() : type_of(type); }
 
 llvm::Value* FunctionEmitter::constant(Scalar type, uint64_t bits) {
-  if (type == Scalar::f32) return llvm::ConstantFP::get(context_, llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits & 0xffffffffu)));
-  if (type == Scalar::f64) return llvm::ConstantFP::get(context_, llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, bits)));
+  if (type == Scalar::f32)
+    return llvm::ConstantFP::get(context_,
+                                 llvm::APFloat(llvm::APFloat::IEEEsingle(), llvm::APInt(32, bits & 0xffffffffu)));
+  if (type == Scalar::f64)
+    return llvm::ConstantFP::get(context_, llvm::APFloat(llvm::APFloat::IEEEdouble(), llvm::APInt(64, bits)));
   const int width = type == Scalar::i1 ? 1 : 8 * byte_size(type);
   if (width < 64) bits &= (uint64_t{1} << width) - 1;
   return llvm::ConstantInt::get(type_of(type), bits);
@@ -102,12 +112,18 @@ void FunctionEmitter::forget(std::size_t mark) {
 
 llvm::Value* FunctionEmitter::scalar(Value value) {
   llvm::Value* what = value == no_value ? nullptr : slots_[static_cast<std::size_t>(value)].value;
-  if (!what) throw std::runtime_error("emit: value " + std::to_string(value) + " of " + function_.name + " is used before it is defined");
-  if (what->getType()->isVectorTy()) throw std::runtime_error("emit: value " + std::to_string(value) + " of " + function_.name + " differs between lanes");
+  if (!what)
+    throw std::runtime_error("emit: value " + std::to_string(value) + " of " + function_.name +
+                             " is used before it is defined");
+  if (what->getType()->isVectorTy())
+    throw std::runtime_error("emit: value " + std::to_string(value) + " of " + function_.name +
+                             " differs between lanes");
   return what;
 }
 
-llvm::Value* FunctionEmitter::splat(llvm::Value* value) { return b_.CreateVectorSplat(static_cast<unsigned>(lanes_), value); }
+llvm::Value* FunctionEmitter::splat(llvm::Value* value) {
+  return b_.CreateVectorSplat(static_cast<unsigned>(lanes_), value);
+}
 
 llvm::Value* FunctionEmitter::vector(Value value) {
   llvm::Value* what = value == no_value ? nullptr : slots_[static_cast<std::size_t>(value)].value;
@@ -116,7 +132,8 @@ llvm::Value* FunctionEmitter::vector(Value value) {
   if (analysis_.kind(value) == Kind::affine) {
     std::vector<llvm::Constant*> steps;
     for (int lane = 0; lane < lanes_; ++lane) {
-      steps.push_back(llvm::cast<llvm::Constant>(constant(type(value), static_cast<uint64_t>(analysis_.step(value) * lane))));
+      steps.push_back(
+          llvm::cast<llvm::Constant>(constant(type(value), static_cast<uint64_t>(analysis_.step(value) * lane))));
     }
     return b_.CreateAdd(splat(what), llvm::ConstantVector::get(steps));
   }
@@ -133,7 +150,9 @@ llvm::Value* FunctionEmitter::vector(Value value) {
   return known;
 }
 
-llvm::BasicBlock* FunctionEmitter::new_block(const char* name) { return llvm::BasicBlock::Create(context_, name, out_); }
+llvm::BasicBlock* FunctionEmitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(context_, name, out_);
+}
 
 void FunctionEmitter::leave_if(llvm::Value* condition, llvm::Value* status) {
   llvm::BasicBlock* next = new_block("go");
@@ -166,7 +185,8 @@ void FunctionEmitter::poll() {
   llvm::BasicBlock *asking = new_block("ask"), *next = new_block("go");
   b_.CreateCondBr(b_.CreateICmpNE(flag, b_.getInt32(0)), asking, next);
   b_.SetInsertPoint(asking);
-  llvm::Value* status = call_host(b_.getInt32(static_cast<uint32_t>(poll_kernel)), llvm::ConstantPointerNull::get(b_.getPtrTy()));
+  llvm::Value* status =
+      call_host(b_.getInt32(static_cast<uint32_t>(poll_kernel)), llvm::ConstantPointerNull::get(b_.getPtrTy()));
   status_->addIncoming(status, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpNE(status, b_.getInt32(0)), exit_, next);
   b_.SetInsertPoint(next);
@@ -179,7 +199,8 @@ llvm::Value* FunctionEmitter::call_host(llvm::Value* kernel, llvm::Value* argume
   return b_.CreateCall(signature, run, {runtime, kernel, arguments});
 }
 
-llvm::Value* FunctionEmitter::call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent, llvm::Value* cost) {
+llvm::Value* FunctionEmitter::call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent,
+                                            llvm::Value* cost) {
   llvm::Value* runtime = out_->getArg(0);
   auto* signature = llvm::FunctionType::get(
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty(), b_.getDoubleTy()}, false);

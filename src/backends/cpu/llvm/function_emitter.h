@@ -51,7 +51,8 @@ struct Pending {
 
 class FunctionEmitter {
  public:
-  FunctionEmitter(const Module& source, std::size_t index, std::span<llvm::Function* const> functions, const Target& target);
+  FunctionEmitter(const Module& source, std::size_t index, std::span<llvm::Function* const> functions,
+                  const Target& target);
   // Of the body of a formula.
   FunctionEmitter(const Module& source, const Function& body, llvm::Function* out, const Target& target);
   void run();
@@ -172,9 +173,9 @@ class FunctionEmitter {
   std::vector<Scope> scopes_;
   std::vector<llvm::Value*> bases_;  // null: loaded where used
   std::vector<llvm::MDNode*> scopes_of_buffer_, others_of_buffer_;
-  std::unordered_map<const Store*, const Store*> waiting_;  // the second of a pair, and the first
+  std::unordered_map<const Store*, const Store*> waiting_;               // the second of a pair, and the first
   std::unordered_map<const Store*, std::vector<const Store*>> squares_;  // stores that are written together
-  const Block* here_ = nullptr;      // the innermost block being written, and the statement in it
+  const Block* here_ = nullptr;  // the innermost block being written, and the statement in it
   std::size_t position_ = 0;
   llvm::GlobalVariable* table_ = nullptr;  // of constants that are loaded where they are used
   std::vector<llvm::Constant*> table_entries_;

@@ -1,7 +1,7 @@
 // Long runs of calls as data: one loop reads from a table whom to call with what.
 //
-// The driver of a deep network is thousands of calls in a row. As instructions they would take the code generator longer
-// than the regions that they call, which identical layers share.
+// The driver of a deep network is thousands of calls in a row. As instructions they would take the code generator
+// longer than the regions that they call, which identical layers share.
 #include <algorithm>
 #include <bit>
 
@@ -30,7 +30,8 @@ std::size_t FunctionEmitter::calls_in_a_row(const Block& statements, std::size_t
     const std::vector<Argument>* arguments = arguments_of(statements[end]);
     if (!arguments) break;
     if (!std::all_of(arguments->begin(), arguments->end(), [&](const Argument& argument) {
-          return argument.address.terms.empty() && !function_.buffers[static_cast<std::size_t>(argument.address.buffer)].local;
+          return argument.address.terms.empty() &&
+                 !function_.buffers[static_cast<std::size_t>(argument.address.buffer)].local;
         })) {
       break;
     }
@@ -66,13 +67,17 @@ void FunctionEmitter::call_table(std::span<const Statement> calls) {
   llvm::Type *i64 = b_.getInt64Ty(), *pointer = b_.getPtrTy();
   llvm::Module& module = *out_->getParent();
   auto table = [&](llvm::Constant* contents, const char* name) {
-    return new llvm::GlobalVariable(module, contents->getType(), true, llvm::GlobalValue::InternalLinkage, contents, name);
+    return new llvm::GlobalVariable(module, contents->getType(), true, llvm::GlobalValue::InternalLinkage, contents,
+                                    name);
   };
-  llvm::Value* region_table = table(llvm::ConstantArray::get(llvm::ArrayType::get(pointer, regions.size()), regions), "regions");
+  llvm::Value* region_table =
+      table(llvm::ConstantArray::get(llvm::ArrayType::get(pointer, regions.size()), regions), "regions");
   llvm::Value* number_table = table(llvm::ConstantDataArray::get(context_, numbers), "calls");
 
-  llvm::BasicBlock *before = b_.GetInsertBlock(), *row = new_block("row"), *argument = new_block("argument"), *call = new_block("call");
-  llvm::BasicBlock *region = new_block("region"), *here = new_block("here"), *shared = new_block("shared"), *host = new_block("host");
+  llvm::BasicBlock *before = b_.GetInsertBlock(), *row = new_block("row"), *argument = new_block("argument"),
+                   *call = new_block("call");
+  llvm::BasicBlock *region = new_block("region"), *here = new_block("here"), *shared = new_block("shared"),
+                   *host = new_block("host");
   llvm::BasicBlock *called = new_block("called"), *after = new_block("after");
   b_.CreateBr(row);
 
@@ -80,7 +85,9 @@ void FunctionEmitter::call_table(std::span<const Statement> calls) {
   llvm::PHINode *which = b_.CreatePHI(i64, 2), *cursor = b_.CreatePHI(pointer, 2);
   which->addIncoming(index(0), before);
   cursor->addIncoming(number_table, before);
-  auto number = [&](llvm::Value* from, int64_t position) { return b_.CreateLoad(i64, b_.CreateConstGEP1_64(i64, from, static_cast<uint64_t>(position))); };
+  auto number = [&](llvm::Value* from, int64_t position) {
+    return b_.CreateLoad(i64, b_.CreateConstGEP1_64(i64, from, static_cast<uint64_t>(position)));
+  };
   llvm::Value *first = number(cursor, 0), *cost = number(cursor, 1), *count = number(cursor, 2);
   llvm::Value* start = b_.CreateConstGEP1_64(i64, cursor, 3);
   b_.CreateCondBr(b_.CreateICmpEQ(count, index(0)), call, argument);
@@ -90,7 +97,8 @@ void FunctionEmitter::call_table(std::span<const Statement> calls) {
   place->addIncoming(index(0), row);
   reading->addIncoming(start, row);
   llvm::Value* buffer = b_.CreateLoad(pointer, b_.CreateGEP(pointer, out_->getArg(1), number(reading, 0)));
-  if (arguments_) b_.CreateStore(b_.CreateGEP(b_.getInt8Ty(), buffer, number(reading, 1)), b_.CreateGEP(pointer, arguments_, place));
+  if (arguments_)
+    b_.CreateStore(b_.CreateGEP(b_.getInt8Ty(), buffer, number(reading, 1)), b_.CreateGEP(pointer, arguments_, place));
   llvm::Value *next_place = b_.CreateAdd(place, index(1)), *next_reading = b_.CreateConstGEP1_64(i64, reading, 2);
   place->addIncoming(next_place, argument);
   reading->addIncoming(next_reading, argument);

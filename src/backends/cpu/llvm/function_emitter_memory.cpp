@@ -23,7 +23,8 @@ void FunctionEmitter::describe_buffers() {
   std::size_t parameter = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if (function_.buffers[i].local) {
-      auto* room = b_.CreateAlloca(llvm::ArrayType::get(b_.getInt8Ty(), static_cast<uint64_t>(std::max<int64_t>(1, function_.buffers[i].bytes))));
+      auto* room = b_.CreateAlloca(llvm::ArrayType::get(
+          b_.getInt8Ty(), static_cast<uint64_t>(std::max<int64_t>(1, function_.buffers[i].bytes))));
       room->setAlignment(llvm::Align(64));
       bases_[i] = room;
       continue;
@@ -42,7 +43,8 @@ void FunctionEmitter::describe_buffers() {
   for (std::size_t i = 0; i < count; ++i) {
     std::vector<llvm::Metadata*> others;
     for (std::size_t j = 0; j < count; ++j) {
-      bool apart = !analysis_.is_constant_buffer(static_cast<int32_t>(i)) || !analysis_.is_constant_buffer(static_cast<int32_t>(j));
+      bool apart = !analysis_.is_constant_buffer(static_cast<int32_t>(i)) ||
+                   !analysis_.is_constant_buffer(static_cast<int32_t>(j));
       if (i != j && apart) others.push_back(scopes[j]);
     }
     scopes_of_buffer_.push_back(llvm::MDNode::get(context_, {scopes[i]}));
@@ -80,7 +82,8 @@ llvm::Value* FunctionEmitter::plus(llvm::Value* pointer, llvm::Type* element, co
 }
 
 // The part of a sum that a loop does not change is added before that loop.
-llvm::Value* FunctionEmitter::pointer(int32_t buffer, llvm::Type* element, const std::vector<Term>& terms, std::size_t level) {
+llvm::Value* FunctionEmitter::pointer(int32_t buffer, llvm::Type* element, const std::vector<Term>& terms,
+                                      std::size_t level) {
   llvm::Value* start = bases_.at(static_cast<std::size_t>(buffer));
   if (!start) return plus(base(buffer), element, terms);
   std::vector<Term> own, outer;
@@ -148,7 +151,8 @@ void FunctionEmitter::prefetch(llvm::Value* pointer, llvm::Type* element, int64_
   llvm::Value* start = b_.CreatePtrAdd(pointer, index(ahead * (element->getScalarSizeInBits() / 8)));
   for (int64_t offset = 0; offset < bytes; offset += cache_line) {
     llvm::Value* line = offset == 0 ? start : b_.CreatePtrAdd(start, index(offset));
-    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()}, {line, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {b_.getPtrTy()},
+                       {line, b_.getInt32(0), b_.getInt32(2), b_.getInt32(1)});
   }
 }
 
@@ -217,7 +221,9 @@ bool FunctionEmitter::load_pair(const Load& load) {
     }
     if (std::holds_alternative<Load>(what)) {
       const Load& other = std::get<Load>(what);
-      if (is_defined(other.result) || type(other.result) != type(load.result) || !neighbours(load.address, other.address)) continue;
+      if (is_defined(other.result) || type(other.result) != type(load.result) ||
+          !neighbours(load.address, other.address))
+        continue;
       const bool lower = load.address.offset < other.address.offset;
       const Load &first = lower ? load : other, &second = lower ? other : load;
       llvm::Value* all = load_one(llvm::FixedVectorType::get(element, static_cast<unsigned>(2 * lanes_)),
@@ -254,7 +260,8 @@ void FunctionEmitter::store_lanes(llvm::Value* value, const Address& address, ll
   if (to.gathered.empty() && to.step == -1) {
     std::vector<int> reversed;
     for (int lane = lanes_ - 1; lane >= 0; --lane) reversed.push_back(lane);
-    return store_one(b_.CreateShuffleVector(value, reversed), b_.CreateGEP(element, to.pointer, index(1 - lanes_)), address);
+    return store_one(b_.CreateShuffleVector(value, reversed), b_.CreateGEP(element, to.pointer, index(1 - lanes_)),
+                     address);
   }
   for (int lane = 0; lane < lanes_; ++lane) {
     store_one(b_.CreateExtractElement(value, static_cast<uint64_t>(lane)), lane_pointer(to, element, lane), address);
@@ -323,14 +330,17 @@ void FunctionEmitter::write_square(const std::vector<const Store*>& stores) {
   const Place to = place(stores[0]->address, element);
   for (int first = 0; first < lanes_; first += 4) {
     llvm::Value* rows[4];
-    for (std::size_t i = 0; i < 4; ++i) rows[i] = b_.CreateShuffleVector(vector(stores[i]->value), {first, first + 1, first + 2, first + 3});
+    for (std::size_t i = 0; i < 4; ++i)
+      rows[i] = b_.CreateShuffleVector(vector(stores[i]->value), {first, first + 1, first + 2, first + 3});
     // Interleaving halves twice transposes a square of four.
     auto low = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {0, 4, 1, 5}); };
     auto high = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {2, 6, 3, 7}); };
     llvm::Value *even_low = low(rows[0], rows[2]), *odd_low = low(rows[1], rows[3]);
     llvm::Value *even_high = high(rows[0], rows[2]), *odd_high = high(rows[1], rows[3]);
-    llvm::Value* columns[4] = {low(even_low, odd_low), high(even_low, odd_low), low(even_high, odd_high), high(even_high, odd_high)};
-    for (int lane = 0; lane < 4; ++lane) store_one(columns[lane], lane_pointer(to, element, first + lane), stores[0]->address);
+    llvm::Value* columns[4] = {low(even_low, odd_low), high(even_low, odd_low), low(even_high, odd_high),
+                               high(even_high, odd_high)};
+    for (int lane = 0; lane < 4; ++lane)
+      store_one(columns[lane], lane_pointer(to, element, first + lane), stores[0]->address);
   }
 }
 
@@ -344,8 +354,10 @@ void FunctionEmitter::statement(const Store& store) {
   if (vectors && (store_pair(store) || store_square(store))) return;
   llvm::Value* value = vectors ? vector(store.value) : scalar(store.value);
   if (type(store.value) == Scalar::i1) value = b_.CreateZExt(value, vectors ? widened(element) : element);
-  if (vectors) store_lanes(value, store.address, element);
-  else store_one(value, place(store.address, element).pointer, store.address);
+  if (vectors)
+    store_lanes(value, store.address, element);
+  else
+    store_one(value, place(store.address, element).pointer, store.address);
 }
 
 }  // namespace capibara::cpu

@@ -13,24 +13,34 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr const char* math_symbols[] = {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
-                                        "asinh", "acosh", "atanh", "pow", "cbrt", "erf", "erfc", "log", "log1p",
-                                        "exp", "expm1", "tanh", "fmod", "lgamma", "nextafter", "round"};
+constexpr const char* math_symbols[] = {
+    "sin",  "cos", "tan",  "asin", "acos",  "atan", "atan2", "sinh", "cosh", "asinh",  "acosh",     "atanh", "pow",
+    "cbrt", "erf", "erfc", "log",  "log1p", "exp",  "expm1", "tanh", "fmod", "lgamma", "nextafter", "round"};
 static_assert(std::size(math_symbols) == static_cast<std::size_t>(Math::round) + 1);
 
 llvm::CmpInst::Predicate predicate(Op op, bool floats) {
   using P = llvm::CmpInst;
   switch (op) {
-    case Op::eq: return floats ? P::FCMP_OEQ : P::ICMP_EQ;
-    case Op::ne: return floats ? P::FCMP_UNE : P::ICMP_NE;
-    case Op::lt: return floats ? P::FCMP_OLT : P::ICMP_SLT;
-    case Op::le: return floats ? P::FCMP_OLE : P::ICMP_SLE;
-    case Op::gt: return floats ? P::FCMP_OGT : P::ICMP_SGT;
-    case Op::ge: return floats ? P::FCMP_OGE : P::ICMP_SGE;
-    case Op::lt_unsigned: return P::ICMP_ULT;
-    case Op::le_unsigned: return P::ICMP_ULE;
-    case Op::gt_unsigned: return P::ICMP_UGT;
-    default: return P::ICMP_UGE;
+    case Op::eq:
+      return floats ? P::FCMP_OEQ : P::ICMP_EQ;
+    case Op::ne:
+      return floats ? P::FCMP_UNE : P::ICMP_NE;
+    case Op::lt:
+      return floats ? P::FCMP_OLT : P::ICMP_SLT;
+    case Op::le:
+      return floats ? P::FCMP_OLE : P::ICMP_SLE;
+    case Op::gt:
+      return floats ? P::FCMP_OGT : P::ICMP_SGT;
+    case Op::ge:
+      return floats ? P::FCMP_OGE : P::ICMP_SGE;
+    case Op::lt_unsigned:
+      return P::ICMP_ULT;
+    case Op::le_unsigned:
+      return P::ICMP_ULE;
+    case Op::gt_unsigned:
+      return P::ICMP_UGT;
+    default:
+      return P::ICMP_UGE;
   }
 }
 
@@ -46,18 +56,30 @@ llvm::Value* FunctionEmitter::combine(Op op, llvm::Value* a, llvm::Value* b) {
   auto choose = [&](I intrinsic) { return b_.CreateBinaryIntrinsic(intrinsic, a, b); };
   const bool floats = a->getType()->isFPOrFPVectorTy();
   switch (op) {
-    case Op::add: return floats ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
-    case Op::mul: return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
-    case Op::minimum: return choose(llvm::Intrinsic::minimum);
-    case Op::maximum: return choose(llvm::Intrinsic::maximum);
-    case Op::bit_and: return b_.CreateAnd(a, b);
-    case Op::bit_or: return b_.CreateOr(a, b);
-    case Op::bit_xor: return b_.CreateXor(a, b);
-    case Op::lt: return choose(llvm::Intrinsic::smin);
-    case Op::gt: return choose(llvm::Intrinsic::smax);
-    case Op::lt_unsigned: return choose(llvm::Intrinsic::umin);
-    case Op::gt_unsigned: return choose(llvm::Intrinsic::umax);
-    default: throw std::runtime_error("emit: lanes of " + function_.name + " cannot be joined by this operation");
+    case Op::add:
+      return floats ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    case Op::mul:
+      return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    case Op::minimum:
+      return choose(llvm::Intrinsic::minimum);
+    case Op::maximum:
+      return choose(llvm::Intrinsic::maximum);
+    case Op::bit_and:
+      return b_.CreateAnd(a, b);
+    case Op::bit_or:
+      return b_.CreateOr(a, b);
+    case Op::bit_xor:
+      return b_.CreateXor(a, b);
+    case Op::lt:
+      return choose(llvm::Intrinsic::smin);
+    case Op::gt:
+      return choose(llvm::Intrinsic::smax);
+    case Op::lt_unsigned:
+      return choose(llvm::Intrinsic::umin);
+    case Op::gt_unsigned:
+      return choose(llvm::Intrinsic::umax);
+    default:
+      throw std::runtime_error("emit: lanes of " + function_.name + " cannot be joined by this operation");
   }
 }
 
@@ -66,13 +88,15 @@ std::optional<double> FunctionEmitter::known_number(Value value) const {
   const Compute* found = analysis_.definition(value);
   if (!found || found->op != Op::constant) return std::nullopt;
   double number = 0;
-  if (type(value) == Scalar::f64) number = std::bit_cast<double>(found->bits);
-  else if (type(value) == Scalar::f32) number = std::bit_cast<float>(static_cast<uint32_t>(found->bits));
+  if (type(value) == Scalar::f64)
+    number = std::bit_cast<double>(found->bits);
+  else if (type(value) == Scalar::f32)
+    number = std::bit_cast<float>(static_cast<uint32_t>(found->bits));
   return std::isnormal(number) ? std::optional(number) : std::nullopt;
 }
 
-// x > k ? k : x and x < k ? k : x are one instruction where minima keep NaN, as on aarch64; so is the second of two such
-// choices, x < low ? low : (x > high ? high : x).
+// x > k ? k : x and x < k ? k : x are one instruction where minima keep NaN, as on aarch64; so is the second of two
+// such choices, x < low ? low : (x > high ? high : x).
 llvm::Value* FunctionEmitter::bound(const Compute& choice, bool vectors) {
   auto test_of = [&](const Compute& select) -> const Compute* {
     const Compute* test = analysis_.definition(select.a);
@@ -100,12 +124,13 @@ llvm::Value* FunctionEmitter::multiply_add(llvm::Value* a, llvm::Value* b, llvm:
   return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
-// A constant that is the same in all lanes, from a table that has it once for each register: nothing says that the table
-// does not change, so that loads stay inside of loops, and no two of them are of the same place.
+// A constant that is the same in all lanes, from a table that has it once for each register: nothing says that the
+// table does not change, so that loads stay inside of loops, and no two of them are of the same place.
 llvm::Value* FunctionEmitter::from_table(llvm::Constant* splat) {
   const auto bytes = splat->getType()->getPrimitiveSizeInBits().getFixedValue() / 8;
   if (!splat->getSplatValue() || bytes % 16 != 0) return splat;
-  if (!table_) table_ = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal("constants", b_.getInt8Ty()));
+  if (!table_)
+    table_ = llvm::cast<llvm::GlobalVariable>(out_->getParent()->getOrInsertGlobal("constants", b_.getInt8Ty()));
   auto [it, inserted] = table_places_.try_emplace(splat, table_bytes_);
   if (inserted) {
     table_entries_.push_back(splat);
@@ -179,34 +204,56 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
   }
   auto unary = [&](llvm::Intrinsic::ID intrinsic) { return b_.CreateUnaryIntrinsic(intrinsic, a); };
   switch (compute.op) {
-    case Op::add: return floats ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
-    case Op::sub: return floats ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
-    case Op::mul: return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
-    case Op::neg: return floats ? b_.CreateFNeg(a) : b_.CreateNeg(a);
-    case Op::div: return divide(compute.b, a, b);
-    case Op::fma: return multiply_add(a, b, operand(compute.c));
-    case Op::sqrt: return unary(llvm::Intrinsic::sqrt);
-    case Op::abs: return unary(llvm::Intrinsic::fabs);
-    case Op::floor: return unary(llvm::Intrinsic::floor);
-    case Op::ceil: return unary(llvm::Intrinsic::ceil);
-    case Op::truncate: return unary(llvm::Intrinsic::trunc);
-    case Op::round_even: return unary(llvm::Intrinsic::roundeven);
-    case Op::copysign: return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a, b);
+    case Op::add:
+      return floats ? b_.CreateFAdd(a, b) : b_.CreateAdd(a, b);
+    case Op::sub:
+      return floats ? b_.CreateFSub(a, b) : b_.CreateSub(a, b);
+    case Op::mul:
+      return floats ? b_.CreateFMul(a, b) : b_.CreateMul(a, b);
+    case Op::neg:
+      return floats ? b_.CreateFNeg(a) : b_.CreateNeg(a);
+    case Op::div:
+      return divide(compute.b, a, b);
+    case Op::fma:
+      return multiply_add(a, b, operand(compute.c));
+    case Op::sqrt:
+      return unary(llvm::Intrinsic::sqrt);
+    case Op::abs:
+      return unary(llvm::Intrinsic::fabs);
+    case Op::floor:
+      return unary(llvm::Intrinsic::floor);
+    case Op::ceil:
+      return unary(llvm::Intrinsic::ceil);
+    case Op::truncate:
+      return unary(llvm::Intrinsic::trunc);
+    case Op::round_even:
+      return unary(llvm::Intrinsic::roundeven);
+    case Op::copysign:
+      return b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a, b);
     case Op::minimum:
     case Op::maximum:
     case Op::bit_and:
     case Op::bit_or:
-    case Op::bit_xor: return combine(compute.op, a, b);
-    case Op::shift_left: return b_.CreateShl(a, b);
-    case Op::shift_right_logical: return b_.CreateLShr(a, b);
-    case Op::shift_right_arithmetic: return b_.CreateAShr(a, b);
-    case Op::divide_signed: return b_.CreateSDiv(a, b);
-    case Op::divide_unsigned: return b_.CreateUDiv(a, b);
-    case Op::remainder_signed: return b_.CreateSRem(a, b);
-    case Op::remainder_unsigned: return b_.CreateURem(a, b);
+    case Op::bit_xor:
+      return combine(compute.op, a, b);
+    case Op::shift_left:
+      return b_.CreateShl(a, b);
+    case Op::shift_right_logical:
+      return b_.CreateLShr(a, b);
+    case Op::shift_right_arithmetic:
+      return b_.CreateAShr(a, b);
+    case Op::divide_signed:
+      return b_.CreateSDiv(a, b);
+    case Op::divide_unsigned:
+      return b_.CreateUDiv(a, b);
+    case Op::remainder_signed:
+      return b_.CreateSRem(a, b);
+    case Op::remainder_unsigned:
+      return b_.CreateURem(a, b);
     case Op::leading_zeros:
       return b_.CreateIntrinsic(llvm::Intrinsic::ctlz, {a->getType()}, {a, b_.getFalse()});
-    case Op::population_count: return unary(llvm::Intrinsic::ctpop);
+    case Op::population_count:
+      return unary(llvm::Intrinsic::ctpop);
     case Op::eq:
     case Op::ne:
     case Op::lt:
@@ -216,20 +263,30 @@ llvm::Value* FunctionEmitter::operation(const Compute& compute, bool vectors) {
     case Op::lt_unsigned:
     case Op::le_unsigned:
     case Op::gt_unsigned:
-    case Op::ge_unsigned: return b_.CreateCmp(predicate(compute.op, floats), a, b);
-    case Op::sign_extend: return b_.CreateSExt(a, wide(to));
-    case Op::zero_extend: return b_.CreateZExt(a, wide(to));
-    case Op::narrow: return b_.CreateTrunc(a, wide(to));
+    case Op::ge_unsigned:
+      return b_.CreateCmp(predicate(compute.op, floats), a, b);
+    case Op::sign_extend:
+      return b_.CreateSExt(a, wide(to));
+    case Op::zero_extend:
+      return b_.CreateZExt(a, wide(to));
+    case Op::narrow:
+      return b_.CreateTrunc(a, wide(to));
     case Op::signed_to_float:
-    case Op::unsigned_to_float: return from_integer(compute.op == Op::signed_to_float, a, type_of(to));
+    case Op::unsigned_to_float:
+      return from_integer(compute.op == Op::signed_to_float, a, type_of(to));
     case Op::float_to_signed:
-    case Op::float_to_unsigned: return to_integer(compute.op == Op::float_to_signed, a, type_of(to));
-    case Op::float_convert: return convert_float(from, to, a);
-    case Op::bitcast: return b_.CreateBitCast(a, wide(to));
-    case Op::call: return math(static_cast<Math>(compute.bits), to, a, b);
+    case Op::float_to_unsigned:
+      return to_integer(compute.op == Op::float_to_signed, a, type_of(to));
+    case Op::float_convert:
+      return convert_float(from, to, a);
+    case Op::bitcast:
+      return b_.CreateBitCast(a, wide(to));
+    case Op::call:
+      return math(static_cast<Math>(compute.bits), to, a, b);
     case Op::constant:
     case Op::apply:
-    case Op::select: break;
+    case Op::select:
+      break;
   }
   throw std::runtime_error("emit: unknown operation in " + function_.name);
 }

@@ -19,7 +19,8 @@ constexpr int64_t straight_iterations = 4, straight_statements = 24;
 const llvm::ConstantInt* as_constant(llvm::Value* value) { return llvm::dyn_cast<llvm::ConstantInt>(value); }
 
 bool may_trap(Op op) {
-  return op == Op::divide_signed || op == Op::divide_unsigned || op == Op::remainder_signed || op == Op::remainder_unsigned;
+  return op == Op::divide_signed || op == Op::divide_unsigned || op == Op::remainder_signed ||
+         op == Op::remainder_unsigned;
 }
 
 }  // namespace
@@ -161,7 +162,8 @@ FunctionEmitter::Values FunctionEmitter::masked_iteration(const For& loop, int64
   Values next = iteration(loop, index(at), values);
   std::vector<llvm::Constant*> fresh;
   for (int lane = 0; lane < lanes_; ++lane) fresh.push_back(b_.getInt1(lane >= lanes_ - count));
-  for (std::size_t i = 0; i < next.size(); ++i) next[i] = b_.CreateSelect(llvm::ConstantVector::get(fresh), next[i], values[i]);
+  for (std::size_t i = 0; i < next.size(); ++i)
+    next[i] = b_.CreateSelect(llvm::ConstantVector::get(fresh), next[i], values[i]);
   return next;
 }
 
@@ -239,9 +241,9 @@ FunctionEmitter::Values FunctionEmitter::lanes_loop(const For& loop, LaneChoice 
 
 void FunctionEmitter::statement(const For& loop) {
   llvm::Value* begin = loop.parallel ? out_->getArg(2) : static_cast<llvm::Value*>(index(0));
-  llvm::Value* end = loop.parallel                    ? out_->getArg(3)
+  llvm::Value* end = loop.parallel                   ? out_->getArg(3)
                      : loop.extent_value != no_value ? scalar(loop.extent_value)
-                                                      : static_cast<llvm::Value*>(index(loop.extent));
+                                                     : static_cast<llvm::Value*>(index(loop.extent));
   if (loop.parallel && !loop.carries.empty()) {
     throw std::runtime_error("emit: the parallel loop of " + function_.name + " carries values");
   }

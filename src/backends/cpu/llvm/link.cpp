@@ -28,19 +28,48 @@ struct Symbol {
   void* address;
 };
 
-#define ONE(name)                                                      \
-  Symbol{#name, reinterpret_cast<void*>(static_cast<double (*)(double)>(::name))}, \
-      Symbol{#name "f", reinterpret_cast<void*>(static_cast<float (*)(float)>(::name##f))}
-#define TWO(name)                                                                          \
-  Symbol{#name, reinterpret_cast<void*>(static_cast<double (*)(double, double)>(::name))}, \
-      Symbol{#name "f", reinterpret_cast<void*>(static_cast<float (*)(float, float)>(::name##f))}
+#define ONE(name)                                                                           \
+  Symbol{#name, reinterpret_cast<void*>(static_cast<double (*)(double)>(::name))}, Symbol { \
+#name "f", reinterpret_cast < void*>(static_cast <float (*)(float)>(::name##f))         \
+  }
+#define TWO(name)                                                                                   \
+  Symbol{#name, reinterpret_cast<void*>(static_cast<double (*)(double, double)>(::name))}, Symbol { \
+#name "f", reinterpret_cast < void*>(static_cast <float (*)(float, float)>(::name##f))          \
+  }
 
 // What `call` names (Math), and what code generators put in for operations the machine lacks.
 const Symbol symbols[] = {
-    ONE(sin),   ONE(cos),    ONE(tan),   ONE(asin),  ONE(acos),  ONE(atan),   TWO(atan2),    ONE(sinh),
-    ONE(cosh),  ONE(asinh),  ONE(acosh), ONE(atanh), TWO(pow),   ONE(cbrt),   ONE(erf),      ONE(erfc),
-    ONE(log),   ONE(log1p),  ONE(exp),   ONE(expm1), ONE(tanh),  TWO(fmod),   ONE(lgamma),   TWO(nextafter),
-    ONE(round), ONE(sqrt),   ONE(floor), ONE(ceil),  ONE(trunc), ONE(rint),   ONE(nearbyint),
+    ONE(sin),
+    ONE(cos),
+    ONE(tan),
+    ONE(asin),
+    ONE(acos),
+    ONE(atan),
+    TWO(atan2),
+    ONE(sinh),
+    ONE(cosh),
+    ONE(asinh),
+    ONE(acosh),
+    ONE(atanh),
+    TWO(pow),
+    ONE(cbrt),
+    ONE(erf),
+    ONE(erfc),
+    ONE(log),
+    ONE(log1p),
+    ONE(exp),
+    ONE(expm1),
+    ONE(tanh),
+    TWO(fmod),
+    ONE(lgamma),
+    TWO(nextafter),
+    ONE(round),
+    ONE(sqrt),
+    ONE(floor),
+    ONE(ceil),
+    ONE(trunc),
+    ONE(rint),
+    ONE(nearbyint),
     Symbol{"roundeven", reinterpret_cast<void*>(static_cast<double (*)(double)>(::nearbyint))},
     Symbol{"roundevenf", reinterpret_cast<void*>(static_cast<float (*)(float)>(::nearbyintf))},
     Symbol{"fma", reinterpret_cast<void*>(static_cast<double (*)(double, double, double)>(::fma))},
@@ -70,7 +99,8 @@ class Memory : public llvm::RuntimeDyld::MemoryManager {
     fixed_ = rounded(code + code_align.value() + constants + constants_align.value(), page);
     size_ = fixed_ + rounded(variables + variables_align.value(), page);
     void* block = ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) throw std::runtime_error("link: no memory for " + std::to_string(size_) + " bytes of code");
+    if (block == MAP_FAILED)
+      throw std::runtime_error("link: no memory for " + std::to_string(size_) + " bytes of code");
     block_ = static_cast<uint8_t*>(block);
     used_ = 0;
     variables_ = fixed_;

@@ -20,9 +20,10 @@ Target host_target() {
   };
   // arch/arm64/include/uapi/asm/hwcap.h of Linux
   constexpr Feature first_word[] = {
-      {HWCAP_ASIMD, "+neon"},       {HWCAP_CRC32, "+crc"},     {HWCAP_ATOMICS, "+lse"},    {HWCAP_ASIMDHP, "+fullfp16"},
-      {HWCAP_ASIMDRDM, "+rdm"},     {HWCAP_JSCVT, "+jsconv"},  {HWCAP_FCMA, "+complxnum"}, {HWCAP_LRCPC, "+rcpc"},
-      {HWCAP_ASIMDDP, "+dotprod"},  {HWCAP_ASIMDFHM, "+fp16fml"},
+      {HWCAP_ASIMD, "+neon"},       {HWCAP_CRC32, "+crc"},    {HWCAP_ATOMICS, "+lse"},
+      {HWCAP_ASIMDHP, "+fullfp16"}, {HWCAP_ASIMDRDM, "+rdm"}, {HWCAP_JSCVT, "+jsconv"},
+      {HWCAP_FCMA, "+complxnum"},   {HWCAP_LRCPC, "+rcpc"},   {HWCAP_ASIMDDP, "+dotprod"},
+      {HWCAP_ASIMDFHM, "+fp16fml"},
   };
   constexpr Feature second_word[] = {{HWCAP2_I8MM, "+i8mm"}, {HWCAP2_BF16, "+bf16"}, {HWCAP2_FRINT, "+fptoint"}};
   Target target;

@@ -91,23 +91,40 @@ Value Builder::compute(Op op, Value a, Value b, Value c) {
       const uint64_t u = *x, v = *y;
       const int64_t s = as_signed(operand, u), t = as_signed(operand, v);
       switch (op) {
-        case Op::add: return constant_bits(type, u + v);
-        case Op::sub: return constant_bits(type, u - v);
-        case Op::mul: return constant_bits(type, u * v);
-        case Op::bit_and: return constant_bits(type, u & v);
-        case Op::bit_or: return constant_bits(type, u | v);
-        case Op::bit_xor: return constant_bits(type, u ^ v);
-        case Op::eq: return constant_bits(Scalar::i1, u == v);
-        case Op::ne: return constant_bits(Scalar::i1, u != v);
-        case Op::lt: return constant_bits(Scalar::i1, s < t);
-        case Op::le: return constant_bits(Scalar::i1, s <= t);
-        case Op::gt: return constant_bits(Scalar::i1, s > t);
-        case Op::ge: return constant_bits(Scalar::i1, s >= t);
-        case Op::lt_unsigned: return constant_bits(Scalar::i1, u < v);
-        case Op::le_unsigned: return constant_bits(Scalar::i1, u <= v);
-        case Op::gt_unsigned: return constant_bits(Scalar::i1, u > v);
-        case Op::ge_unsigned: return constant_bits(Scalar::i1, u >= v);
-        default: break;
+        case Op::add:
+          return constant_bits(type, u + v);
+        case Op::sub:
+          return constant_bits(type, u - v);
+        case Op::mul:
+          return constant_bits(type, u * v);
+        case Op::bit_and:
+          return constant_bits(type, u & v);
+        case Op::bit_or:
+          return constant_bits(type, u | v);
+        case Op::bit_xor:
+          return constant_bits(type, u ^ v);
+        case Op::eq:
+          return constant_bits(Scalar::i1, u == v);
+        case Op::ne:
+          return constant_bits(Scalar::i1, u != v);
+        case Op::lt:
+          return constant_bits(Scalar::i1, s < t);
+        case Op::le:
+          return constant_bits(Scalar::i1, s <= t);
+        case Op::gt:
+          return constant_bits(Scalar::i1, s > t);
+        case Op::ge:
+          return constant_bits(Scalar::i1, s >= t);
+        case Op::lt_unsigned:
+          return constant_bits(Scalar::i1, u < v);
+        case Op::le_unsigned:
+          return constant_bits(Scalar::i1, u <= v);
+        case Op::gt_unsigned:
+          return constant_bits(Scalar::i1, u > v);
+        case Op::ge_unsigned:
+          return constant_bits(Scalar::i1, u >= v);
+        default:
+          break;
       }
     }
     if (y && *y == 0 && (op == Op::add || op == Op::sub || op == Op::bit_or || op == Op::bit_xor)) return a;
@@ -128,13 +145,18 @@ Value Builder::convert(Op op, Scalar to, Value a) {
   if (from == to && op != Op::float_to_signed && op != Op::float_to_unsigned) return a;
   if (const uint64_t* known = constant_of(a); known && !is_float(from)) {
     switch (op) {
-      case Op::sign_extend: return constant_int(to, as_signed(from, *known));
+      case Op::sign_extend:
+        return constant_int(to, as_signed(from, *known));
       case Op::zero_extend:
       case Op::narrow:
-      case Op::bitcast: return constant_bits(to, *known);
-      case Op::signed_to_float: return constant(to, static_cast<double>(as_signed(from, *known)));
-      case Op::unsigned_to_float: return constant(to, static_cast<double>(*known));
-      default: break;
+      case Op::bitcast:
+        return constant_bits(to, *known);
+      case Op::signed_to_float:
+        return constant(to, static_cast<double>(as_signed(from, *known)));
+      case Op::unsigned_to_float:
+        return constant(to, static_cast<double>(*known));
+      default:
+        break;
     }
   }
   return emit(op, to, a, no_value, no_value, 0);
@@ -195,7 +217,8 @@ void Builder::store(Value value, Address address) {
   append({Store{value, tidy(std::move(address), *this)}});
 }
 
-std::vector<Value> Builder::loop(int64_t extent, LoopOptions options, std::span<const Initial> initial, const Body& body) {
+std::vector<Value> Builder::loop(int64_t extent, LoopOptions options, std::span<const Initial> initial,
+                                 const Body& body) {
   For loop;
   loop.index = function_.value(Scalar::i64);
   loop.extent = extent;
@@ -205,7 +228,8 @@ std::vector<Value> Builder::loop(int64_t extent, LoopOptions options, std::span<
   loop.poll = options.poll;
   std::vector<Value> inside_values, results;
   for (const Initial& start : initial) {
-    Carry carry{start.value, function_.value(type(start.value)), no_value, function_.value(type(start.value)),
+    Carry carry{start.value,   function_.value(type(start.value)),
+                no_value,      function_.value(type(start.value)),
                 start.combine, start.identity};
     inside_values.push_back(carry.inside);
     results.push_back(carry.result);
@@ -263,8 +287,6 @@ void Builder::invoke(int32_t function, std::vector<Argument> arguments) {
   append({Invoke{function, std::move(arguments)}});
 }
 
-void Builder::host(int32_t kernel, std::vector<Argument> arguments) {
-  append({Host{kernel, std::move(arguments)}});
-}
+void Builder::host(int32_t kernel, std::vector<Argument> arguments) { append({Host{kernel, std::move(arguments)}}); }
 
 }  // namespace capibara::cpu

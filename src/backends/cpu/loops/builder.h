@@ -20,7 +20,7 @@ class Builder {
 
   // ---- values; constants of integers fold ------------------------------------------------------------------------
   Value constant_bits(Scalar type, uint64_t bits);
-  Value constant(Scalar type, double value);      // rounded to the type
+  Value constant(Scalar type, double value);       // rounded to the type
   Value constant_int(Scalar type, int64_t value);  // of an integer type, wrapped
   Value index(int64_t value) { return constant_int(Scalar::i64, value); }
   // The result has the type of `a` (of `b` for select, i1 for comparisons).

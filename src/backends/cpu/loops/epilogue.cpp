@@ -10,10 +10,12 @@ namespace {
 
 class Shares {
  public:
-  Shares(const Function& region, std::span<const std::size_t> parameters, int64_t bytes) : region_(region), share_(bytes / region.extent) {
+  Shares(const Function& region, std::span<const std::size_t> parameters, int64_t bytes)
+      : region_(region), share_(bytes / region.extent) {
     std::size_t parameter = 0;
     for (const BufferInfo& buffer : region.buffers) {
-      watched_.push_back(!buffer.local && std::find(parameters.begin(), parameters.end(), parameter) != parameters.end());
+      watched_.push_back(!buffer.local &&
+                         std::find(parameters.begin(), parameters.end(), parameter) != parameters.end());
       if (!buffer.local) ++parameter;
     }
   }

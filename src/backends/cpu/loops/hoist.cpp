@@ -18,7 +18,9 @@ class Hoister {
   void define(Value value, int depth) {
     if (value != no_value) depth_[static_cast<std::size_t>(value)] = depth;
   }
-  bool outside(Value value, int depth) const { return value == no_value || depth_[static_cast<std::size_t>(value)] < depth; }
+  bool outside(Value value, int depth) const {
+    return value == no_value || depth_[static_cast<std::size_t>(value)] < depth;
+  }
 
   // Marks where values are defined, and takes out of each loop what is defined outside of it.
   void walk(Block& block, int depth) {

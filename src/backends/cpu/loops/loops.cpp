@@ -15,26 +15,60 @@ namespace capibara::cpu {
 namespace {
 
 constexpr const char* scalar_names[] = {"i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64"};
-constexpr const char* op_names[] = {
-    "constant", "add", "sub", "mul", "neg",
-    "div", "fma", "sqrt", "abs", "floor", "ceil", "truncate", "round_even", "copysign",
-    "minimum", "maximum",
-    "bit_and", "bit_or", "bit_xor", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "divide_signed", "divide_unsigned", "remainder_signed", "remainder_unsigned",
-    "leading_zeros", "population_count",
-    "eq", "ne", "lt", "le", "gt", "ge",
-    "lt_unsigned", "le_unsigned", "gt_unsigned", "ge_unsigned",
-    "select",
-    "sign_extend", "zero_extend", "narrow",
-    "signed_to_float", "unsigned_to_float",
-    "float_to_signed", "float_to_unsigned",
-    "float_convert",
-    "bitcast",
-    "call", "apply"};
+constexpr const char* op_names[] = {"constant",
+                                    "add",
+                                    "sub",
+                                    "mul",
+                                    "neg",
+                                    "div",
+                                    "fma",
+                                    "sqrt",
+                                    "abs",
+                                    "floor",
+                                    "ceil",
+                                    "truncate",
+                                    "round_even",
+                                    "copysign",
+                                    "minimum",
+                                    "maximum",
+                                    "bit_and",
+                                    "bit_or",
+                                    "bit_xor",
+                                    "shift_left",
+                                    "shift_right_logical",
+                                    "shift_right_arithmetic",
+                                    "divide_signed",
+                                    "divide_unsigned",
+                                    "remainder_signed",
+                                    "remainder_unsigned",
+                                    "leading_zeros",
+                                    "population_count",
+                                    "eq",
+                                    "ne",
+                                    "lt",
+                                    "le",
+                                    "gt",
+                                    "ge",
+                                    "lt_unsigned",
+                                    "le_unsigned",
+                                    "gt_unsigned",
+                                    "ge_unsigned",
+                                    "select",
+                                    "sign_extend",
+                                    "zero_extend",
+                                    "narrow",
+                                    "signed_to_float",
+                                    "unsigned_to_float",
+                                    "float_to_signed",
+                                    "float_to_unsigned",
+                                    "float_convert",
+                                    "bitcast",
+                                    "call",
+                                    "apply"};
 static_assert(std::size(op_names) == static_cast<std::size_t>(Op::apply) + 1);
-constexpr const char* math_names[] = {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh",
-                                      "asinh", "acosh", "atanh", "pow", "cbrt", "erf", "erfc", "log", "log1p",
-                                      "exp", "expm1", "tanh", "fmod", "lgamma", "nextafter", "round"};
+constexpr const char* math_names[] = {
+    "sin",  "cos", "tan",  "asin", "acos",  "atan", "atan2", "sinh", "cosh", "asinh",  "acosh",     "atanh", "pow",
+    "cbrt", "erf", "erfc", "log",  "log1p", "exp",  "expm1", "tanh", "fmod", "lgamma", "nextafter", "round"};
 static_assert(std::size(math_names) == static_cast<std::size_t>(Math::round) + 1);
 
 std::string name_of(Value value) { return "%" + std::to_string(value); }
@@ -62,8 +96,10 @@ std::string constant_text(Scalar type, uint64_t bits) {
       return std::isnan(value) ? hexadecimal(bits) : number(value, 17);
     }
     case Scalar::f16:
-    case Scalar::bf16: return hexadecimal(bits);
-    case Scalar::i1: return bits ? "true" : "false";
+    case Scalar::bf16:
+      return hexadecimal(bits);
+    case Scalar::i1:
+      return bits ? "true" : "false";
     default: {
       int unused = 64 - 8 * byte_size(type);
       return std::to_string(static_cast<int64_t>(bits << unused) >> unused);
@@ -268,9 +304,7 @@ class Printer {
     line("}");
   }
 
-  void print(const Invoke& invoke) {
-    line("invoke ", invoke.function, invoke.arguments);
-  }
+  void print(const Invoke& invoke) { line("invoke ", invoke.function, invoke.arguments); }
   void print(const Host& host) { line("host ", host.kernel, host.arguments); }
 
   const Function& function_;

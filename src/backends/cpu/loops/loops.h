@@ -43,27 +43,86 @@ constexpr int byte_size(Scalar type) {
 // Operations on scalars of one type. Integers wrap; comparisons of floats are false where one side is NaN, but `ne`.
 // f16 and bf16 exist in memory only: they are converted on the way to and from f32.
 enum class Op : uint8_t {
-  constant,                                              // bits
-  add, sub, mul, neg,                                    // both kinds
-  div, fma, sqrt, abs, floor, ceil, truncate, round_even, copysign,  // floats
-  minimum, maximum,                                      // floats: NaN wins, -0 < +0
-  bit_and, bit_or, bit_xor, shift_left, shift_right_logical, shift_right_arithmetic,  // shifts by less than the width
-  divide_signed, divide_unsigned, remainder_signed, remainder_unsigned,  // the divisor is not 0, nor -1 for signed
-  leading_zeros, population_count,
-  eq, ne, lt, le, gt, ge,                                // signed integers and floats; the result is i1
-  lt_unsigned, le_unsigned, gt_unsigned, ge_unsigned,
-  select,                                                // a (i1) ? b : c
-  sign_extend, zero_extend, narrow,                      // between integers
-  signed_to_float, unsigned_to_float,
-  float_to_signed, float_to_unsigned,                    // toward zero, saturating, NaN becomes 0
-  float_convert,                                         // between floats
-  bitcast,                                               // same width
-  call, apply,                                           // by `bits`: a function of libm (see Math), a formula
+  constant,  // bits
+  add,
+  sub,
+  mul,
+  neg,  // both kinds
+  div,
+  fma,
+  sqrt,
+  abs,
+  floor,
+  ceil,
+  truncate,
+  round_even,
+  copysign,  // floats
+  minimum,
+  maximum,  // floats: NaN wins, -0 < +0
+  bit_and,
+  bit_or,
+  bit_xor,
+  shift_left,
+  shift_right_logical,
+  shift_right_arithmetic,  // shifts by less than the width
+  divide_signed,
+  divide_unsigned,
+  remainder_signed,
+  remainder_unsigned,  // the divisor is not 0, nor -1 for signed
+  leading_zeros,
+  population_count,
+  eq,
+  ne,
+  lt,
+  le,
+  gt,
+  ge,  // signed integers and floats; the result is i1
+  lt_unsigned,
+  le_unsigned,
+  gt_unsigned,
+  ge_unsigned,
+  select,  // a (i1) ? b : c
+  sign_extend,
+  zero_extend,
+  narrow,  // between integers
+  signed_to_float,
+  unsigned_to_float,
+  float_to_signed,
+  float_to_unsigned,  // toward zero, saturating, NaN becomes 0
+  float_convert,      // between floats
+  bitcast,            // same width
+  call,
+  apply,  // by `bits`: a function of libm (see Math), a formula
 };
 
 // What `call` names, in `bits`: functions of the C library that take and return numbers of the result's type.
-enum class Math : uint8_t { sin, cos, tan, asin, acos, atan, atan2, sinh, cosh, asinh, acosh, atanh, pow, cbrt, erf, erfc,
-                            log, log1p, exp, expm1, tanh, fmod, lgamma, nextafter, round };
+enum class Math : uint8_t {
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  atan2,
+  sinh,
+  cosh,
+  asinh,
+  acosh,
+  atanh,
+  pow,
+  cbrt,
+  erf,
+  erfc,
+  log,
+  log1p,
+  exp,
+  expm1,
+  tanh,
+  fmod,
+  lgamma,
+  nextafter,
+  round
+};
 
 // offset + the sum of index * factor, in elements of the accessed type; every index is an i64.
 struct Term {
@@ -167,9 +226,9 @@ struct Function {
   std::vector<Scalar> types;  // of all values
   std::vector<BufferInfo> buffers;
   Block body;
-  bool parallel = false;      // the body is one For marked parallel, with values computed before it
-  int64_t extent = 0;         // of that loop
-  double cost = 0;            // nanoseconds for one iteration of that loop, estimated
+  bool parallel = false;  // the body is one For marked parallel, with values computed before it
+  int64_t extent = 0;     // of that loop
+  double cost = 0;        // nanoseconds for one iteration of that loop, estimated
   std::vector<Formula> formulas;
 
   Value value(Scalar type) {

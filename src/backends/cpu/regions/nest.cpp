@@ -73,7 +73,8 @@ std::vector<int64_t> NestWriter::factors(const Affine& place, std::size_t rank) 
 }
 
 void NestWriter::add_access(const Access& access, std::size_t rank, Strides& strides) const {
-  strides.push_back(factors(access.var.dropped() ? access.index[0] : linear(access.index, type(access.var).shape), rank));
+  strides.push_back(
+      factors(access.var.dropped() ? access.index[0] : linear(access.index, type(access.var).shape), rank));
 }
 
 std::vector<Access> NestWriter::reads_of(Atom atom, const Index& index, Symbol first_free) const {
@@ -93,8 +94,8 @@ std::vector<Loop> NestWriter::joined(const Shape& space, std::span<const int> ki
       joins = joins && (kind(between) == kind(d) || space[between] == 1);
     }
     joins = joins && std::all_of(strides.begin(), strides.end(), [&](const std::vector<int64_t>& factor) {
-      return factor[loops.back().last] == factor[d] * space[d];
-    });
+              return factor[loops.back().last] == factor[d] * space[d];
+            });
     if (joins) {
       loops.back().last = d;
       loops.back().extent *= space[d];

@@ -31,7 +31,9 @@ class NestWriter {
 
   const Equation& equation(int e) const { return program_.equations()[at(e)]; }
   const ArrayType& type(Var var) const { return program_.type(var); }
-  static bool listed(const std::vector<int>& list, int e) { return std::find(list.begin(), list.end(), e) != list.end(); }
+  static bool listed(const std::vector<int>& list, int e) {
+    return std::find(list.begin(), list.end(), e) != list.end();
+  }
   // Results and kept values, ascending.
   std::vector<int> members() const;
   Region finish();
@@ -117,8 +119,8 @@ class NestWriter {
   std::optional<std::pair<int64_t, int64_t>> range_of(const Affine& place) const;
   Affine bounded(const Affine& place, int64_t size, Value& inside);
   Element reduced(const Equation& self, const Index& index);
-  std::vector<Value> reduce_nest(const Equation& self, DType dtype, const std::vector<std::size_t>& loops, std::size_t depth,
-                                 const Shape& shape, Index place, const std::vector<Value>& initial);
+  std::vector<Value> reduce_nest(const Equation& self, DType dtype, const std::vector<std::size_t>& loops,
+                                 std::size_t depth, const Shape& shape, Index place, const std::vector<Value>& initial);
   int64_t offset_of(const Affine& place) const;
 
   std::map<int32_t, int32_t> parameters_;

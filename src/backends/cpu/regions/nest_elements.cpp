@@ -43,9 +43,12 @@ Element NestWriter::element(Atom atom, const Index& index) {
   }
   const int own = own_result(var);
   Element found;
-  if (std::optional<Element> kept = held(var, own, index)) found = *kept;
-  else if (own >= 0) found = element_of(equation(own), index);
-  else found = read(var, linear(index, type(var).shape));
+  if (std::optional<Element> kept = held(var, own, index))
+    found = *kept;
+  else if (own >= 0)
+    found = element_of(equation(own), index);
+  else
+    found = read(var, linear(index, type(var).shape));
   memo_.back().emplace(std::move(key), found);
   return found;
 }
@@ -69,7 +72,8 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
   const Var output = self.outputs[0];
   const DType dtype = type(output).dtype;
   if (self.primitive == prim::iota()) {
-    return convert_element(builder_, DType::int64, dtype, Element(value_of(index[at(self.attrs.integer("dimension"))])));
+    return convert_element(builder_, DType::int64, dtype,
+                           Element(value_of(index[at(self.attrs.integer("dimension"))])));
   }
   if (self.primitive == prim::random_bits()) return counted_bits(self, index);
   if (moves_elements(self.primitive)) {
@@ -85,7 +89,8 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
   if (const std::optional<Var> sum = own_sum(self)) {
     const Value one = builder_.constant(computed_type(dtype), 1), total = row_known_.at(sum->id).parts[0];
     const Element value = element(self.inputs[0], stretched_index(index, program_.type(self.inputs[0]).shape));
-    return rounded_element(builder_, dtype, Element(builder_.compute(Op::mul, value.parts[0], builder_.compute(Op::div, one, total))));
+    return rounded_element(builder_, dtype,
+                           Element(builder_.compute(Op::mul, value.parts[0], builder_.compute(Op::div, one, total))));
   }
   std::vector<Element> inputs;
   std::vector<DType> dtypes;
@@ -94,7 +99,8 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
     inputs.push_back(element(input, stretched_index(index, program_.type(input).shape)));
   }
   const auto apply = shared_.contains(&self.primitive.record()) ? apply_shared : apply_inline;
-  // Readers that each compute a product must see one value: x - max(x) is above 0 where only one of the two was rounded.
+  // Readers that each compute a product must see one value: x - max(x) is above 0 where only one of the two was
+  // rounded.
   builder_.round_products(fusion_.shared[at(output.id)] && !is_expensive(self.primitive));
   const Element result = apply(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
   builder_.round_products(false);
@@ -109,21 +115,24 @@ Element NestWriter::counted_bits(const Equation& self, const Index& index) {
   auto word = [&](Value value) { return Word{&builder_, value}; };
   Value high = builder_.constant_int(Scalar::i32, 0);
   if (bits.size() > int64_t{1} << 32) {
-    high = builder_.convert(Op::narrow, Scalar::i32, builder_.compute(Op::shift_right_logical, counter, builder_.index(32)));
+    high = builder_.convert(Op::narrow, Scalar::i32,
+                            builder_.compute(Op::shift_right_logical, counter, builder_.index(32)));
   }
   const Value low = builder_.convert(Op::narrow, Scalar::i32, counter);
   const auto words = math::threefry2x32<Word>({word(key.parts[0]), word(key.parts[1])}, {word(high), word(low)});
   const Scalar to = computed_type(bits.dtype);
   if (to == Scalar::i64) {
-    const Value upper = builder_.convert(Op::zero_extend, to, words[0].value), lower = builder_.convert(Op::zero_extend, to, words[1].value);
+    const Value upper = builder_.convert(Op::zero_extend, to, words[0].value),
+                lower = builder_.convert(Op::zero_extend, to, words[1].value);
     return Element(builder_.compute(Op::bit_or, builder_.compute(Op::shift_left, upper, builder_.index(32)), lower));
   }
   const Value mixed = builder_.compute(Op::bit_xor, words[0].value, words[1].value);
   return Element(to == Scalar::i32 ? mixed : builder_.convert(Op::narrow, to, mixed));
 }
 
-// The sum of the row by which this equation divides exponentials, where that is a softmax: exp(x - max x) / sum of these.
-// No element is above 1 and no sum below, so that one reciprocal for the row serves as well as a division for each element.
+// The sum of the row by which this equation divides exponentials, where that is a softmax: exp(x - max x) / sum of
+// these. No element is above 1 and no sum below, so that one reciprocal for the row serves as well as a division for
+// each element.
 std::optional<Var> NestWriter::own_sum(const Equation& self) const {
   if (self.primitive != prim::div() || !is_floating(type(self.outputs[0]).dtype)) return std::nullopt;
   auto maker = [&](Atom atom) -> const Equation* {
@@ -168,7 +177,8 @@ std::optional<std::pair<int64_t, int64_t>> NestWriter::range_of(const Affine& pl
   int64_t least = place.constant, most = place.constant;
   for (const auto& [symbol, factor] : place.terms) {
     if (at(symbol) >= extents_.size()) return std::nullopt;
-    const int64_t first = offsets_[at(symbol)] * factor, last = (offsets_[at(symbol)] + extents_[at(symbol)] - 1) * factor;
+    const int64_t first = offsets_[at(symbol)] * factor,
+                  last = (offsets_[at(symbol)] + extents_[at(symbol)] - 1) * factor;
     least += std::min(first, last);
     most += std::max(first, last);
   }
@@ -182,7 +192,8 @@ Affine NestWriter::bounded(const Affine& place, int64_t size, Value& inside) {
   const Value out = builder_.compute(Op::bit_or, below, above);
   const Value in = builder_.compute(Op::bit_xor, out, builder_.constant_int(Scalar::i1, 1));
   inside = inside == no_value ? in : builder_.compute(Op::bit_and, inside, in);
-  return Affine::of(symbol(builder_.compute(Op::select, below, zero, builder_.compute(Op::select, above, last, position))));
+  return Affine::of(
+      symbol(builder_.compute(Op::select, below, zero, builder_.compute(Op::select, above, last, position))));
 }
 
 // The part that the index falls into.
@@ -198,8 +209,10 @@ Element NestWriter::guarded(const Equation& self, const Index& index) {
       place[d].constant -= part.begin[d];
       if (own[d] == type(self.outputs[0]).shape[d]) continue;
       const auto range = range_of(place[d]);
-      if (own[d] == 0 || (range && (range->second < 0 || range->first >= own[d]))) outside = true;
-      else if (!range || range->first < 0 || range->second >= own[d]) place[d] = bounded(place[d], own[d], inside);
+      if (own[d] == 0 || (range && (range->second < 0 || range->first >= own[d])))
+        outside = true;
+      else if (!range || range->first < 0 || range->second >= own[d])
+        place[d] = bounded(place[d], own[d], inside);
     }
     if (outside) continue;
     const Element found = element(self.inputs[part.operand], place);
@@ -218,8 +231,10 @@ Element NestWriter::reduced(const Equation& self, const Index& index) {
   std::vector<std::size_t> loops;
   std::size_t next = 0;
   for (std::size_t d = 0; d < shape.size(); ++d) {
-    if (kept[d]) place[d] = index[next++];
-    else loops.push_back(d);
+    if (kept[d])
+      place[d] = index[next++];
+    else
+      loops.push_back(d);
   }
   const Element identity = identity_element(builder_, *self.primitive->traits.monoid, dtype);
   std::vector<Value> initial(identity.parts, identity.parts + identity.count);

@@ -14,11 +14,11 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr std::size_t max_cuts = 8;         // of one loop
-constexpr int64_t tile_side = 64;           // elements
-constexpr int64_t min_tiled = 8;            // loops shorter than this are not worth a tile
+constexpr std::size_t max_cuts = 8;            // of one loop
+constexpr int64_t tile_side = 64;              // elements
+constexpr int64_t min_tiled = 8;               // loops shorter than this are not worth a tile
 constexpr int64_t max_tile_bytes = 96 * 1024;  // bytes of all tiles of a nest
-constexpr int64_t rows_together = 4;        // of a tile: their stores become whole vectors
+constexpr int64_t rows_together = 4;           // of a tile: their stores become whole vectors
 
 class FlatNest : public NestWriter {
  public:
@@ -56,7 +56,8 @@ class FlatNest : public NestWriter {
     if (program_.type(part.value).shape.empty()) read.clear();
     const Shape& whole = program_.type(target).shape;
     Strides strides;
-    for (const Access& access : reads_of(part.value, read, static_cast<Symbol>(rank))) add_access(access, rank, strides);
+    for (const Access& access : reads_of(part.value, read, static_cast<Symbol>(rank)))
+      add_access(access, rank, strides);
     Index stored = index_;
     for (std::size_t d = 0; d < rank; ++d) {
       stored[d] = Affine(part.offsets[d]);
@@ -92,7 +93,8 @@ class FlatNest : public NestWriter {
   void find_cuts(const Loop& inner) {
     const Symbol lane = static_cast<Symbol>(inner.last);
     for (int e : members()) {
-      for (const Access& access : accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
+      for (const Access& access :
+           accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
         if (!access.var.dropped() || access.index.size() != 2) continue;
         const Affine& place = access.index[0];
         if (place.terms.size() != 1 || place.terms[0].first != lane || place.terms[0].second != 1) continue;
@@ -156,7 +158,8 @@ class FlatNest : public NestWriter {
     if (nest.size() < 2 || group_.guarded || !aliases_.empty() || nest.back().extent < min_tiled) return std::nullopt;
     std::optional<std::size_t> found;
     for (int e : members()) {
-      for (const Access& access : accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
+      for (const Access& access :
+           accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
         if (access.var.dropped() || own_result(access.var) != -1) continue;
         const std::vector<int64_t> factor = factors(linear(access.index, type(access.var).shape), index_.size());
         if (!is_far(factor[nest.back().last])) continue;
@@ -229,11 +232,14 @@ class FlatNest : public NestWriter {
     std::map<Key, bool> seen;
     int64_t room = max_tile_bytes;
     for (int e : members()) {
-      for (Access& access : accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(symbols_.size()))) {
+      for (Access& access :
+           accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(symbols_.size()))) {
         if (access.var.dropped() || own_result(access.var) != -1) continue;
         const Affine place = linear(access.index, type(access.var).shape);
         const bool known = place.terms.empty() || at(place.terms.back().first) < symbols_.size();
-        if (!known || !is_far(place.factor(static_cast<Symbol>(inner_.last))) || place.factor(static_cast<Symbol>(other_.last)) != 1) continue;
+        if (!known || !is_far(place.factor(static_cast<Symbol>(inner_.last))) ||
+            place.factor(static_cast<Symbol>(other_.last)) != 1)
+          continue;
         const int64_t bytes = height * tile_step(width) * storage_size(type(access.var).dtype);
         if (bytes > room || !seen.emplace(key_of(access.var, access.index), true).second) continue;
         room -= bytes;
@@ -264,12 +270,14 @@ class FlatNest : public NestWriter {
           next.constant += k * step;
           elements.push_back(load_element(builder_, type(var).dtype, address(var, next)));
         }
-        for (int64_t k = 0; k < count; ++k) store_element(builder_, type(var).dtype, tile_address(tile, i, first, k), elements[at(k)]);
+        for (int64_t k = 0; k < count; ++k)
+          store_element(builder_, type(var).dtype, tile_address(tile, i, first, k), elements[at(k)]);
       });
     };
     const int64_t groups = width / rows_together;
     if (groups > 0) {
-      loop(groups, {}, [&](Value group) { rows(builder_.compute(Op::mul, group, builder_.index(rows_together)), rows_together); });
+      loop(groups, {},
+           [&](Value group) { rows(builder_.compute(Op::mul, group, builder_.index(rows_together)), rows_together); });
     }
     if (width % rows_together > 0) rows(builder_.index(groups * rows_together), width % rows_together);
   }
@@ -278,7 +286,8 @@ class FlatNest : public NestWriter {
     if (own >= 0) return std::nullopt;
     for (const Tile& tile : tiles_) {
       if (tile.var != var || tile.index != index) continue;
-      return load_element(builder_, type(var).dtype, tile_address(tile, symbols_[other_.last], symbols_[inner_.last], 0));
+      return load_element(builder_, type(var).dtype,
+                          tile_address(tile, symbols_[other_.last], symbols_[inner_.last], 0));
     }
     return std::nullopt;
   }

@@ -64,21 +64,28 @@ void RowNest::plan_stages() {
     Item item{e, listed(group_.row_values, e), false, listed(group_.columns, e), 0, {}};
     const Equation& self = equation(e);
     item.reduces = item.per_row && is_reduction(self.primitive);
-    if (item.reduces || item.column) item.reads = reads_of(self.inputs[0], index_, first_free);
-    else item.reads = accesses(program_, fusion_, self, item.per_row ? row_index(self.outputs[0]) : index_, stops_, first_free);
+    if (item.reduces || item.column)
+      item.reads = reads_of(self.inputs[0], index_, first_free);
+    else
+      item.reads =
+          accesses(program_, fusion_, self, item.per_row ? row_index(self.outputs[0]) : index_, stops_, first_free);
     int row_level = 0, position_stage = 0;
     for (const Access& access : item.reads) {
       if (access.var.dropped()) continue;
       const int definition = fusion_.definition[at(access.var.id)];
-      if (level.count(definition)) row_level = std::max(row_level, level[definition]);
-      else if (stage.count(definition)) position_stage = std::max(position_stage, stage[definition]);
+      if (level.count(definition))
+        row_level = std::max(row_level, level[definition]);
+      else if (stage.count(definition))
+        position_stage = std::max(position_stage, stage[definition]);
     }
     if (item.per_row && !item.reduces) {
       item.level = level[e] = row_level;
     } else {
       item.level = std::max(row_level + 1, position_stage);
-      if (item.reduces) level[e] = item.level;
-      else if (!item.column) stage[e] = item.level;
+      if (item.reduces)
+        level[e] = item.level;
+      else if (!item.column)
+        stage[e] = item.level;
       stages_ = std::max(stages_, item.level);
     }
     items_.push_back(std::move(item));
@@ -105,8 +112,10 @@ Index RowNest::row_index(Var var) const {
   std::size_t next = 0;
   const Shape& shape = type(var).shape;
   for (int64_t size : shape) {
-    if (size == 1 && shape.size() != row.size()) shaped.push_back(Affine());
-    else shaped.push_back(next < row.size() ? row[next++] : Affine());
+    if (size == 1 && shape.size() != row.size())
+      shaped.push_back(Affine());
+    else
+      shaped.push_back(next < row.size() ? row[next++] : Affine());
   }
   return shaped;
 }
@@ -141,7 +150,8 @@ void RowNest::choose_loops() {
   std::vector<int> merged = kinds;
   for (int& kind : merged) kind = kind == row_kind ? row_kind : inner_kind;
   const std::vector<Loop> runs = joined(group_.space, merged, without_rows);
-  if (!runs.empty() && merged[runs.back().last] == inner_kind && runs.back().extent == size_of(summed_) * size_of(inner_)) {
+  if (!runs.empty() && merged[runs.back().last] == inner_kind &&
+      runs.back().extent == size_of(summed_) * size_of(inner_)) {
     run_ = runs.back();
   }
   width_ = size_of(inner_);
@@ -189,7 +199,8 @@ void RowNest::store_row_values() {
   for (int e : group_.results) {
     if (!listed(group_.row_values, e)) continue;
     const Var output = equation(e).outputs[0];
-    store_element(builder_, type(output).dtype, address(output, linear(row_index(output), type(output).shape)), row_known_.at(output.id));
+    store_element(builder_, type(output).dtype, address(output, linear(row_index(output), type(output).shape)),
+                  row_known_.at(output.id));
   }
 }
 
@@ -201,7 +212,8 @@ std::vector<Builder::Initial> RowNest::start_of(const Items& reductions) {
     const Monoid monoid = *self.primitive->traits.monoid;
     const Element identity = identity_element(builder_, monoid, dtype);
     const Op join = combine_op(monoid, dtype).value_or(Op::constant);
-    for (int part = 0; part < identity.count; ++part) carried.push_back({identity.parts[part], join, identity.parts[part]});
+    for (int part = 0; part < identity.count; ++part)
+      carried.push_back({identity.parts[part], join, identity.parts[part]});
   }
   return carried;
 }
@@ -234,8 +246,10 @@ std::pair<RowNest::Items, std::vector<Value>> RowNest::stage_sums(int stage) {
   Items reductions, positions;
   for (const Item& item : items_) {
     if (item.level != stage) continue;
-    if (item.reduces) reductions.push_back(&item);
-    else if (!item.per_row) positions.push_back(&item);
+    if (item.reduces)
+      reductions.push_back(&item);
+    else if (!item.per_row)
+      positions.push_back(&item);
   }
   if (reductions.empty() && positions.empty()) return {};
   stage_ = stage;
@@ -281,8 +295,10 @@ Address RowNest::scratch_address(int32_t buffer) const {
 
 std::optional<Element> RowNest::held(Var var, int own, const Index& index) {
   if (own < 0 || stage_ == 0 || !finished_before(own)) return std::nullopt;
-  if (auto scratch = scratch_.find(own); scratch != scratch_.end()) return load_element(builder_, type(var).dtype, scratch_address(scratch->second));
-  if (listed(group_.results, own)) return load_element(builder_, type(var).dtype, address(var, linear(index, type(var).shape)));
+  if (auto scratch = scratch_.find(own); scratch != scratch_.end())
+    return load_element(builder_, type(var).dtype, scratch_address(scratch->second));
+  if (listed(group_.results, own))
+    return load_element(builder_, type(var).dtype, address(var, linear(index, type(var).shape)));
   return std::nullopt;
 }
 

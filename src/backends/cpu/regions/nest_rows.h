@@ -105,10 +105,10 @@ class RowNest : public NestWriter {
   std::map<int32_t, int> last_read_;  // the stage in which a variable is read for the last time
 
   std::vector<Loop> outer_, summed_, inner_;  // rows, rows that columns sum over, and what is inside of a row
-  std::optional<Loop> run_;                   // summed rows and what is inside of them as one loop, where that is possible
+  std::optional<Loop> run_;  // summed rows and what is inside of them as one loop, where that is possible
   std::vector<int64_t> inner_strides_;
-  int64_t width_ = 1;         // of a row
-  int64_t lane_extent_ = 0;   // of the innermost loop where it runs over a part of the row
+  int64_t width_ = 1;        // of a row
+  int64_t lane_extent_ = 0;  // of the innermost loop where it runs over a part of the row
   Value lane_rest_ = no_value;
 
   std::map<int, std::vector<int32_t>> sums_;  // buffers of the frame, one per part

@@ -52,7 +52,8 @@ void RowNest::open_partials(int64_t pieces, int64_t size) {
 }
 
 // The sums at one place of that memory joined with those before.
-std::vector<Value> RowNest::joined_partials(std::span<const Value> values, const std::vector<Term>& place, const Items& sums) {
+std::vector<Value> RowNest::joined_partials(std::span<const Value> values, const std::vector<Term>& place,
+                                            const Items& sums) {
   std::vector<Value> found, next;
   for (const Slot& slot : slots_) found.push_back(builder_.load(slot.type, {room_, slot.offset, place}));
   std::size_t left = 0, right = 0;
@@ -127,9 +128,10 @@ Region RowNest::join_pieces(const Partials& given) {
     zero_rows();
     finish_row_values(0);
     const Items sums = split_sums();
-    const std::vector<Value> results = builder_.loop(given.pieces, {}, start_of(sums), [&](Value piece, std::span<const Value> values) {
-      return joined_partials(values, {{position, given.pieces}, {piece, 1}}, sums);
-    });
+    const std::vector<Value> results =
+        builder_.loop(given.pieces, {}, start_of(sums), [&](Value piece, std::span<const Value> values) {
+          return joined_partials(values, {{position, given.pieces}, {piece, 1}}, sums);
+        });
     know_sums(sums, results);
     finish_row_values(1);
     store_row_values();
@@ -197,8 +199,10 @@ void RowNest::put_sums(Value chunk, int64_t chunks) {
     const Var output = equation(item->equation).outputs[0];
     const DType dtype = type(output).dtype;
     const Element sum = sum_at(item->equation);
-    if (chunks > 1) put_partials(sum, slot, chunk);
-    else store_element(builder_, dtype, address(output, column_place()), rounded_element(builder_, dtype, sum));
+    if (chunks > 1)
+      put_partials(sum, slot, chunk);
+    else
+      store_element(builder_, dtype, address(output, column_place()), rounded_element(builder_, dtype, sum));
   }
 }
 
@@ -281,16 +285,17 @@ void RowNest::fold_sums(int64_t folded, Value chunk) {
     const Equation& self = equation(item->equation);
     const DType dtype = type(self.outputs[0]).dtype;
     const Items one = {item};
-    const std::vector<Value> sums = builder_.loop(folded, {}, start_of(one), [&](Value row, std::span<const Value> values) {
-      std::vector<Value> found;
-      for (int32_t buffer : sums_.at(item->equation)) {
-        found.push_back(builder_.load(computed_type(dtype), {buffer, 0, {{row, width_}, {lane_position(0), 1}}}));
-      }
-      std::size_t left = 0, right = 0;
-      const Element before = take(dtype, values, left), own = take(dtype, found, right);
-      const Element total = combine(builder_, *self.primitive->traits.monoid, dtype, before, own);
-      return std::vector<Value>(total.parts, total.parts + total.count);
-    });
+    const std::vector<Value> sums =
+        builder_.loop(folded, {}, start_of(one), [&](Value row, std::span<const Value> values) {
+          std::vector<Value> found;
+          for (int32_t buffer : sums_.at(item->equation)) {
+            found.push_back(builder_.load(computed_type(dtype), {buffer, 0, {{row, width_}, {lane_position(0), 1}}}));
+          }
+          std::size_t left = 0, right = 0;
+          const Element before = take(dtype, values, left), own = take(dtype, found, right);
+          const Element total = combine(builder_, *self.primitive->traits.monoid, dtype, before, own);
+          return std::vector<Value>(total.parts, total.parts + total.count);
+        });
     std::size_t position = 0;
     put_partials(take(dtype, sums, position), slot, chunk);
   }
@@ -306,16 +311,18 @@ Region RowNest::join_columns(const Partials& given) {
       std::vector<Term> terms;
       for (const auto& [symbol, factor] : place.terms) terms.push_back({symbols_[at(symbol)], factor});
       const Items sums = split_sums();
-      const std::vector<Value> results = builder_.loop(given.pieces, {}, start_of(sums), [&](Value chunk, std::span<const Value> values) {
-        std::vector<Term> here = terms;
-        here.push_back({chunk, given.size});
-        return joined_partials(values, here, sums);
-      });
+      const std::vector<Value> results =
+          builder_.loop(given.pieces, {}, start_of(sums), [&](Value chunk, std::span<const Value> values) {
+            std::vector<Term> here = terms;
+            here.push_back({chunk, given.size});
+            return joined_partials(values, here, sums);
+          });
       std::size_t number = 0;
       for (const Item* item : sums) {
         const Var output = equation(item->equation).outputs[0];
         const DType dtype = type(output).dtype;
-        store_element(builder_, dtype, address(output, place), rounded_element(builder_, dtype, take(dtype, results, number)));
+        store_element(builder_, dtype, address(output, place),
+                      rounded_element(builder_, dtype, take(dtype, results, number)));
       }
     });
   });

@@ -3,7 +3,8 @@
 //   for i: y[i] = gelu(x[i])      becomes      for each code c: t[c] = gelu(c)
 //                                              for i: y[i] = t[x[i]]
 //
-// The table holds what the loops would compute, bit by bit; that of one call of a function costs as much as 65536 elements.
+// The table holds what the loops would compute, bit by bit; that of one call of a function costs as much as 65536
+// elements.
 #include "backends/cpu/regions/nest.h"
 #include "program/ir/handles.h"
 
@@ -44,7 +45,8 @@ class TableNest : public NestWriter {
     const Affine here = linear(index_, group_.space);
     std::optional<Var> found;
     for (int e : members()) {
-      for (const Access& access : accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
+      for (const Access& access :
+           accesses(program_, fusion_, equation(e), index_, stops_, static_cast<Symbol>(index_.size()))) {
         if (access.var.dropped()) return std::nullopt;
         if (own_result(access.var) != -1) continue;
         const Affine place = linear(access.index, type(access.var).shape);
@@ -102,8 +104,11 @@ class TableNest : public NestWriter {
   }
 
  private:
-  int64_t element_size(std::size_t result) const { return storage_size(type(equation(group_.results[result]).outputs[0]).dtype); }
-  // Of the table of a result, in its elements: sizes of elements are powers of two, so that tables divide by any of them.
+  int64_t element_size(std::size_t result) const {
+    return storage_size(type(equation(group_.results[result]).outputs[0]).dtype);
+  }
+  // Of the table of a result, in its elements: sizes of elements are powers of two, so that tables divide by any of
+  // them.
   int64_t table_offset(std::size_t result) const { return bytes_before(result) / element_size(result); }
   int64_t table_bytes() const { return bytes_before(group_.results.size()); }
   int64_t bytes_before(std::size_t end) const {

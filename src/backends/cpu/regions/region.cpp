@@ -25,7 +25,8 @@ std::vector<Part> parts_of(const Program& program, const Equation& self, bool in
     }
   } else if (self.primitive == prim::dynamic_update_slice()) {
     if (!in_place) parts.push_back({self.inputs[0], whole, zeros, zeros, ones, {}});
-    parts.push_back({self.inputs[1], program.type(self.inputs[1]).shape, zeros, zeros, ones, std::span(self.inputs).subspan(2)});
+    parts.push_back(
+        {self.inputs[1], program.type(self.inputs[1]).shape, zeros, zeros, ones, std::span(self.inputs).subspan(2)});
   } else {  // pad
     parts.push_back({self.inputs[1], whole, zeros, zeros, ones, {}});
     Part inner{self.inputs[0], program.type(self.inputs[0]).shape, zeros, zeros, ones, {}};

@@ -44,7 +44,8 @@ Region Writer::write(const Program& program, std::span<const int> equations, con
 Slot Writer::in_memory(const ArrayType& type, Address address) {
   Slot slot{type, {}, std::move(address)};
   if (small(type)) {
-    for (int64_t k = 0; k < type.size(); ++k) slot.elements.push_back(load_element(builder_, type.dtype, moved(*slot.memory, k)));
+    for (int64_t k = 0; k < type.size(); ++k)
+      slot.elements.push_back(load_element(builder_, type.dtype, moved(*slot.memory, k)));
     slot.memory.reset();
   }
   return slot;
@@ -91,16 +92,20 @@ std::vector<Slot> Writer::write_body(const Program& body, std::vector<Slot> inpu
   return outputs;
 }
 
-void Writer::write_equation(const Program& program, const Equation& equation, Frame& frame, const std::map<int32_t, int32_t>* targets) {
+void Writer::write_equation(const Program& program, const Equation& equation, Frame& frame,
+                            const std::map<int32_t, int32_t>* targets) {
   const Primitive& primitive = equation.primitive;
   std::vector<Slot> inputs;
   for (Atom input : equation.inputs) inputs.push_back(slot_of(program, input, frame));
   std::vector<Slot> outputs;
   if (const Program* called = called_program(equation))
     outputs = write_body(*called, inputs);
-  else if (primitive == prim::cond()) outputs = write_cond(equation, inputs);
-  else if (primitive == prim::while_()) outputs = write_while(equation, inputs);
-  else if (primitive == prim::scan()) outputs = write_scan(equation, inputs, targets);
+  else if (primitive == prim::cond())
+    outputs = write_cond(equation, inputs);
+  else if (primitive == prim::while_())
+    outputs = write_while(equation, inputs);
+  else if (primitive == prim::scan())
+    outputs = write_scan(equation, inputs, targets);
   else {
     for (std::size_t i = 0; i < equation.outputs.size(); ++i) {
       Slot slot;

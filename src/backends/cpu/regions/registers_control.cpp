@@ -8,7 +8,8 @@ namespace capibara::cpu::registers {
 
 void Writer::flatten(std::span<const Slot> slots, std::vector<Value>& values) {
   for (const Slot& slot : slots) {
-    for (const Element& element : slot.elements) values.insert(values.end(), element.parts, element.parts + element.count);
+    for (const Element& element : slot.elements)
+      values.insert(values.end(), element.parts, element.parts + element.count);
   }
 }
 
@@ -48,7 +49,8 @@ std::vector<Value> Writer::branch_from(const std::vector<Program>& branches, std
     return values;
   };
   if (first + 1 == branches.size()) return write(first);
-  const Value here = builder_.compute(Op::le, index, builder_.constant_int(builder_.type(index), static_cast<int64_t>(first)));
+  const Value here =
+      builder_.compute(Op::le, index, builder_.constant_int(builder_.type(index), static_cast<int64_t>(first)));
   return builder_.branch(
       here, [&] { return write(first); }, [&] { return branch_from(branches, first + 1, index, operands, places); });
 }
@@ -79,7 +81,7 @@ std::vector<Slot> Writer::write_while(const Equation& equation, const std::vecto
 }
 
 std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector<Slot>& inputs,
-                             const std::map<int32_t, int32_t>* targets) {
+                                     const std::map<int32_t, int32_t>* targets) {
   const ScanView view(equation);
   const Program& body = view.body();
   const std::size_t carry = view.carry();
@@ -101,9 +103,11 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
     const Var output = equation.outputs[i];
     ArrayType type = body.type(body.outputs()[i]);
     type.shape.insert(type.shape.begin(), length);
-    auto target = targets && !output.dropped() ? targets->find(output.id) : std::map<int32_t, int32_t>::const_iterator();
+    auto target =
+        targets && !output.dropped() ? targets->find(output.id) : std::map<int32_t, int32_t>::const_iterator();
     const bool given_place = targets && !output.dropped() && target != targets->end();
-    const int32_t buffer = given_place ? target->second : builder_.local(std::max<int64_t>(1, type.size() * storage_size(type.dtype)));
+    const int32_t buffer =
+        given_place ? target->second : builder_.local(std::max<int64_t>(1, type.size() * storage_size(type.dtype)));
     stacked.push_back({buffer, 0, {}});
     outputs.push_back({type, {}, Address{buffer, 0, {}}});
   }
@@ -138,7 +142,8 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
   std::move(finished.begin(), finished.end(), outputs.begin());
   // Small stacks that are read again go on in registers; large ones stay where they were written.
   for (std::size_t i = carry; i < outputs.size(); ++i) {
-    if (!equation.outputs[i].dropped() && small(outputs[i].type)) outputs[i] = in_memory(outputs[i].type, *outputs[i].memory);
+    if (!equation.outputs[i].dropped() && small(outputs[i].type))
+      outputs[i] = in_memory(outputs[i].type, *outputs[i].memory);
   }
   return outputs;
 }

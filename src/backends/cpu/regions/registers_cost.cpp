@@ -145,11 +145,14 @@ std::optional<int64_t> cost_of(const Program& program, const Equation& equation,
   if (primitive == prim::split()) return 0;
   if (is_reduction(equation.primitive)) return program.type(equation.inputs[0]).size();
   if (is_arg_reduction(equation.primitive)) {
-    return is_complex(program.type(equation.inputs[0]).dtype) ? std::nullopt : std::optional(3 * program.type(equation.inputs[0]).size());
+    return is_complex(program.type(equation.inputs[0]).dtype)
+               ? std::nullopt
+               : std::optional(3 * program.type(equation.inputs[0]).size());
   }
   if (is_dot(program, equation)) {
     int64_t terms = 1;
-    for (int64_t d : equation.attrs.get<DotDimensionNumbers>("dimension_numbers").lhs_contracting) terms *= first[at(d)];
+    for (int64_t d : equation.attrs.get<DotDimensionNumbers>("dimension_numbers").lhs_contracting)
+      terms *= first[at(d)];
     return elements * terms;
   }
   std::vector<DType> dtypes;

@@ -6,7 +6,8 @@
 
 namespace capibara::cpu::registers {
 
-Slot Writer::write_elements(const Program& program, const Equation& equation, int number, const std::vector<Slot>& inputs) {
+Slot Writer::write_elements(const Program& program, const Equation& equation, int number,
+                            const std::vector<Slot>& inputs) {
   const Primitive& primitive = equation.primitive;
   const ArrayType& type = program.type(equation.outputs[at(number)]);
   Slot slot{type, {}, {}};
@@ -22,7 +23,8 @@ Slot Writer::write_elements(const Program& program, const Equation& equation, in
       slot.elements.push_back(convert_element(builder_, DType::int64, type.dtype, Element(builder_.index(position))));
     } else if (moves_elements(equation.primitive)) {
       // Only optimization_barrier has several results: each is its own operand.
-      slot.elements.push_back(element(inputs[at(number)], *moved_index(equation, index, inputs[at(number)].type.shape, type.shape, {})));
+      slot.elements.push_back(
+          element(inputs[at(number)], *moved_index(equation, index, inputs[at(number)].type.shape, type.shape, {})));
     } else if (primitive == prim::concatenate()) {
       slot.elements.push_back(concatenated(equation, index, inputs));
     } else if (primitive == prim::split()) {
@@ -38,7 +40,8 @@ Slot Writer::write_elements(const Program& program, const Equation& equation, in
     } else {
       std::vector<Element> operands;
       for (const Slot& input : inputs) operands.push_back(element(input, stretched_index(index, input.type.shape)));
-      slot.elements.push_back(apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, type.dtype, operands, number));
+      slot.elements.push_back(
+          apply_elementwise(builder_, equation.primitive, equation.attrs, dtypes, type.dtype, operands, number));
     }
   }
   return slot;
@@ -65,7 +68,8 @@ Element Writer::padded(const Equation& equation, const Index& index, const std::
   for (std::size_t d = 0; d < index.size(); ++d) {
     const Ints& padding = *config[d].get_if<Ints>();
     const int64_t from_low = index[d].constant - padding[0], stride = padding[2] + 1;
-    if (from_low < 0 || from_low % stride != 0 || from_low / stride >= inputs[0].type.shape[d]) return inputs[1].elements[0];
+    if (from_low < 0 || from_low % stride != 0 || from_low / stride >= inputs[0].type.shape[d])
+      return inputs[1].elements[0];
     place[d] = Affine(from_low / stride);
   }
   return element(inputs[0], place);
@@ -73,7 +77,8 @@ Element Writer::padded(const Equation& equation, const Index& index, const std::
 
 // Every index of the operand that the output's element folds, in order.
 template <class F>
-void Writer::for_each_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input, F&& visit) {
+void Writer::for_each_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input,
+                              F&& visit) {
   const std::vector<bool> kept = kept_dimensions(program, equation);
   Shape folded;
   for (std::size_t d = 0; d < kept.size(); ++d) {
@@ -140,7 +145,9 @@ Element Writer::dot(const Equation& equation, const Index& index, const std::vec
   auto free_dimensions = [&](Index& place, const Ints& batch, const Ints& contracting) {
     for (std::size_t d = 0; d < place.size(); ++d) {
       const int64_t dimension = static_cast<int64_t>(d);
-      if (std::count(batch.begin(), batch.end(), dimension) || std::count(contracting.begin(), contracting.end(), dimension)) continue;
+      if (std::count(batch.begin(), batch.end(), dimension) ||
+          std::count(contracting.begin(), contracting.end(), dimension))
+        continue;
       place[d] = index[next++];
     }
   };
@@ -156,9 +163,12 @@ Element Writer::dot(const Equation& equation, const Index& index, const std::vec
       b[at(numbers.rhs_contracting[i])] = inner[i];
     }
     const Value x = element(inputs[0], a).parts[0], y = element(inputs[1], b).parts[0];
-    if (sum == no_value) sum = builder_.compute(Op::mul, x, y);
-    else if (is_floating(dtype)) sum = builder_.compute(Op::fma, x, y, sum);
-    else sum = builder_.compute(Op::add, sum, builder_.compute(Op::mul, x, y));
+    if (sum == no_value)
+      sum = builder_.compute(Op::mul, x, y);
+    else if (is_floating(dtype))
+      sum = builder_.compute(Op::fma, x, y, sum);
+    else
+      sum = builder_.compute(Op::add, sum, builder_.compute(Op::mul, x, y));
   }
   if (sum == no_value) return convert_element(builder_, DType::int64, dtype, Element(builder_.index(0)));
   return rounded_element(builder_, dtype, Element(sum));

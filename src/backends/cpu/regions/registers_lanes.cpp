@@ -1,16 +1,17 @@
 // Long functions of small values, and scans of nothing but elementwise operations: several elements at a time in lanes.
 //
 //   carry (9,)  for step: c[0] = f(c[0]); ...; c[8] = f(c[8])
-//   becomes     for lane in 0, 1: for step: c[lane] = f(c[lane]); c[2 + lane] = f(c[2 + lane]); ...; c[8 + lane] = f(c[8 + lane])
+//   becomes     for lane in 0, 1: for step: c[lane] = f(c[lane]); c[2 + lane] = f(c[2 + lane]); ...; c[8 + lane] =
+//   f(c[8 + lane])
 #include <algorithm>
 #include <bit>
 
 #include "backends/cpu/elements/number.h"
 #include "backends/cpu/groups/scan_columns.h"
 #include "backends/cpu/regions/registers_writer.h"
+#include "core/runtime/processor.h"
 #include "program/ir/handles.h"
 #include "program/ir/views.h"
-#include "core/runtime/processor.h"
 
 namespace capibara::cpu::registers {
 
@@ -22,7 +23,8 @@ constexpr int64_t several_elements = 8;  // of values in scans without long func
 // Lanes for elements of so many bytes: one register of this machine, or what holds all of them.
 int64_t lanes_for(int64_t size, int64_t bytes) {
   const int64_t vector_bytes = has_avx512() ? 64 : has_avx2() ? 32 : 16;
-  return std::min(std::max<int64_t>(2, vector_bytes / bytes), static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size))));
+  return std::min(std::max<int64_t>(2, vector_bytes / bytes),
+                  static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size))));
 }
 
 // Of one operand: dozens of operations for each element.
@@ -49,7 +51,8 @@ Slot Writer::function_in_lanes(const Equation& equation, const ArrayType& type, 
       results.push_back(load_element(builder_, type.dtype, in_lane(from, block * width, lane)));
     }
     results = apply_in_blocks(equation, dtypes, type.dtype, {results}, at(blocks));
-    for (int64_t block = 0; block < blocks; ++block) store_element(builder_, type.dtype, in_lane(to, block * width, lane), results[at(block)]);
+    for (int64_t block = 0; block < blocks; ++block)
+      store_element(builder_, type.dtype, in_lane(to, block * width, lane), results[at(block)]);
     return std::vector<Value>();
   });
   return in_memory(type, to);
@@ -82,14 +85,17 @@ Writer::Blocks Writer::apply_in_blocks(const Equation& equation, const std::vect
     return values;
   };
   Blocks results;
-  for (Value value : builder_.branch(huge, [&] { return values_of(apply()); }, [&] {
-         Blocks near;
-         for (const Element& element : operands[0]) {
-           const Number x{&builder_, element.parts[0]};
-           near.push_back(Element((sine ? math::in_lanes::reducible_sin(x) : math::in_lanes::reducible_cos(x)).value));
-         }
-         return values_of(near);
-       })) {
+  for (Value value : builder_.branch(
+           huge, [&] { return values_of(apply()); },
+           [&] {
+             Blocks near;
+             for (const Element& element : operands[0]) {
+               const Number x{&builder_, element.parts[0]};
+               near.push_back(
+                   Element((sine ? math::in_lanes::reducible_sin(x) : math::in_lanes::reducible_cos(x)).value));
+             }
+             return values_of(near);
+           })) {
     results.push_back(Element(value));
   }
   return results;
@@ -105,7 +111,8 @@ Address Writer::in_lane(Address address, int64_t offset, Value lane) {
 Address Writer::in_blocks(const Slot& slot, int64_t count) {
   const Address place{builder_.local(count * static_cast<int64_t>(storage_size(slot.type.dtype))), 0, {}};
   store_all(slot, place);
-  for (int64_t k = slot.type.size(); k < count; ++k) store_element(builder_, slot.type.dtype, moved(place, k), slot.elements.back());
+  for (int64_t k = slot.type.size(); k < count; ++k)
+    store_element(builder_, slot.type.dtype, moved(place, k), slot.elements.back());
   return place;
 }
 

@@ -5,14 +5,17 @@ namespace capibara::cpu::registers {
 
 Value Writer::start_of(const Slot& slot, int64_t last) {
   const bool is_signed_start = is_signed(slot.type.dtype);
-  const Value wide = builder_.convert(is_signed_start ? Op::sign_extend : Op::zero_extend, Scalar::i64, slot.elements[0].parts[0]);
+  const Value wide =
+      builder_.convert(is_signed_start ? Op::sign_extend : Op::zero_extend, Scalar::i64, slot.elements[0].parts[0]);
   const Value zero = builder_.index(0), limit = builder_.index(last);
   Value value = wide;
   if (is_signed_start) value = builder_.compute(Op::select, builder_.compute(Op::lt, wide, zero), zero, wide);
-  return builder_.compute(Op::select, builder_.compute(is_signed_start ? Op::gt : Op::gt_unsigned, value, limit), limit, value);
+  return builder_.compute(Op::select, builder_.compute(is_signed_start ? Op::gt : Op::gt_unsigned, value, limit), limit,
+                          value);
 }
 
-std::vector<Value> Writer::starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole, const Shape& part) {
+std::vector<Value> Writer::starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole,
+                                     const Shape& part) {
   std::vector<Value> starts;
   for (std::size_t d = 0; d < whole.size(); ++d) {
     const int64_t last = whole[d] - part[d];
@@ -38,7 +41,8 @@ Slot Writer::dynamic_slice(const ArrayType& type, const std::vector<Slot>& input
   if (inputs[0].memory) {
     const Address place = placed(*inputs[0].memory, starts, whole);
     for (int64_t k = 0; k < type.size(); ++k) {
-      slot.elements.push_back(load_element(builder_, type.dtype, moved(place, linear(constant_index(k, type.shape), whole).constant)));
+      slot.elements.push_back(
+          load_element(builder_, type.dtype, moved(place, linear(constant_index(k, type.shape), whole).constant)));
     }
     return slot;
   }

@@ -1,4 +1,5 @@
-// The writer of small equations: values element by element in registers, by kind of equation in the registers_*.cpp files.
+// The writer of small equations: values element by element in registers, by kind of equation in the registers_*.cpp
+// files.
 #pragma once
 
 #include <map>
@@ -41,7 +42,8 @@ class Writer {
   Slot slot_of(const Program& program, Atom atom, const Frame& frame);
   Element element(const Slot& slot, const Index& index);
   std::vector<Slot> write_body(const Program& body, std::vector<Slot> inputs);
-  void write_equation(const Program& program, const Equation& equation, Frame& frame, const std::map<int32_t, int32_t>* targets);
+  void write_equation(const Program& program, const Equation& equation, Frame& frame,
+                      const std::map<int32_t, int32_t>* targets);
   Address spilled(const Slot& slot);
 
   // ---- control flow (registers_control.cpp) ----------------------------------------------------------------------
@@ -62,7 +64,8 @@ class Writer {
   Element part_of_split(const Equation& equation, Index index, int number, const Slot& input);
   Element padded(const Equation& equation, const Index& index, const std::vector<Slot>& inputs);
   template <class F>
-  void for_each_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input, F&& visit);
+  void for_each_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input,
+                        F&& visit);
   Element reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input);
   Element arg_reduced(const Program& program, const Equation& equation, const Index& index, const Slot& input);
   Element dot(const Equation& equation, const Index& index, const std::vector<Slot>& inputs, DType dtype);
@@ -74,8 +77,8 @@ class Writer {
   };
   static bool runs_in_lanes(const Equation& equation, const ArrayType& type);
   Slot function_in_lanes(const Equation& equation, const ArrayType& type, const Slot& input);
-  Blocks apply_in_blocks(const Equation& equation, const std::vector<DType>& dtypes, DType dtype, const std::vector<Blocks>& operands,
-                         std::size_t count);
+  Blocks apply_in_blocks(const Equation& equation, const std::vector<DType>& dtypes, DType dtype,
+                         const std::vector<Blocks>& operands, std::size_t count);
   static Address in_lane(Address address, int64_t offset, Value lane);
   Address in_blocks(const Slot& slot, int64_t count);
   static std::optional<Lanes> lanes_of(const Equation& scan);
@@ -85,7 +88,8 @@ class Writer {
 
   // ---- slices at starts that the program finds (registers_slices.cpp) --------------------------------------------
   Value start_of(const Slot& slot, int64_t last);
-  std::vector<Value> starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole, const Shape& part);
+  std::vector<Value> starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole,
+                               const Shape& part);
   static Address placed(Address address, const std::vector<Value>& starts, const Shape& whole);
   Slot dynamic_slice(const ArrayType& type, const std::vector<Slot>& inputs);
   Value is_here(const std::vector<Value>& starts, const Index& place, const Shape& range);

@@ -8,9 +8,9 @@
 #include <unordered_map>
 
 #include "backends/cpu/kernels/kernels.h"
+#include "compiler/optimise/passes.h"
 #include "lax/reduce/reduction_rules.h"
 #include "lax/shape/shape.h"
-#include "compiler/optimise/passes.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 
@@ -95,13 +95,15 @@ Arrays scatter(std::span<const Array> inputs, const Attrs& attrs) {
   const std::size_t count = inputs.size() / 2;
   const Array &operand = inputs[0], &updates = inputs[count + 1];
   const Program region = attrs.program("update_jaxpr");
-  if (updates.size() == 0 || operand.size() == 0) return Arrays(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(count));
+  if (updates.size() == 0 || operand.size() == 0)
+    return Arrays(inputs.begin(), inputs.begin() + static_cast<std::ptrdiff_t>(count));
   const auto& dims = attrs.get<ScatterDimensionNumbers>("dimension_numbers");
   const DType index = operand.size() > std::numeric_limits<int32_t>::max() ? DType::int64 : DType::int32;
   Array places = lax::reshape(lax::iota(index, operand.size()), operand.shape());
   const bool clip = mode_of(attrs) == lax::GatherScatterMode::clip;
   places = lax::gather(places, inputs[count], inverse_of(dims), window_sizes(dims, operand.ndim(), updates.shape()),
-                       {.mode = clip ? lax::GatherScatterMode::clip : lax::GatherScatterMode::fill_or_drop, .fill_value = exact_scalar(index, -1)});
+                       {.mode = clip ? lax::GatherScatterMode::clip : lax::GatherScatterMode::fill_or_drop,
+                        .fill_value = exact_scalar(index, -1)});
   Ints order;
   const Ints& inner = dims.update_window_dims;
   for (int64_t d = 0; d < updates.ndim(); ++d) {

@@ -1,7 +1,7 @@
 // Operations that hold programs of scalars (reduce, windows, scatter, sort), composed of loops and arrays that compile.
 //
-// A region without data-dependent control flow is applied to whole arrays at once. One with a loop or a branch is applied
-// element by element in a scan: batched, a branch that an element does not take might never end.
+// A region without data-dependent control flow is applied to whole arrays at once. One with a loop or a branch is
+// applied element by element in a scan: batched, a branch that an element does not take might never end.
 #pragma once
 
 #include "lax/reduce/monoid.h"

@@ -49,8 +49,8 @@ Arrays sort_by_one(Arrays operands, Comparison comparison, int64_t axis) {
   return operands;
 }
 
-// The layers of Batcher's odd-even merge network for rows of `length`, as int32[layers] of the sizes of sorted runs and of
-// the distances between the elements of a pair.
+// The layers of Batcher's odd-even merge network for rows of `length`, as int32[layers] of the sizes of sorted runs and
+// of the distances between the elements of a pair.
 std::pair<Array, Array> layers(int64_t length) {
   Arrays sizes, distances;
   for (int64_t size = 1; size < length; size *= 2) {
@@ -116,7 +116,8 @@ Arrays sort(std::span<const Array> inputs, const Attrs& attrs) {
   const int64_t axis = attrs.integer("dimension");
   Arrays operands(inputs.begin(), inputs.end());
   if (inputs[0].size() == 0 || inputs[0].shape(axis) == 1) return operands;
-  if (const std::optional<Comparison> comparison = as_comparison(comparator, inputs)) return sort_by_one(operands, *comparison, axis);
+  if (const std::optional<Comparison> comparison = as_comparison(comparator, inputs))
+    return sort_by_one(operands, *comparison, axis);
   Types types;
   for (const Array& input : inputs) types.push_back(input.type());
   if (const std::optional<int64_t> keys = reference::lexicographic_keys(comparator, types)) {

@@ -40,7 +40,8 @@ struct Taps {
     Arrays columns;
     for (std::size_t d = 0; d < window.dimensions.size(); ++d) {
       const Array element = lax::broadcasted_iota(DType::int32, window.dimensions, static_cast<int64_t>(d));
-      columns.push_back(lax::reshape(lax::mul(element, exact_scalar(DType::int32, window.window_dilation[d])), {element.size()}));
+      columns.push_back(
+          lax::reshape(lax::mul(element, exact_scalar(DType::int32, window.window_dilation[d])), {element.size()}));
     }
     return lax::stack(columns, 1);
   }
@@ -130,13 +131,15 @@ Arrays fold_windows(const Program& region, const Arrays& operands, const Arrays&
 
 Arrays reduce_window(std::span<const Array> inputs, const Attrs& attrs) {
   const auto middle = inputs.begin() + static_cast<std::ptrdiff_t>(inputs.size() / 2);
-  return fold_windows(attrs.program("jaxpr"), Arrays(inputs.begin(), middle), Arrays(middle, inputs.end()), Window::of(attrs));
+  return fold_windows(attrs.program("jaxpr"), Arrays(inputs.begin(), middle), Arrays(middle, inputs.end()),
+                      Window::of(attrs));
 }
 
 LowerRule named_window(Monoid monoid) {
   return [monoid](std::span<const Array> inputs, const Attrs& attrs) {
     const DType dtype = inputs[0].dtype();
-    return fold_windows(monoid_region(monoid, dtype), {inputs[0]}, {identity_element(monoid, dtype)}, Window::of(attrs));
+    return fold_windows(monoid_region(monoid, dtype), {inputs[0]}, {identity_element(monoid, dtype)},
+                        Window::of(attrs));
   };
 }
 
@@ -154,7 +157,8 @@ Arrays select_and_scatter(std::span<const Array> inputs, const Attrs& attrs) {
   const auto step = [&](std::span<const Array> both) {
     const Array &held = both[0], &place = both[1], &offset = both[2];
     const Array offered = taps.at(padded, offset), there = taps.at(places, offset);
-    const Array replaces = lax::bitwise_or(lax::lt(place, zero), lax::bitwise_not(apply_each(select, {held, offered})[0]));
+    const Array replaces =
+        lax::bitwise_or(lax::lt(place, zero), lax::bitwise_not(apply_each(select, {held, offered})[0]));
     const Array takes = lax::bitwise_and(lax::ge(there, zero), replaces);
     const Array value = lax::select(takes, offered, held);
     return Arrays{value, lax::select(takes, there, place)};
@@ -162,13 +166,16 @@ Arrays select_and_scatter(std::span<const Array> inputs, const Attrs& attrs) {
   const Arrays start = {lax::broadcast(some, source.shape()), lax::broadcast(none, source.shape())};
   const Array selected = lax::detail::scan_flat(step, start, {taps.offsets()}, std::nullopt, false, 1)[1];
   static const Primitive scatter = primitive("scatter");
-  const Array flat = capibara::bind(scatter, Arrays{lax::reshape(filled, {operand.size()}), lax::reshape(selected, {source.size(), 1}), lax::reshape(source, {source.size()})},
-                          {{"dimension_numbers", ScatterDimensionNumbers{{}, {0}, {0}, {}, {}}},
-                           {"indices_are_sorted", false},
-                           {"unique_indices", false},
-                           {"mode", "fill_or_drop"},
-                           {"update_jaxpr", attrs["scatter_jaxpr"]},
-                           {"update_consts", Attr::List{}}})[0];
+  const Array flat =
+      capibara::bind(scatter,
+                     Arrays{lax::reshape(filled, {operand.size()}), lax::reshape(selected, {source.size(), 1}),
+                            lax::reshape(source, {source.size()})},
+                     {{"dimension_numbers", ScatterDimensionNumbers{{}, {0}, {0}, {}, {}}},
+                      {"indices_are_sorted", false},
+                      {"unique_indices", false},
+                      {"mode", "fill_or_drop"},
+                      {"update_jaxpr", attrs["scatter_jaxpr"]},
+                      {"update_consts", Attr::List{}}})[0];
   return {lax::reshape(flat, operand.shape())};
 }
 

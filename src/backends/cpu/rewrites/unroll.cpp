@@ -43,10 +43,12 @@ Arrays unrolled(std::span<const Array> inputs, const Attrs& attrs) {
     for (int64_t i = 0; i < unroll; ++i) {
       Arrays operands = given;
       append(operands, carry);
-      for (const Array& x : both.subspan(carries)) operands.push_back(lax::index_in_dim(x, reverse ? unroll - 1 - i : i, 0, false));
+      for (const Array& x : both.subspan(carries))
+        operands.push_back(lax::index_in_dim(x, reverse ? unroll - 1 - i : i, 0, false));
       const Arrays results = evaluate_program(view.body(), operands);
       carry = part(results, 0, carries);
-      for (std::size_t k = 0; k < stacks.size(); ++k) stacks[k].insert(reverse ? stacks[k].begin() : stacks[k].end(), results[carries + k]);
+      for (std::size_t k = 0; k < stacks.size(); ++k)
+        stacks[k].insert(reverse ? stacks[k].begin() : stacks[k].end(), results[carries + k]);
     }
     for (const Arrays& stack : stacks) carry.push_back(lax::stack(stack));
     return carry;
@@ -60,8 +62,10 @@ Arrays unrolled(std::span<const Array> inputs, const Attrs& attrs) {
   append(operands, steps(sequences, reverse ? 0 : looped, rest));
   const Arrays last = capibara::bind(prim::scan(), operands, attrs.with("length", rest).with("unroll", rest));
   for (std::size_t k = 0; k < results.size(); ++k) {
-    if (k < carries) results[k] = last[k];
-    else results[k] = lax::concatenate(reverse ? Arrays{last[k], results[k]} : Arrays{results[k], last[k]}, 0);
+    if (k < carries)
+      results[k] = last[k];
+    else
+      results[k] = lax::concatenate(reverse ? Arrays{last[k], results[k]} : Arrays{results[k], last[k]}, 0);
   }
   return results;
 }

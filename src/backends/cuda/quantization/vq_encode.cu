@@ -85,9 +85,9 @@ Claims vq_encode_claims() { return {{"vq_encode", claim_encode}}; }
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
+#include "backends/cuda/bulk_copies.h"
 #include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
-#include "backends/cuda/bulk_copies.h"
 
 // Tensor cores of Hopper as warpgroups use them: codes in shared memory, vectors and scores in registers.
 //

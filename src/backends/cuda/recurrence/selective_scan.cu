@@ -69,8 +69,8 @@ Claims selective_scan_claims() { return {{"selective_scan", claim_forward}, {"se
 #else  // ---- the kernels ---------------------------------------------------------------------------------------------
 
 #include "backends/cuda/kernels.h"
-#include "backends/cuda/recurrence/selective_scan_tiles.h"
 #include "backends/cuda/recurrence/selective_scan_segments.h"
+#include "backends/cuda/recurrence/selective_scan_tiles.h"
 
 // The forward kernel of the selective scan.
 //

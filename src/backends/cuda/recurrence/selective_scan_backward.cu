@@ -3,8 +3,8 @@
 // A block goes back through its segment chunk by chunk. It runs through a chunk once for the states at the starts of
 // eight steps each; then it goes through these eight again, keeps states and decays in registers, and goes back. What
 // warps know of their states only is added where it is written.
-#include "backends/cuda/recurrence/selective_scan_segments.h"
 #include "backends/cuda/recurrence/selective_scan_device.h"
+#include "backends/cuda/recurrence/selective_scan_segments.h"
 
 // Sums over channels, which the gradients of B and C are, by tensor cores; and sums over blocks and segments.
 

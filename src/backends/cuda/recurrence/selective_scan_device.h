@@ -4,9 +4,9 @@
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 
-#include "backends/cuda/row_pieces.h"
 #include "backends/cuda/recurrence/selective_scan_split.h"
 #include "backends/cuda/recurrence/state_space_numbers.h"
+#include "backends/cuda/row_pieces.h"
 
 // Four neighbouring channels of a row, as one load or store where rows are aligned for it.
 

@@ -49,8 +49,8 @@ Claims ssd_claims() { return {{"ssd", claim_forward}, {"ssd_grad", claim_backwar
 #else  // ---- the handlers --------------------------------------------------------------------------------------------
 
 #include "backends/cuda/kernels.h"
-#include "backends/cuda/row_pieces.h"
 #include "backends/cuda/recurrence/ssd_problem.h"
+#include "backends/cuda/row_pieces.h"
 
 namespace capibara::cuda {
 namespace {

@@ -4,8 +4,8 @@
 // in no bank. Eight warps share a chunk: of a result of 64 x 64 each has 16 rows and 32 columns.
 #pragma once
 
-#include "backends/cuda/row_pieces.h"
 #include "backends/cuda/recurrence/ssd_problem.h"
+#include "backends/cuda/row_pieces.h"
 #include "backends/cuda/tile_stages.h"
 
 namespace capibara::cuda {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "backends/cuda/block_sums.h"
-#include "backends/cuda/rows/norm_split.h"
 #include "backends/cuda/row_pieces.h"
+#include "backends/cuda/rows/norm_split.h"
 
 namespace capibara::cuda {
 namespace {

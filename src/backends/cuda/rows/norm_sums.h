@@ -4,8 +4,8 @@
 
 #include "backends/cuda/block_sums.h"
 #include "backends/cuda/bulk_copies.h"
-#include "backends/cuda/rows/norm_split.h"
 #include "backends/cuda/row_pieces.h"
+#include "backends/cuda/rows/norm_split.h"
 
 // What norms backward read and write, and how a row gets into a stage of shared memory.
 

@@ -76,13 +76,13 @@ std::optional<cuda::KernelCall> kernel_call(const Primitive& primitive, std::spa
 bool has_cuda_kernels(const Client& client) {
   static AskedOnce answers;
   return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
-    const cuda::KernelTable* table = module_table();
-    for (int32_t i = 0; table && i < table->count; ++i) {
-      const cuda::KernelRecord& kernel = table->records[i];
-      plugin.register_gpu_call(kernel.target, reinterpret_cast<void*>(kernel.handler), kernel.traits);
-    }
-    return table != nullptr;
-  });
+           const cuda::KernelTable* table = module_table();
+           for (int32_t i = 0; table && i < table->count; ++i) {
+             const cuda::KernelRecord& kernel = table->records[i];
+             plugin.register_gpu_call(kernel.target, reinterpret_cast<void*>(kernel.handler), kernel.traits);
+           }
+           return table != nullptr;
+         });
 }
 
 }  // namespace capibara::pjrt

@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "backends/pjrt/calls/cudnn_config.h"
-#include "kernels/attention/spec.h"
 #include "compiler/optimise/rewrite.h"
-#include "program/ir/handles.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/write_calls.h"
+#include "kernels/attention/spec.h"
+#include "program/ir/handles.h"
 
 namespace capibara::pjrt {
 

@@ -30,11 +30,13 @@ void* library = nullptr;  // set before the handler is registered
 void* open_library(const std::string& plugin_path) {
   std::vector<std::string> names;
   std::string folder = plugin_path;
-  for (int level = 0; level < 3 && !folder.empty(); ++level) folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/'));
+  for (int level = 0; level < 3 && !folder.empty(); ++level)
+    folder.resize(folder.find_last_of('/') == std::string::npos ? 0 : folder.find_last_of('/'));
   for (const char* file : {"libcusolver.so.12", "libcusolver.so.11"}) {
     names.push_back(file);
     if (folder.empty()) continue;
-    for (const char* package : {"cu13", "cu12", "cusolver"}) names.push_back(concat(folder, "/nvidia/", package, "/lib/", file));
+    for (const char* package : {"cu13", "cu12", "cusolver"})
+      names.push_back(concat(folder, "/nvidia/", package, "/lib/", file));
   }
   for (const std::string& name : names) {
     if (void* found = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
@@ -47,7 +49,8 @@ template <class... Arguments>
 void call(const std::string& name, Arguments... arguments) {
   auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name.c_str()));
   if (!function) throw RuntimeError(concat("cuSOLVER has no ", name));
-  if (const int status = function(arguments...); status != 0) throw RuntimeError(concat(name, " failed with status ", status));
+  if (const int status = function(arguments...); status != 0)
+    throw RuntimeError(concat(name, " failed with status ", status));
 }
 
 // A handle of the library, lent for one call: making one takes milliseconds.
@@ -94,7 +97,8 @@ class Scratch {
     allocate.context = frame->context;
     allocate.size = bytes;
     allocate.alignment = 16;
-    if (frame->api->memory_allocate(&allocate) || !allocate.data) throw RuntimeError(concat("no device memory for ", bytes, " bytes of workspace"));
+    if (frame->api->memory_allocate(&allocate) || !allocate.data)
+      throw RuntimeError(concat("no device memory for ", bytes, " bytes of workspace"));
     data_ = static_cast<std::byte*>(allocate.data);
   }
   ~Scratch() {
@@ -127,7 +131,8 @@ Settings read_settings(const ffi::CallFrame* frame) {
   if (!routine) throw InternalError("the frame does not say which routine");
   settings.routine.assign(routine->data, routine->size);
   auto read = [&](std::string_view name, int64_t& number) {
-    if (const void* value = ffi::find_attribute(frame, name)) std::memcpy(&number, static_cast<const ffi::Scalar*>(value)->value, sizeof number);
+    if (const void* value = ffi::find_attribute(frame, name))
+      std::memcpy(&number, static_cast<const ffi::Scalar*>(value)->value, sizeof number);
   };
   read("lower", settings.lower);
   read("job", settings.job);
@@ -142,7 +147,12 @@ std::size_t real_size(char letter) { return letter == 's' || letter == 'c' ? 4 :
 class Decomposition {
  public:
   Decomposition(const ffi::CallFrame* frame, Settings settings, void* stream)
-      : frame_(frame), settings_(std::move(settings)), handle_(stream), stream_(stream), letter_(settings_.routine[0]), element_(element_size(letter_)) {
+      : frame_(frame),
+        settings_(std::move(settings)),
+        handle_(stream),
+        stream_(stream),
+        letter_(settings_.routine[0]),
+        element_(element_size(letter_)) {
     const ffi::Buffer& matrix = operand(0);
     rows_ = matrix.dims[matrix.rank - 2];
     columns_ = matrix.dims[matrix.rank - 1];
@@ -154,16 +164,25 @@ class Decomposition {
     if (batch_ == 0 || rows_ == 0 || columns_ == 0) return;
     copy_matrix();
     const std::string routine = settings_.routine.substr(1);
-    if (routine == "getrf") getrf();
-    else if (routine == "geqrf") geqrf();
-    else if (routine == "orgqr" || routine == "ungqr") orgqr();
-    else if (routine == "syevd" || routine == "heevd") syevd();
-    else gesvd();
+    if (routine == "getrf")
+      getrf();
+    else if (routine == "geqrf")
+      geqrf();
+    else if (routine == "orgqr" || routine == "ungqr")
+      orgqr();
+    else if (routine == "syevd" || routine == "heevd")
+      syevd();
+    else
+      gesvd();
   }
 
  private:
-  const ffi::Buffer& operand(int64_t index) const { return *static_cast<const ffi::Buffer*>(frame_->operands.values[index]); }
-  std::byte* result(int64_t index) const { return static_cast<std::byte*>(static_cast<const ffi::Buffer*>(frame_->results.values[index])->data); }
+  const ffi::Buffer& operand(int64_t index) const {
+    return *static_cast<const ffi::Buffer*>(frame_->operands.values[index]);
+  }
+  std::byte* result(int64_t index) const {
+    return static_cast<std::byte*>(static_cast<const ffi::Buffer*>(frame_->results.values[index])->data);
+  }
 
   std::string name(const char* ending = "") const {
     std::string all = concat("cusolverDn", settings_.routine, ending);
@@ -173,15 +192,19 @@ class Decomposition {
   int rows() const { return static_cast<int>(rows_); }
   int columns() const { return static_cast<int>(columns_); }
   int least() const { return std::min(rows(), columns()); }
-  void* matrix(int64_t which) const { return result(0) + static_cast<std::size_t>(which * rows_ * columns_) * element_; }
+  void* matrix(int64_t which) const {
+    return result(0) + static_cast<std::size_t>(which * rows_ * columns_) * element_;
+  }
 
   // The routines write over their matrix: the first result, which may be another place than the operand.
   void copy_matrix() const {
     if (operand(0).data == result(0)) return;
     using Copy = int (*)(uint64_t, uint64_t, std::size_t, void*);
-    static const auto copy = reinterpret_cast<Copy>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), "cuMemcpyDtoDAsync_v2"));
+    static const auto copy =
+        reinterpret_cast<Copy>(dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), "cuMemcpyDtoDAsync_v2"));
     const std::size_t bytes = static_cast<std::size_t>(batch_ * rows_ * columns_) * element_;
-    if (!copy || copy(reinterpret_cast<uint64_t>(result(0)), reinterpret_cast<uint64_t>(operand(0).data), bytes, stream_) != 0) {
+    if (!copy ||
+        copy(reinterpret_cast<uint64_t>(result(0)), reinterpret_cast<uint64_t>(operand(0).data), bytes, stream_) != 0) {
       throw RuntimeError("cuSOLVER: copying a matrix on the device failed");
     }
   }
@@ -199,7 +222,8 @@ class Decomposition {
     auto* pivots = reinterpret_cast<int*>(result(1));
     auto* report = reinterpret_cast<int*>(result(2));
     for (int64_t i = 0; i < batch_; ++i) {
-      call(name(), handle_.get(), rows(), columns(), matrix(i), rows(), static_cast<void*>(scratch.data()), pivots + i * least(), report + i);
+      call(name(), handle_.get(), rows(), columns(), matrix(i), rows(), static_cast<void*>(scratch.data()),
+           pivots + i * least(), report + i);
     }
   }
 
@@ -208,7 +232,8 @@ class Decomposition {
     call(name("_bufferSize"), handle_.get(), rows(), columns(), matrix(0), rows(), &size);
     const Scratch scratch = workspace(size);
     for (int64_t i = 0; i < batch_; ++i) {
-      call(name(), handle_.get(), rows(), columns(), matrix(i), rows(), static_cast<void*>(result(1) + static_cast<std::size_t>(i * least()) * element_),
+      call(name(), handle_.get(), rows(), columns(), matrix(i), rows(),
+           static_cast<void*>(result(1) + static_cast<std::size_t>(i * least()) * element_),
            static_cast<void*>(scratch.data()), size, unread_report(scratch, size));
     }
   }
@@ -218,10 +243,12 @@ class Decomposition {
     const int count = static_cast<int>(factors.dims[factors.rank - 1]);
     const auto* scales = static_cast<const std::byte*>(factors.data);
     int size = 0;
-    call(name("_bufferSize"), handle_.get(), rows(), columns(), count, matrix(0), rows(), static_cast<const void*>(scales), &size);
+    call(name("_bufferSize"), handle_.get(), rows(), columns(), count, matrix(0), rows(),
+         static_cast<const void*>(scales), &size);
     const Scratch scratch = workspace(size);
     for (int64_t i = 0; i < batch_; ++i) {
-      call(name(), handle_.get(), rows(), columns(), count, matrix(i), rows(), static_cast<const void*>(scales + static_cast<std::size_t>(i * count) * element_),
+      call(name(), handle_.get(), rows(), columns(), count, matrix(i), rows(),
+           static_cast<const void*>(scales + static_cast<std::size_t>(i * count) * element_),
            static_cast<void*>(scratch.data()), size, unread_report(scratch, size));
     }
   }
@@ -230,16 +257,19 @@ class Decomposition {
     constexpr int with_vectors = 1;
     const int triangle = settings_.lower ? 0 : 1;
     int size = 0;
-    call(name("_bufferSize"), handle_.get(), with_vectors, triangle, rows(), matrix(0), rows(), static_cast<void*>(result(1)), &size);
+    call(name("_bufferSize"), handle_.get(), with_vectors, triangle, rows(), matrix(0), rows(),
+         static_cast<void*>(result(1)), &size);
     const Scratch scratch = workspace(size);
     auto* report = reinterpret_cast<int*>(result(2));
     for (int64_t i = 0; i < batch_; ++i) {
       void* values = result(1) + static_cast<std::size_t>(i * rows_) * real_size(letter_);
-      call(name(), handle_.get(), with_vectors, triangle, rows(), matrix(i), rows(), values, static_cast<void*>(scratch.data()), size, report + i);
+      call(name(), handle_.get(), with_vectors, triangle, rows(), matrix(i), rows(), values,
+           static_cast<void*>(scratch.data()), size, report + i);
     }
   }
 
-  // The library wants at least as many rows as columns. Of the transposed matrix the two sides of vectors change places.
+  // The library wants at least as many rows as columns. Of the transposed matrix the two sides of vectors change
+  // places.
   void gesvd() const {
     int size = 0;
     call(name("_bufferSize"), handle_.get(), rows(), columns(), &size);
@@ -251,8 +281,8 @@ class Decomposition {
       void* values = result(1) + static_cast<std::size_t>(i * least()) * real_size(letter_);
       void* u = result(settings_.transposed ? 3 : 2) + static_cast<std::size_t>(i * rows_ * left) * element_;
       void* v = result(settings_.transposed ? 2 : 3) + static_cast<std::size_t>(i * right * columns_) * element_;
-      call(name(), handle_.get(), job, job, rows(), columns(), matrix(i), rows(), values, u, rows(), v, static_cast<int>(right),
-           static_cast<void*>(scratch.data()), size, static_cast<void*>(nullptr), report + i);
+      call(name(), handle_.get(), job, job, rows(), columns(), matrix(i), rows(), values, u, rows(), v,
+           static_cast<int>(right), static_cast<void*>(scratch.data()), size, static_cast<void*>(nullptr), report + i);
     }
   }
 
@@ -298,7 +328,8 @@ bool pays(const ArrayType& matrix) {
 std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayType& matrix) {
   constexpr std::string_view prefix = "lapack_", ending = "_ffi";
   const std::string target = equation.attrs.text("call_target_name");
-  if (!target.starts_with(prefix) || !target.ends_with(ending) || matrix.rank() < 2 || !pays(matrix)) return std::nullopt;
+  if (!target.starts_with(prefix) || !target.ends_with(ending) || matrix.rank() < 2 || !pays(matrix))
+    return std::nullopt;
   if (equation.attrs.list("operand_layouts").empty()) return std::nullopt;  // read from a text that states none
   std::string routine = target.substr(prefix.size(), target.size() - prefix.size() - ending.size());
   const std::string plain = routine.substr(1);
@@ -307,7 +338,8 @@ std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayTy
   const std::string settings = equation.attrs.text("mhlo_backend_config");
   std::string text;
   Attrs attrs = equation.attrs;
-  if (plain == "syevd" || plain == "heevd") text = concat(", lower = ", number_in(settings, "uplo") == 'L' ? 1 : 0, " : i64");
+  if (plain == "syevd" || plain == "heevd")
+    text = concat(", lower = ", number_in(settings, "uplo") == 'L' ? 1 : 0, " : i64");
   if (plain == "gesdd" || plain == "gesvd") {
     routine = concat(routine.substr(0, 1), "gesvd");
     const bool transposed = matrix.shape[matrix.shape.size() - 2] < matrix.shape.back();
@@ -333,10 +365,11 @@ std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayTy
 bool has_cusolver(const Client& client) {
   static AskedOnce answers;
   return client.plugin().takes_gpu_calls() && answers(client.plugin(), [](const Plugin& plugin) {
-    if (!library) library = open_library(plugin.path());
-    if (library) plugin.register_gpu_call(target_name, reinterpret_cast<void*>(run_decomposition), ffi::no_traits);
-    return library != nullptr;
-  });
+           if (!library) library = open_library(plugin.path());
+           if (library)
+             plugin.register_gpu_call(target_name, reinterpret_cast<void*>(run_decomposition), ffi::no_traits);
+           return library != nullptr;
+         });
 }
 
 Program call_cusolver(const Program& program, const std::function<bool()>& available) {

@@ -66,7 +66,8 @@ struct Api {
   Error* (*memory_allocate)(DeviceMemoryAllocate*);
   Error* (*memory_free)(DeviceMemoryFree*);
 };
-static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, stream_get) == 80 && offsetof(Api, memory_allocate) == 120 && offsetof(Api, memory_free) == 128);
+static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, stream_get) == 80 &&
+              offsetof(Api, memory_allocate) == 120 && offsetof(Api, memory_free) == 128);
 
 struct Buffer : Head {
   int32_t dtype;  // XLA's own numbers, which are not those of PJRT: 11 float32, 16 bfloat16
@@ -107,7 +108,8 @@ struct CallFrame {
   List results;
   Attributes attributes;
 };
-static_assert(offsetof(CallFrame, operands) == 40 && offsetof(CallFrame, results) == 80 && offsetof(CallFrame, attributes) == 120);
+static_assert(offsetof(CallFrame, operands) == 40 && offsetof(CallFrame, results) == 80 &&
+              offsetof(CallFrame, attributes) == 120);
 
 struct Metadata {
   std::size_t struct_size;

@@ -24,7 +24,8 @@ namespace {
 std::mutex calls_mutex;
 
 std::unordered_map<int64_t, HostCalls::Call>& all_calls() {
-  static auto* calls = new std::unordered_map<int64_t, HostCalls::Call>;  // never freed: programs may run until the very end
+  static auto* calls =
+      new std::unordered_map<int64_t, HostCalls::Call>;  // never freed: programs may run until the very end
   return *calls;
 }
 
@@ -54,19 +55,24 @@ class Copier {
  public:
   Copier(const ffi::CallFrame* frame, bool on_host) : on_host_(on_host) {
     if (on_host_) return;
-    if (!CudaDriver::get().complete()) throw RuntimeError("host call: libcuda.so.1 cannot be loaded, by which operands come to the host");
+    if (!CudaDriver::get().complete())
+      throw RuntimeError("host call: libcuda.so.1 cannot be loaded, by which operands come to the host");
     stream_ = ffi::stream_of(frame);
     if (!stream_) throw RuntimeError("host call: the program has no stream");
   }
   void to_host(std::byte* to, const ffi::Buffer& from, std::size_t bytes) const {
     if (bytes == 0) return;
-    if (on_host_) std::memcpy(to, from.data, bytes);
-    else check(CudaDriver::get().to_host(to, reinterpret_cast<uint64_t>(from.data), bytes, stream_));
+    if (on_host_)
+      std::memcpy(to, from.data, bytes);
+    else
+      check(CudaDriver::get().to_host(to, reinterpret_cast<uint64_t>(from.data), bytes, stream_));
   }
   void to_device(const ffi::Buffer& to, const std::byte* from, std::size_t bytes) const {
     if (bytes == 0) return;
-    if (on_host_) std::memcpy(to.data, from, bytes);
-    else check(CudaDriver::get().to_device(reinterpret_cast<uint64_t>(to.data), from, bytes, stream_));
+    if (on_host_)
+      std::memcpy(to.data, from, bytes);
+    else
+      check(CudaDriver::get().to_device(reinterpret_cast<uint64_t>(to.data), from, bytes, stream_));
   }
   void finish() const {
     if (!on_host_) check(CudaDriver::get().synchronize(stream_));
@@ -103,13 +109,15 @@ void run_host_call(ffi::CallFrame* frame, bool on_host) {
   // A call with a side effect has a token behind its operands and its results.
   const int64_t tokens = frame->operands.size - static_cast<int64_t>(call.inputs.size());
   if (tokens < 0 || tokens > 1 || frame->results.size != static_cast<int64_t>(call.outputs.size()) + tokens) {
-    throw InternalError(concat("host call of ", call.primitive.name(), ": the frame has other operands than the program"));
+    throw InternalError(
+        concat("host call of ", call.primitive.name(), ": the frame has other operands than the program"));
   }
   const Copier copier(frame, on_host);
   std::vector<capibara::Buffer> buffers;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     buffers.push_back(capibara::Buffer::allocate(byte_count(carried_type(call.inputs[i]))));
-    copier.to_host(buffers[i].mutable_data(), *static_cast<const ffi::Buffer*>(frame->operands.values[i]), buffers[i].size());
+    copier.to_host(buffers[i].mutable_data(), *static_cast<const ffi::Buffer*>(frame->operands.values[i]),
+                   buffers[i].size());
   }
   copier.finish();
   Arrays inputs;
@@ -131,7 +139,8 @@ void run_host_call(ffi::CallFrame* frame, bool on_host) {
     }
   }
   static constexpr std::byte token[4] = {};
-  if (tokens == 1) copier.to_device(*static_cast<const ffi::Buffer*>(frame->results.values[outputs.size()]), token, sizeof token);
+  if (tokens == 1)
+    copier.to_device(*static_cast<const ffi::Buffer*>(frame->results.values[outputs.size()]), token, sizeof token);
   copier.finish();
 }
 
@@ -235,7 +244,8 @@ void register_host_calls(const Client& client) {
   const std::string name = host_call_target;
   if (plugin.takes_gpu_calls()) {
     plugin.register_gpu_call(name, reinterpret_cast<void*>(on_cuda), ffi::no_traits);
-  } else if (const abi::Extension* handlers = plugin.extension(abi::ffi_extension); handlers && client.reads_host_memory()) {
+  } else if (const abi::Extension* handlers = plugin.extension(abi::ffi_extension);
+             handlers && client.reads_host_memory()) {
     const std::string platform = "HOST";
     abi::Args<abi::FfiRegister> args;
     args.name = name.data();
@@ -245,7 +255,8 @@ void register_host_calls(const Client& client) {
     args.platform_size = platform.size();
     plugin.check(static_cast<const abi::FfiExtension*>(handlers)->register_handler(&args), "host calls");
   } else {
-    throw NotImplementedError(concat("the plugin ", plugin.path(), " takes no foreign functions: callbacks, lu, qr, eigh, eig and svd ",
+    throw NotImplementedError(concat("the plugin ", plugin.path(),
+                                     " takes no foreign functions: callbacks, lu, qr, eigh, eig and svd ",
                                      "cannot run inside its programs; run them outside of jit or on the cpu backend"));
   }
   known.insert(&plugin);

@@ -1,7 +1,8 @@
 // Operations that the host runs while a program runs on a device: callbacks, LAPACK, expectations of StableHLO files.
 //
-// Each is a foreign call in the program's text; the plugin calls our handler with the operands, and the handler gives them to
-// the thread that started the program, so that callbacks see that thread's configuration, scopes and interpreter.
+// Each is a foreign call in the program's text; the plugin calls our handler with the operands, and the handler gives
+// them to the thread that started the program, so that callbacks see that thread's configuration, scopes and
+// interpreter.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -19,8 +20,8 @@ namespace capibara::pjrt {
 
 inline constexpr const char* host_call_target = "capibara_host_call";
 
-// As what an operand or result travels: numbers of fewer than 8 bits as int8, uint8 or float32, since plugins do not agree with
-// themselves on whether such arrays are packed.
+// As what an operand or result travels: numbers of fewer than 8 bits as int8, uint8 or float32, since plugins do not
+// agree with themselves on whether such arrays are packed.
 ArrayType carried_type(ArrayType type);
 
 // The host calls of one compiled program.
@@ -34,7 +35,8 @@ class HostCalls {
   int64_t add(const Primitive& primitive, const Attrs& attrs, Types inputs, Types outputs);
   bool empty() const { return numbers_.empty(); }
 
-  // Runs `program` to its end on a thread of its own, and here what it asks of the host. The first error of a call is raised.
+  // Runs `program` to its end on a thread of its own, and here what it asks of the host. The first error of a call is
+  // raised.
   void serve(const std::function<void()>& program);
 
   struct Call {

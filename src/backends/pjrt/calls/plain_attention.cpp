@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "backends/pjrt/calls/cudnn.h"
-#include "kernels/fuse.h"
 #include "compiler/optimise/pipeline.h"
+#include "kernels/fuse.h"
 #include "program/ir/nested.h"
 
 namespace capibara::pjrt {

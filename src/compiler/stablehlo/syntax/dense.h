@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/array/small_float.h"
 #include "compiler/stablehlo/syntax/lexer.h"
 #include "compiler/stablehlo/syntax/syntax.h"
+#include "core/array/small_float.h"
 
 namespace capibara::stablehlo {
 

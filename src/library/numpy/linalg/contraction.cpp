@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "lax/sharding/out_sharding.h"
 #include "lax/operators/promote.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/out_sharding.h"
 
 namespace capibara::jax::numpy {
 
@@ -44,8 +44,7 @@ Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
   const int64_t a_batch = std::max<int64_t>(0, a.ndim() - 2), b_batch = std::max<int64_t>(0, b.ndim() - 2);
   const int64_t batch = std::max(a_batch, b_batch);
   if (batch == 0 && !out_sharding_in_scope().is_explicit()) {
-    const Array product =
-        lax::dot_general(a, b, {{a.ndim() - 1}, {0}, {}, {}}, {options.precision, type.dtype});
+    const Array product = lax::dot_general(a, b, {{a.ndim() - 1}, {0}, {}, {}}, {options.precision, type.dtype});
     return lax::convert_element_type(product, type.dtype, type.weak);
   }
 

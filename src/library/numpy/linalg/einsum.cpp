@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "lax/sharding/out_sharding.h"
 #include "lax/operators/promote.h"
 #include "lax/shape/shape.h"
+#include "lax/sharding/out_sharding.h"
 #include "library/numpy/linalg/einsum_subscripts.h"
 
 namespace capibara::jax::numpy {
@@ -161,8 +161,9 @@ Array einsum(const std::string& subscripts, const Arrays& operands, const Einsum
       list.erase(list.begin() + step.places[i]);
     }
     if (inputs.empty() || inputs.size() > 2) {
-      throw NotImplementedError(concat("jax.numpy.einsum does not support simultaneous contraction of 3 or more operands, got a step of ", inputs.size(),
-                                       " in argument 'optimize'"));
+      throw NotImplementedError(
+          concat("jax.numpy.einsum does not support simultaneous contraction of 3 or more operands, got a step of ",
+                 inputs.size(), " in argument 'optimize'"));
     }
     Labelled output = inputs.size() == 1 ? one.reduce(inputs[0], step) : one.contract(inputs[0], inputs[1], step);
     list.push_back(one.ordered(output, step.result));

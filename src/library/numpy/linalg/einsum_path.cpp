@@ -26,15 +26,22 @@ class WideBits {
   template <class F>
   void each(F&& f) const {
     for (std::size_t w = 0; w < words_.size(); ++w) {
-      for (uint64_t word = words_[w]; word != 0; word &= word - 1) f(64 * w + static_cast<std::size_t>(std::countr_zero(word)));
+      for (uint64_t word = words_[w]; word != 0; word &= word - 1)
+        f(64 * w + static_cast<std::size_t>(std::countr_zero(word)));
     }
   }
   bool any() const {
     return std::any_of(words_.begin(), words_.end(), [](uint64_t word) { return word != 0; });
   }
-  friend WideBits operator&(WideBits a, const WideBits& b) { return a.combine(b, [](uint64_t x, uint64_t y) { return x & y; }); }
-  friend WideBits operator|(WideBits a, const WideBits& b) { return a.combine(b, [](uint64_t x, uint64_t y) { return x | y; }); }
-  friend WideBits minus(WideBits a, const WideBits& b) { return a.combine(b, [](uint64_t x, uint64_t y) { return x & ~y; }); }
+  friend WideBits operator&(WideBits a, const WideBits& b) {
+    return a.combine(b, [](uint64_t x, uint64_t y) { return x & y; });
+  }
+  friend WideBits operator|(WideBits a, const WideBits& b) {
+    return a.combine(b, [](uint64_t x, uint64_t y) { return x | y; });
+  }
+  friend WideBits minus(WideBits a, const WideBits& b) {
+    return a.combine(b, [](uint64_t x, uint64_t y) { return x & ~y; });
+  }
 
  private:
   template <class F>
@@ -113,7 +120,11 @@ template <class Set>
 class Planner {
  public:
   Planner(std::vector<Set> inputs, Set output, std::size_t labels, const std::vector<double>& sizes)
-      : inputs_(std::move(inputs)), output_(std::move(output)), labels_(labels), size_(sizes), count_(static_cast<int>(inputs_.size())) {}
+      : inputs_(std::move(inputs)),
+        output_(std::move(output)),
+        labels_(labels),
+        size_(sizes),
+        count_(static_cast<int>(inputs_.size())) {}
 
   // Every order, except those that already cost more than the best one found.
   Steps search_all() {
@@ -154,7 +165,9 @@ class Planner {
     struct Candidate {
       double score, cost;
       int a, b;
-      bool operator<(const Candidate& other) const { return score != other.score ? score < other.score : cost < other.cost; }
+      bool operator<(const Candidate& other) const {
+        return score != other.score ? score < other.score : cost < other.cost;
+      }
     };
     std::vector<Candidate> candidates;
     std::vector<int> remaining(inputs_.size());
@@ -165,7 +178,9 @@ class Planner {
       if (!apart && !both.any()) return;
       const Set either = x | y;
       const Set gone = minus((both & twice) | (minus(either, both) & once), output_);
-      candidates.push_back({size_(minus(either, gone)) - sizes[static_cast<std::size_t>(a)] - sizes[static_cast<std::size_t>(b)], size_(either), a, b});
+      candidates.push_back(
+          {size_(minus(either, gone)) - sizes[static_cast<std::size_t>(a)] - sizes[static_cast<std::size_t>(b)],
+           size_(either), a, b});
     };
     for (int a = 0; a < count_; ++a) {
       for (int b = a + 1; b < count_; ++b) consider(a, b, false);
@@ -195,7 +210,9 @@ class Planner {
       sizes.push_back(size_(operands.back()));
       steps.emplace_back(chosen.a, chosen.b);
       std::erase_if(remaining, [&](int other) { return other == chosen.a || other == chosen.b; });
-      std::erase_if(candidates, [&](const Candidate& c) { return c.a == chosen.a || c.b == chosen.a || c.a == chosen.b || c.b == chosen.b; });
+      std::erase_if(candidates, [&](const Candidate& c) {
+        return c.a == chosen.a || c.b == chosen.a || c.a == chosen.b || c.b == chosen.b;
+      });
       for (int other : remaining) consider(other, made, false);
       remaining.push_back(made);
     }
@@ -247,7 +264,8 @@ class Planner {
       if (parts.size() < 3) continue;
       std::vector<Set> sets;
       for (int part : parts) sets.push_back(results[static_cast<std::size_t>(part)]);
-      double before = size_(results[static_cast<std::size_t>(tree[top].first)] | results[static_cast<std::size_t>(tree[top].second)]);
+      double before = size_(results[static_cast<std::size_t>(tree[top].first)] |
+                            results[static_cast<std::size_t>(tree[top].second)]);
       for (int one : opened) {
         const auto& [a, b] = tree[static_cast<std::size_t>(one)];
         before += size_(results[static_cast<std::size_t>(a)] | results[static_cast<std::size_t>(b)]);
@@ -258,7 +276,9 @@ class Planner {
       const int base = next;
       if (append_best(sets, results[top], numbers, next, order, before) >= before) continue;
       // The results that were opened take the places of the new ones.
-      auto renumbered = [&](int number) { return number < base ? number : opened[static_cast<std::size_t>(number - base)]; };
+      auto renumbered = [&](int number) {
+        return number < base ? number : opened[static_cast<std::size_t>(number - base)];
+      };
       for (std::size_t i = 0; i < order.size(); ++i) {
         const int place = i + 1 == order.size() ? static_cast<int>(top) : opened[i];
         const int a = renumbered(order[i].first), b = renumbered(order[i].second);
@@ -270,7 +290,8 @@ class Planner {
           for (std::size_t p = 0; p < parts.size(); ++p) {
             if (std::find(below.begin(), below.end(), parts[p]) == below.end()) others = others | sets[p];
           }
-          results[static_cast<std::size_t>(place)] = (results[static_cast<std::size_t>(a)] | results[static_cast<std::size_t>(b)]) & others;
+          results[static_cast<std::size_t>(place)] =
+              (results[static_cast<std::size_t>(a)] | results[static_cast<std::size_t>(b)]) & others;
         }
       }
     }
@@ -284,8 +305,10 @@ class Planner {
  private:
   static void members(const Steps& order, std::size_t step, int base, std::vector<int>& out) {
     for (int number : {order[step].first, order[step].second}) {
-      if (number < base) out.push_back(number);
-      else members(order, static_cast<std::size_t>(number - base), base, out);
+      if (number < base)
+        out.push_back(number);
+      else
+        members(order, static_cast<std::size_t>(number - base), base, out);
     }
   }
 
@@ -297,9 +320,10 @@ class Planner {
     return next++;
   }
 
-  // Adds the best order of these operands, known by `numbers`, to the steps, and returns its cost; none where it is not below `limit`.
-  double append_best(const std::vector<Set>& operands, const Set& output, const std::vector<int>& numbers, int& next, Steps& steps,
-                     double limit = infinite) const {
+  // Adds the best order of these operands, known by `numbers`, to the steps, and returns its cost; none where it is not
+  // below `limit`.
+  double append_best(const std::vector<Set>& operands, const Set& output, const std::vector<int>& numbers, int& next,
+                     Steps& steps, double limit = infinite) const {
     const std::size_t count = operands.size(), all = (std::size_t{1} << count) - 1;
     struct Part {
       Set held;  // what is left of the operands when all of them are contracted
@@ -307,7 +331,8 @@ class Planner {
       std::size_t left = 0;
     };
     std::vector<Set> together(all + 1, Set(labels_));
-    for (std::size_t set = 1; set <= all; ++set) together[set] = together[set & (set - 1)] | operands[static_cast<std::size_t>(std::countr_zero(set))];
+    for (std::size_t set = 1; set <= all; ++set)
+      together[set] = together[set & (set - 1)] | operands[static_cast<std::size_t>(std::countr_zero(set))];
     std::vector<Part> parts(all + 1);
     for (std::size_t set = 1; set <= all; ++set) {
       Part& part = parts[set];
@@ -338,9 +363,11 @@ class Planner {
     return parts[all].cost;
   }
   template <class Parts>
-  static int append_parts(const Parts& parts, std::size_t set, const std::vector<int>& numbers, int& next, Steps& steps) {
+  static int append_parts(const Parts& parts, std::size_t set, const std::vector<int>& numbers, int& next,
+                          Steps& steps) {
     if ((set & (set - 1)) == 0) return numbers[static_cast<std::size_t>(std::countr_zero(set))];
-    const int a = append_parts(parts, parts[set].left, numbers, next, steps), b = append_parts(parts, set ^ parts[set].left, numbers, next, steps);
+    const int a = append_parts(parts, parts[set].left, numbers, next, steps),
+              b = append_parts(parts, set ^ parts[set].left, numbers, next, steps);
     steps.emplace_back(std::min(a, b), std::max(a, b));
     return next++;
   }
@@ -360,7 +387,8 @@ class Planner {
           next.push_back(remaining[other]);
           needed = needed | operands_[static_cast<std::size_t>(remaining[other])];
         }
-        const Set &x = operands_[static_cast<std::size_t>(remaining[a])], &y = operands_[static_cast<std::size_t>(remaining[b])];
+        const Set &x = operands_[static_cast<std::size_t>(remaining[a])],
+                  &y = operands_[static_cast<std::size_t>(remaining[b])];
         const Set either = x | y;
         const bool inner = minus(x & y, needed).any();
         const double step = size_(either) * (inner ? 2 : 1);
@@ -405,7 +433,8 @@ ContractionPath as_places(std::size_t count, const Steps& steps) {
 constexpr std::size_t every_order = 4, every_set = 8, every_set_if_asked = 13;  // operands
 
 template <class Set>
-Steps plan(const std::string& method, std::vector<Set> inputs, Set output, std::size_t labels, const std::vector<double>& sizes) {
+Steps plan(const std::string& method, std::vector<Set> inputs, Set output, std::size_t labels,
+           const std::vector<double>& sizes) {
   const std::size_t count = inputs.size();
   Planner<Set> planner(std::move(inputs), std::move(output), labels, sizes);
   if (method == "greedy" || method == "eager" || method == "opportunistic") return planner.greedy();

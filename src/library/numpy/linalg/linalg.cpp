@@ -70,7 +70,8 @@ SvdResult hermitian_svd(const Array& a, const SvdOptions& options) {
   const auto [vectors, values] = lax::linalg::eigh(a, {.subset_by_index = options.subset_by_index});
   const int64_t last = values.ndim() - 1;
   const Array place = lax::broadcasted_iota(DType::int32, values.shape(), last);
-  const Arrays sorted = lax::sort(Arrays{lax::abs(values), place, lax::sign(values)}, {.dimension = last, .num_keys = 1});
+  const Arrays sorted =
+      lax::sort(Arrays{lax::abs(values), place, lax::sign(values)}, {.dimension = last, .num_keys = 1});
   const auto descending = [&](const Array& x) { return lax::rev(x, {last}); };
   const Array order = lax::expand_dims(descending(sorted[1]), {last});
   const Array sign = lax::expand_dims(descending(sorted[2]), {last});
@@ -105,17 +106,19 @@ Array svdvals(const Array& x) { return singular_values(x); }
 Array solve(const Array& left, const Array& right) {
   const Arrays both = promote_dtypes_inexact({left, right});
   const Array &a = both[0], &b = both[1];
-  if (a.ndim() < 2) throw ValueError(concat("solve: the left hand array must be at least two dimensional, got ", to_string(a.type())));
+  if (a.ndim() < 2)
+    throw ValueError(concat("solve: the left hand array must be at least two dimensional, got ", to_string(a.type())));
   const int64_t core = b.ndim() <= 1 ? 1 : 2;
   if (b.ndim() > 1 && a.ndim() == b.ndim() + 1 && a.shape(-1) == b.shape(-1) && a.shape(-1) != b.shape(-2)) {
     throw ValueError(concat("solve: invalid shapes ", to_string(a.type()), " and ", to_string(b.type()),
                             "; for a batch of vectors use solve(a, b[..., None]).squeeze(-1)"));
   }
   if (b.ndim() == 0 || a.shape(-1) != a.shape(-2) || b.shape(-core) != a.shape(-1)) {
-    throw ValueError(concat("solve: the shapes must be [..., m, m] and [m] or [..., m, k], got ", to_string(a.type()), " and ",
-                            to_string(b.type())));
+    throw ValueError(concat("solve: the shapes must be [..., m, m] and [m] or [..., m, k], got ", to_string(a.type()),
+                            " and ", to_string(b.type())));
   }
-  return vectorize("solve", [](std::span<const Array> in) { return Arrays{matrix::solve(in[0], in[1])}; }, {a, b}, {2, core})[0];
+  return vectorize("solve", [](std::span<const Array> in) { return Arrays{matrix::solve(in[0], in[1])}; }, {a, b},
+                   {2, core})[0];
 }
 
 Array inv(const Array& a) {
@@ -130,7 +133,8 @@ namespace {
 
 Array pinv_value(const Array& matrices, const PinvOptions& options) {
   Array a = promote_inexact("pinv", matrices);
-  if (a.ndim() < 2) throw ValueError(concat("pinv: the input must be at least two dimensional, got ", to_string(a.type())));
+  if (a.ndim() < 2)
+    throw ValueError(concat("pinv: the input must be at least two dimensional, got ", to_string(a.type())));
   const int64_t m = a.shape(-2), n = a.shape(-1);
   if (m == 0 || n == 0) {
     Shape shape = a.shape();
@@ -138,14 +142,16 @@ Array pinv_value(const Array& matrices, const PinvOptions& options) {
     return lax::empty(shape, a.dtype());
   }
   a = numpy::conj(a);
-  const Array rtol = options.rtol ? *options.rtol
-                                  : lax::full({}, Array(10.0 * static_cast<double>(std::max(m, n)) * finfo(a.dtype()).eps),
-                                              real_dtype(a.dtype()));
+  const Array rtol = options.rtol
+                         ? *options.rtol
+                         : lax::full({}, Array(10.0 * static_cast<double>(std::max(m, n)) * finfo(a.dtype()).eps),
+                                     real_dtype(a.dtype()));
   const auto [u, s, vh] = svd(a, {.full_matrices = false, .hermitian = options.hermitian});
   Array limit = lax::expand_dims(rtol, {rtol.ndim()});
   Array broadcast_to_rank_limit = lax::broadcast_to_rank(limit, s.ndim());
   limit = broadcast_to_rank_limit * s(ellipsis, slice(0, 1));
-  const Array kept = lax::convert_element_type(numpy::where(s > limit, s, std::numeric_limits<double>::infinity()), u.dtype());
+  const Array kept =
+      lax::convert_element_type(numpy::where(s > limit, s, std::numeric_limits<double>::infinity()), u.dtype());
   const Array transposed = matrix::transposed(u);
   const Array scaled = transposed / lax::expand_dims(kept, {kept.ndim()});
   return lax::convert_element_type(numpy::matmul(matrix::transposed(vh), scaled, {.precision = "highest"}), a.dtype());
@@ -188,19 +194,22 @@ LstsqResult lstsq(const Array& left, const Array& right, const LstsqOptions& opt
   const Array& a = both[0];
   Array b = both[1];
   if (a.ndim() == 0 || b.ndim() == 0 || a.shape(0) != b.shape(0)) {
-    throw ValueError(concat("lstsq: leading dimensions of input arrays must match, got ", to_string(a.type()), " and ", to_string(b.type())));
+    throw ValueError(concat("lstsq: leading dimensions of input arrays must match, got ", to_string(a.type()), " and ",
+                            to_string(b.type())));
   }
   const bool vector = b.ndim() == 1;
   if (vector) b = lax::expand_dims(b, {1});
   if (a.ndim() != 2 || b.ndim() != 2) {
-    throw TypeError(concat("lstsq: a must have two dimensions and b one or two, got ", to_string(a.type()), " and ", to_string(both[1].type())));
+    throw TypeError(concat("lstsq: a must have two dimensions and b one or two, got ", to_string(a.type()), " and ",
+                           to_string(both[1].type())));
   }
   const int64_t m = a.shape(0), n = a.shape(1);
   Array s = lax::empty({0}, a.dtype()), rank = lax::full({}, Array(0), default_int());
   Array x = lax::full({n, b.shape(1)}, Array(0), a.dtype());
   if (a.size() > 0) {
     const double eps = finfo(a.dtype()).eps;
-    const Array rcond = options.rcond ? numpy::where(*options.rcond < 0, eps, *options.rcond) : Array(eps * static_cast<double>(std::max(m, n)));
+    const Array rcond = options.rcond ? numpy::where(*options.rcond < 0, eps, *options.rcond)
+                                      : Array(eps * static_cast<double>(std::max(m, n)));
     const auto [u, values, vh] = svd(a, {.full_matrices = false});
     s = values;
     const Array is_greater = s > 0, converted = lax::convert_element_type(rcond, s.dtype(), false);
@@ -228,7 +237,8 @@ Array tensorinv(const Array& a, int64_t ind) {
   const Shape contracted(a.shape().begin(), split), batch(split, a.shape().end());
   const int64_t rows = element_count(contracted), columns = element_count(batch);
   if (rows != columns) {
-    throw ValueError(concat("tensorinv: the product of the first ", ind, " dimensions must equal that of the others, got ", to_string(a.type())));
+    throw ValueError(concat("tensorinv: the product of the first ", ind,
+                            " dimensions must equal that of the others, got ", to_string(a.type())));
   }
   Shape shape = batch;
   shape.insert(shape.end(), contracted.begin(), contracted.end());
@@ -253,8 +263,8 @@ Array tensorsolve(const Array& left, const Array& b, const std::optional<Ints>& 
                             to_string(a.type()), " and ", to_string(b.type())));
   }
   if (b.size() != element_count(out)) {
-    throw ValueError(concat("tensorsolve: prod(a.shape[:b.ndim]) must equal prod(a.shape[b.ndim:]), got ", to_string(a.type()),
-                            " and ", to_string(b.type())));
+    throw ValueError(concat("tensorsolve: prod(a.shape[:b.ndim]) must equal prod(a.shape[b.ndim:]), got ",
+                            to_string(a.type()), " and ", to_string(b.type())));
   }
   Array reshaped = a.reshape({b.size(), element_count(out)});
   return solve(reshaped, b.flatten()).reshape(out);
@@ -290,8 +300,9 @@ Array multi_dot(const std::vector<Array>& arrays, const std::string& precision) 
     const Array& a = arrays[i];
     const bool end = i == 0 || i + 1 == arrays.size();
     if (a.ndim() != 2 && !(end && a.ndim() == 1)) {
-      throw ValueError(concat("multi_dot: all arrays must have two dimensions, the first and the last may have one; got ",
-                              to_string(a.type()), " at position ", i));
+      throw ValueError(
+          concat("multi_dot: all arrays must have two dimensions, the first and the last may have one; got ",
+                 to_string(a.type()), " at position ", i));
     }
     if (i > 0 && arrays[i - 1].shape(-1) != a.shape(0)) {
       throw ValueError(concat("multi_dot: the last dimension of each array must match the first of the next, got ",
@@ -314,10 +325,11 @@ Array multi_dot(const std::vector<Array>& arrays, const std::string& precision) 
 
 Array cross(const Array& x1, const Array& x2, int64_t axis) {
   for (const Array& x : {x1, x2}) {
-    if (axis < -x.ndim() || axis >= x.ndim()) throw IndexError(concat("cross: axis ", axis, " is out of range for ", to_string(x.type())));
+    if (axis < -x.ndim() || axis >= x.ndim())
+      throw IndexError(concat("cross: axis ", axis, " is out of range for ", to_string(x.type())));
     if (x.shape(axis) != 3) {
-      throw ValueError(concat("cross: both inputs must be arrays of vectors with 3 components, got ", to_string(x1.type()), " and ",
-                              to_string(x2.type())));
+      throw ValueError(concat("cross: both inputs must be arrays of vectors with 3 components, got ",
+                              to_string(x1.type()), " and ", to_string(x2.type())));
     }
   }
   return numpy::cross(x1, x2, {.axis = axis});
@@ -325,17 +337,21 @@ Array cross(const Array& x1, const Array& x2, int64_t axis) {
 
 Array outer(const Array& x1, const Array& x2) {
   if (x1.ndim() != 1 || x2.ndim() != 1) {
-    throw ValueError(concat("outer: the inputs must be one-dimensional, got ", to_string(x1.type()), " and ", to_string(x2.type())));
+    throw ValueError(
+        concat("outer: the inputs must be one-dimensional, got ", to_string(x1.type()), " and ", to_string(x2.type())));
   }
   Array expanded = lax::expand_dims(x1, {1});
   return expanded * lax::expand_dims(x2, {0});
 }
 
 Array matrix_transpose(const Array& x) {
-  if (x.ndim() < 2) throw ValueError(concat("matrix_transpose requires at least 2 dimensions, got ", to_string(x.type())));
+  if (x.ndim() < 2)
+    throw ValueError(concat("matrix_transpose requires at least 2 dimensions, got ", to_string(x.type())));
   return matrix::transposed(x);
 }
 
-Array diagonal(const Array& x, int64_t offset) { return numpy::diagonal(x, {.offset = offset, .axis1 = -2, .axis2 = -1}); }
+Array diagonal(const Array& x, int64_t offset) {
+  return numpy::diagonal(x, {.offset = offset, .axis1 = -2, .axis2 = -1});
+}
 
 }  // namespace capibara::jax::numpy::linalg

@@ -89,7 +89,9 @@ Array exchanges(const Array& pivots) {
 }
 
 // 1 where the count is even, -1 where it is odd.
-Array parity_sign(const Array& count, DType dtype) { return lax::convert_element_type(-2 * (count % 2) + 1, dtype, false); }
+Array parity_sign(const Array& count, DType dtype) {
+  return lax::convert_element_type(-2 * (count % 2) + 1, dtype, false);
+}
 
 Pair slogdet_by_lu(const Array& a) {
   const DType dtype = a.dtype();
@@ -154,7 +156,8 @@ std::pair<Array, Array> cofactor_solve(const Array& a, const Array& b) {
   factors = factors.at(ellipsis, -1, -1).set(1.0 / minors(ellipsis, -2));
   // Matrices whose rank is lower still have no cofactors.
   Shape vector(a.shape().begin(), a.shape().end() - 1);
-  const Array probe = lax::linalg::triangular_solve(factors, lax::full(vector, Array(1), a.dtype()), {.left_side = true});
+  const Array probe =
+      lax::linalg::triangular_solve(factors, lax::full(vector, Array(1), a.dtype()), {.left_side = true});
   const Array is_nan = numpy::isnan(probe);
   Array deficient = numpy::any(is_nan | numpy::isinf(probe), {.axis = -1});
   deficient = broadcast_to("det", lax::expand_dims(deficient, {batch_rank, batch_rank + 1}), b.shape());
@@ -163,7 +166,8 @@ std::pair<Array, Array> cofactor_solve(const Array& a, const Array& b) {
   x = matrix::triangular_solve(factors, x, {.left_side = true, .lower = true, .unit_diagonal = true});
   const Array full = minors(ellipsis, -1);
   const Array upper = matrix::rows(x, 0, n - 1);
-  x = lax::concatenate({upper * lax::expand_dims(full, {batch_rank, batch_rank + 1}), matrix::rows(x, n - 1, n)}, batch_rank);
+  x = lax::concatenate({upper * lax::expand_dims(full, {batch_rank, batch_rank + 1}), matrix::rows(x, n - 1, n)},
+                       batch_rank);
   x = matrix::triangular_solve(factors, x, {.left_side = true});
   return {full, lax::select(deficient, lax::zeros(x.type()), x)};
 }
@@ -201,7 +205,7 @@ SlogdetResult slogdet(const Array& matrices, const std::string& method) {
     throw ValueError(concat("Unknown slogdet method '", method, "'. Supported methods are 'lu' (`None`), and 'qr'."));
   }
   const int64_t n = a.shape(-1);
-  const auto [sign, logarithm] = method == "qr"       ? slogdet_of<slogdet_by_qr>(a)
+  const auto [sign, logarithm] = method == "qr"     ? slogdet_of<slogdet_by_qr>(a)
                                  : n == 1 || n == 2 ? slogdet_small(a)
                                                     : slogdet_of<slogdet_by_lu>(a);
   return {sign, logarithm};

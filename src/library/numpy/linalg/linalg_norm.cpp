@@ -36,9 +36,12 @@ Array extreme_sum(const Array& x, int64_t sum_axis, int64_t extreme_axis, bool k
 Array spectral(const Array& x, const NormOrder& ord, const Ints& axes, bool keepdims) {
   const Array s = singular_values(numpy::moveaxis(x, axes, Ints{-2, -1}));
   Array result;
-  if (ord.is(2)) result = numpy::amax(s, {.axis = -1, .initial = Array(0)});
-  else if (ord.is(-2)) result = numpy::amin(s, {.axis = -1});
-  else result = numpy::sum(s, {.axis = -1});
+  if (ord.is(2))
+    result = numpy::amax(s, {.axis = -1, .initial = Array(0)});
+  else if (ord.is(-2))
+    result = numpy::amin(s, {.axis = -1});
+  else
+    result = numpy::sum(s, {.axis = -1});
   return keepdims ? numpy::expand_dims(result, axes) : result;
 }
 
@@ -64,7 +67,8 @@ Array norm(const Array& operand, const NormOptions& options) {
     for (int64_t axis : options.axis.list()) axes.push_back(canonical_axis("norm", axis, x.ndim()));
   }
   if (axes.size() == 1) {
-    return vector_norm(x, {.axis = axes, .keepdims = options.keepdims, .ord = options.ord.absent() ? NormOrder(2) : options.ord});
+    return vector_norm(
+        x, {.axis = axes, .keepdims = options.keepdims, .ord = options.ord.absent() ? NormOrder(2) : options.ord});
   }
   if (axes.size() == 2) return norm_of_matrices(x, options.ord, axes, options.keepdims);
   throw ValueError(concat("Improper number of axes for norm: ", axes.size(),
@@ -85,8 +89,9 @@ Array vector_norm(const Array& x, const VectorNormOptions& options) {
   const Array size = numpy::abs(x);
   if (ord.is(1)) return numpy::sum(size, {.axis = axis, .keepdims = keepdims});
   if (ord.name()) {
-    throw ValueError(concat("Invalid order '", *ord.name(), "' for vector norm.",
-                            *ord.name() == "inf" || *ord.name() == "-inf" ? " Use a number, jax.numpy.inf, instead." : ""));
+    throw ValueError(
+        concat("Invalid order '", *ord.name(), "' for vector norm.",
+               *ord.name() == "inf" || *ord.name() == "-inf" ? " Use a number, jax.numpy.inf, instead." : ""));
   }
   const DType dtype = size.dtype();
   const Array power = lax::convert_element_type(Array(*ord.number()), dtype, false);
@@ -104,7 +109,8 @@ Array matrix_norm(const Array& x, const MatrixNormOptions& options) {
 
 Array cond(const Array& x, const NormOrder& p) {
   if (x.ndim() < 2) throw ValueError(concat("cond: the input must be at least 2D, got ", to_string(x.type())));
-  if (x.shape(-1) == 0 || x.shape(-2) == 0) throw ValueError(concat("cond: the input must not be empty, got ", to_string(x.type())));
+  if (x.shape(-1) == 0 || x.shape(-2) == 0)
+    throw ValueError(concat("cond: the input must not be empty, got ", to_string(x.type())));
   if (p.absent() || p.is(2)) {
     const Array s = svdvals(x);
     Array s_ellipsis = s(ellipsis, 0);

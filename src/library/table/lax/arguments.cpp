@@ -49,10 +49,12 @@ void require_same_dtypes(const Arguments& arguments, std::initializer_list<Array
   if (same) return;
   for (const Array& x : operands) {
     if (x.dtype() != DType::float0) continue;
-    throw TypeError(concat("lax.", arguments.function(), " was called with a float0 array; float0s do not support any operations by design: ",
+    throw TypeError(concat("lax.", arguments.function(),
+                           " was called with a float0 array; float0s do not support any operations by design: ",
                            "they stand for derivatives that do not exist."));
   }
-  throw TypeError(concat("lax.", arguments.function(), " requires arguments to have the same dtypes, got ", dtypes, "."));
+  throw TypeError(
+      concat("lax.", arguments.function(), " requires arguments to have the same dtypes, got ", dtypes, "."));
 }
 
 Ints integer_sequence(const Arguments& arguments, std::string_view name) {
@@ -69,7 +71,8 @@ Ints optional_integer_sequence(const Arguments& arguments, std::string_view name
 int64_t indexed_axis(const Arguments& arguments, std::string_view name, const Array& x) {
   const int64_t axis = arguments.integer(name);
   if (axis >= -x.ndim() && axis < x.ndim()) return axis < 0 ? axis + x.ndim() : axis;
-  throw IndexError(concat("lax.", arguments.function(), ": ", name, " ", axis, " is out of range for ", to_string(x.type())));
+  throw IndexError(
+      concat("lax.", arguments.function(), ": ", name, " ", axis, " is out of range for ", to_string(x.type())));
 }
 
 std::string precision_text(const Arguments& arguments, std::string_view name) {
@@ -153,8 +156,10 @@ DotDimensionNumbers dot_dimension_numbers(const std::string& function, const Val
     }
   }
   if (parts.size() == 4) return {parts[0], parts[1], parts[2], parts[3]};
-  throw TypeError(concat("lax.", function, ": argument 'dimension_numbers' must be ((lhs_contract, rhs_contract), "
-                                           "(lhs_batch, rhs_batch)), got ", value.type_name()));
+  throw TypeError(concat("lax.", function,
+                         ": argument 'dimension_numbers' must be ((lhs_contract, rhs_contract), "
+                         "(lhs_batch, rhs_batch)), got ",
+                         value.type_name()));
 }
 
 ConvDimensionNumbers conv_dimension_numbers(const Arguments& arguments, std::string_view name, int64_t lhs_rank,
@@ -232,7 +237,8 @@ Value map_leaves(const Value& value, const std::function<Value(const Value&)>& f
 
 Array leaf_array(const Arguments& arguments, const Value& leaf) {
   if (leaf.array() || leaf.is_number()) return array_of(leaf, arguments.function().c_str());
-  throw TypeError(concat("lax.", arguments.function(), ": argument of type ", leaf.type_name(), " is not a valid JAX type"));
+  throw TypeError(
+      concat("lax.", arguments.function(), ": argument of type ", leaf.type_name(), " is not a valid JAX type"));
 }
 
 }  // namespace capibara::library

@@ -19,14 +19,15 @@ int64_t indexed_axis(const Arguments& arguments, std::string_view name, const Ar
 // None, "high", ("high", "highest"), or an algorithm, as the options of contractions want it.
 std::string precision_text(const Arguments& arguments, std::string_view name);
 struct PaddingArgument {
-  std::string mode;                               // where it was given by name
+  std::string mode;  // where it was given by name
   std::optional<jax::lax::Padding> pairs;
 };
 PaddingArgument padding_argument(const Arguments& arguments, std::string_view name);
 std::optional<jax::lax::GatherScatterMode> gather_scatter_mode(const Arguments& arguments, std::string_view name);
 
 // The entries of a named or plain tuple of integer tuples; absent ones are empty.
-std::vector<Ints> integer_tuples(const Arguments& arguments, std::string_view name, std::size_t least, std::size_t most);
+std::vector<Ints> integer_tuples(const Arguments& arguments, std::string_view name, std::size_t least,
+                                 std::size_t most);
 // ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), where one dimension may stand without a tuple.
 DotDimensionNumbers dot_dimension_numbers(const std::string& function, const Value& value);
 // None, three texts like NCHW, or three tuples of positions.

@@ -128,14 +128,17 @@ Value psum_scatter(const Arguments& a) {
                     [&](const Value& leaf) -> Value { return lax::psum_scatter(leaf_array(a, leaf), names, options); });
 }
 
-// Over several names, whose lanes count in the order of the names: one exchange for each, of its own part of the dimension.
+// Over several names, whose lanes count in the order of the names: one exchange for each, of its own part of the
+// dimension.
 Array exchange_over(const Array& x, const lax::AxisNames& names, int64_t split_axis, int64_t concat_axis, bool tiled) {
   if (split_axis < 0) split_axis += x.ndim();
   if (concat_axis < 0) concat_axis += x.ndim();
   const int64_t count = lanes(names);
-  if (split_axis < 0 || split_axis >= x.ndim() || (tiled ? x.shape(split_axis) % count != 0 : x.shape(split_axis) != count)) {
-    throw ValueError(concat("all_to_all requires the size of the mapped axes to equal (or, tiled, to divide) dimension ",
-                            split_axis, " of ", to_string(x.type()), ", got axis size ", count));
+  if (split_axis < 0 || split_axis >= x.ndim() ||
+      (tiled ? x.shape(split_axis) % count != 0 : x.shape(split_axis) != count)) {
+    throw ValueError(
+        concat("all_to_all requires the size of the mapped axes to equal (or, tiled, to divide) dimension ", split_axis,
+               " of ", to_string(x.type()), ", got axis size ", count));
   }
   Shape shape = x.shape();  // the dimension becomes one for each name, and what is left of it
   auto at = shape.begin() + split_axis;
@@ -166,7 +169,8 @@ Value exchange(const Arguments& a, int64_t split_axis, int64_t concat_axis, bool
   }
   if (names && names->items.size() > 1 && axis_groups(a).empty()) {
     const ReducedAxes axes(a);
-    if (!axes.positions.empty()) throw TypeError("lax.all_to_all: argument 'axis_name' must hold names alone, got a position");
+    if (!axes.positions.empty())
+      throw TypeError("lax.all_to_all: argument 'axis_name' must hold names alone, got a position");
     return map_leaves(a["x"], [&](const Value& leaf) -> Value {
       return exchange_over(leaf_array(a, leaf), axes.names, split_axis, concat_axis, tiled);
     });

@@ -24,15 +24,17 @@ Value dot(const Arguments& a) {
 
 void require_no_group_offset(const Arguments& a) {
   a.require_absent("out_sharding");
-  if (a.given("group_offset")) throw NotImplementedError(concat("lax.", a.function(), ": group_offset is not supported"));
+  if (a.given("group_offset"))
+    throw NotImplementedError(concat("lax.", a.function(), ": group_offset is not supported"));
 }
 
 lax::RaggedDimensions ragged_dimensions(const Arguments& a) {
   const Sequence* numbers = a["ragged_dot_dimension_numbers"].sequence();
   if (!numbers || numbers->items.size() != 3) {
-    throw TypeError(concat("lax.ragged_dot_general: argument 'ragged_dot_dimension_numbers' must be "
-                           "(dot_dimension_numbers, lhs_ragged_dimensions, rhs_group_dimensions), got ",
-                           a["ragged_dot_dimension_numbers"].type_name()));
+    throw TypeError(
+        concat("lax.ragged_dot_general: argument 'ragged_dot_dimension_numbers' must be "
+               "(dot_dimension_numbers, lhs_ragged_dimensions, rhs_group_dimensions), got ",
+               a["ragged_dot_dimension_numbers"].type_name()));
   }
   auto dimensions = [&](std::size_t i) {
     Ints result;
@@ -145,7 +147,8 @@ Shape put_back(const Shape& shape, const Ints& order) {
 
 void require_spaces(const Arguments& a, std::size_t expected, std::size_t got) {
   if (expected == got) return;
-  throw TypeError(concat("lax.", a.function(), ": wrong number of paddings or strides: expected ", expected, ", got ", got));
+  throw TypeError(
+      concat("lax.", a.function(), ": wrong number of paddings or strides: expected ", expected, ", got ", got));
 }
 
 // Shapes are [batch, features, space...] and [out features, in features, space...].
@@ -153,7 +156,8 @@ Shape convolved_shape(const Arguments& a, const Shape& lhs, const Shape& rhs, co
                       int64_t batch_group_count, const char* padding_name) {
   const PaddingArgument given = padding_argument(a, padding_name);
   const Shape lhs_space(lhs.begin() + 2, lhs.end()), rhs_space(rhs.begin() + 2, rhs.end());
-  const lax::Padding padding = given.pairs ? *given.pairs : lax::padtype_to_pads(lhs_space, rhs_space, strides, given.mode);
+  const lax::Padding padding =
+      given.pairs ? *given.pairs : lax::padtype_to_pads(lhs_space, rhs_space, strides, given.mode);
   require_spaces(a, lhs_space.size(), padding.size());
   require_spaces(a, lhs_space.size(), strides.size());
   Shape out{lhs[0] / batch_group_count, rhs[0]};
@@ -197,7 +201,8 @@ Value fft(const Arguments& a) {
                                                                     {"irfft", lax::FftType::irfft}};
   const Value& value = a["fft_type"];
   const std::string* text = value.get_if<std::string>();
-  if (!text) throw TypeError(concat("lax.fft: argument 'fft_type' must be the name of a transform, got ", value.type_name()));
+  if (!text)
+    throw TypeError(concat("lax.fft: argument 'fft_type' must be the name of a transform, got ", value.type_name()));
   std::string plain;
   for (char c : *text) plain += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   for (const auto& [name, type] : types) {

@@ -144,7 +144,8 @@ const Function lax_elementwise_functions[] = {
        const Array x = a.array("x"), y = a.array("y");
        if (std::optional<DType> dtype = a.optional_dtype("out_dtype")) {
          const bool weak = x.weak_type() && y.weak_type();
-         const Array first = lax::convert_element_type(x, *dtype, weak), second = lax::convert_element_type(y, *dtype, weak);
+         const Array first = lax::convert_element_type(x, *dtype, weak),
+                     second = lax::convert_element_type(y, *dtype, weak);
          return lax::mul(first, second);
        }
        require_same_dtypes(a, {x, y});

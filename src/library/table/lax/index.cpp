@@ -15,7 +15,8 @@ Arrays start_indices(const Arguments& a, const Array& x) {
   const Value& value = a["start_indices"];
   const Array* vector = value.array();
   if (vector && vector->ndim() > 0 && vector->shape(0) == x.ndim() && vector->ndim() != 1) {
-    throw ValueError(concat("lax.", a.function(), ": start_indices must be a 1D sequence, got ", to_string(vector->type())));
+    throw ValueError(
+        concat("lax.", a.function(), ": start_indices must be a 1D sequence, got ", to_string(vector->type())));
   }
   const Arrays starts = a.arrays("start_indices");
   if (static_cast<int64_t>(starts.size()) != x.ndim()) {
@@ -71,7 +72,8 @@ Value scatter(const Arguments& a) {
 }
 
 constexpr const char* scatter_signature =
-    "operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, mode=None";
+    "operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted=False, unique_indices=False, "
+    "mode=None";
 
 const Function lax_index_functions[] = {
     {"slice", "operand, start_indices: Sequence[int], limit_indices, strides=None",

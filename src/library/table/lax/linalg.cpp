@@ -65,21 +65,23 @@ const Function lax_linalg_functions[] = {
        if (a.given("use_magma")) {
          implementation = a.flag("use_magma") ? linalg::EigImplementation::magma : linalg::EigImplementation::lapack;
        }
-       return Value::list_of(linalg::eig(a.array("x"), {.compute_left_eigenvectors = a.flag("compute_left_eigenvectors"),
-                                                        .compute_right_eigenvectors = a.flag("compute_right_eigenvectors"),
-                                                        .enable_eigvec_derivs = a.flag("enable_eigvec_derivs"),
-                                                        .implementation = implementation}));
+       return Value::list_of(
+           linalg::eig(a.array("x"), {.compute_left_eigenvectors = a.flag("compute_left_eigenvectors"),
+                                      .compute_right_eigenvectors = a.flag("compute_right_eigenvectors"),
+                                      .enable_eigvec_derivs = a.flag("enable_eigvec_derivs"),
+                                      .implementation = implementation}));
      },
      "Eigenvalues of general matrices, and their left and right eigenvectors as requested."},
     {"eigh",
      "x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation: "
      "EighImplementation = None -> tuple[Array, Array]",
      [](const Arguments& a) -> Value {
-       return linalg::eigh(symmetrizable(a), {.lower = a.flag("lower"),
-                                          .symmetrize_input = a.flag("symmetrize_input"),
-                                          .sort_eigenvalues = a.flag("sort_eigenvalues"),
-                                          .subset_by_index = subset(a),
-                                          .implementation = member<linalg::EighImplementation>(a, "implementation", eigh_names)});
+       return linalg::eigh(symmetrizable(a),
+                           {.lower = a.flag("lower"),
+                            .symmetrize_input = a.flag("symmetrize_input"),
+                            .sort_eigenvalues = a.flag("sort_eigenvalues"),
+                            .subset_by_index = subset(a),
+                            .implementation = member<linalg::EighImplementation>(a, "implementation", eigh_names)});
      },
      "Eigenvectors and ascending eigenvalues of symmetric or Hermitian matrices."},
     {"hessenberg", "a -> list[Array]",
@@ -140,20 +142,20 @@ const Function lax_linalg_functions[] = {
      "The singular value decomposition u, s, vh."},
     {"symmetric_product", "a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output=False",
      [](const Arguments& a) -> Value {
-       return linalg::symmetric_product(a.array("a_matrix"), a.array("c_matrix"),
-                                        {.alpha = a.real("alpha"),
-                                         .beta = a.real("beta"),
-                                         .symmetrize_output = a.flag("symmetrize_output")});
+       return linalg::symmetric_product(
+           a.array("a_matrix"), a.array("c_matrix"),
+           {.alpha = a.real("alpha"), .beta = a.real("beta"), .symmetrize_output = a.flag("symmetrize_output")});
      },
      "alpha a transpose(a) + beta c."},
     {"triangular_solve",
      "a, b, *, left_side=False, lower=False, transpose_a=False, conjugate_a=False, unit_diagonal=False",
      [](const Arguments& a) -> Value {
-       return linalg::triangular_solve(a.array("a"), a.array("b"), {.left_side = a.flag("left_side"),
-                                                                    .lower = a.flag("lower"),
-                                                                    .transpose_a = a.flag("transpose_a"),
-                                                                    .conjugate_a = a.flag("conjugate_a"),
-                                                                    .unit_diagonal = a.flag("unit_diagonal")});
+       return linalg::triangular_solve(a.array("a"), a.array("b"),
+                                       {.left_side = a.flag("left_side"),
+                                        .lower = a.flag("lower"),
+                                        .transpose_a = a.flag("transpose_a"),
+                                        .conjugate_a = a.flag("conjugate_a"),
+                                        .unit_diagonal = a.flag("unit_diagonal")});
      },
      "The solution x of op(a) x = b or x op(a) = b for triangular a."},
     {"tridiagonal", "a, *, lower=True -> list[Array]",
@@ -161,7 +163,8 @@ const Function lax_linalg_functions[] = {
      "A symmetric or Hermitian matrix reduced to tridiagonal form."},
     {"tridiagonal_solve", "dl, d, du, b, *, perturb_singular=False",
      [](const Arguments& a) -> Value {
-       return linalg::tridiagonal_solve(a.array("dl"), a.array("d"), a.array("du"), a.array("b"), a.flag("perturb_singular"));
+       return linalg::tridiagonal_solve(a.array("dl"), a.array("d"), a.array("du"), a.array("b"),
+                                        a.flag("perturb_singular"));
      },
      "The solution x of a x = b for a tridiagonal matrix a, given by its three diagonals."},
 };

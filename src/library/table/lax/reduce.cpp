@@ -60,9 +60,9 @@ Reduced reduced(const Arguments& a, const char* operand_name, const char* init_n
   result.is_list = !result.single && operands.sequence()->is_list;
   const bool same_structure = result.single == !init_values.sequence();
   if (!same_structure || result.operands.size() != result.init_values.size()) {
-    throw ValueError(concat("lax.", a.function(), ": Operands must have the same tree structure as init_values: ",
-                            operands.type_name(), " of ", result.operands.size(), " and ", init_values.type_name(),
-                            " of ", result.init_values.size()));
+    throw ValueError(concat(
+        "lax.", a.function(), ": Operands must have the same tree structure as init_values: ", operands.type_name(),
+        " of ", result.operands.size(), " and ", init_values.type_name(), " of ", result.init_values.size()));
   }
   if (result.operands.empty()) throw ValueError(concat("lax.", a.function(), " must have at least one operand."));
   result.computation = [function = a.callable("computation"), called = a.function(), single = result.single,
@@ -70,7 +70,8 @@ Reduced reduced(const Arguments& a, const char* operand_name, const char* init_n
     if (single) {
       const Value out = function({Value(x[0]), Value(y[0])});
       if (out.sequence()) {
-        throw ValueError(concat(called, " output must have the same tree structure as the operands: expected one array, ",
+        throw ValueError(concat(called,
+                                " output must have the same tree structure as the operands: expected one array, ",
                                 "got ", out.type_name()));
       }
       return {array_of(out, called.c_str())};
@@ -102,7 +103,8 @@ std::optional<Monoid> monoid_of(const Arguments& a, const Reduced& all) {
 void require_matching_init(const Arguments& a, const Reduced& all) {
   for (std::size_t i = 0; i < all.operands.size(); ++i) {
     if (all.operands[i].dtype() == all.init_values[i].dtype()) continue;
-    throw TypeError(concat("lax.", a.function(), ": operand dtypes should match corresponding initial value dtypes, got ",
+    throw TypeError(concat("lax.", a.function(),
+                           ": operand dtypes should match corresponding initial value dtypes, got ",
                            to_string(all.operands[i].type()), " and ", to_string(all.init_values[i].type())));
   }
 }
@@ -114,7 +116,7 @@ Value packed(const Reduced& all, const Arrays& results) {
 
 Value reduce(const Arguments& a) {
   static const std::pair<Monoid, Reduction> named[] = {
-      {Monoid::add, lax::reduce_sum},    {Monoid::mul, lax::reduce_prod},  {Monoid::max, lax::reduce_max},
+      {Monoid::add, lax::reduce_sum},    {Monoid::mul, lax::reduce_prod},    {Monoid::max, lax::reduce_max},
       {Monoid::min, lax::reduce_min},    {Monoid::bit_and, lax::reduce_and}, {Monoid::bit_or, lax::reduce_or},
       {Monoid::bit_xor, lax::reduce_xor}};
   a.require_absent("out_sharding");

@@ -15,7 +15,8 @@ namespace {
 
 void require_scalar_fill(const Arguments& a, const Array& value) {
   if (value.ndim() == 0) return;
-  throw TypeError(concat("lax.", a.function(), " must be called with a scalar fill_value, got ", to_string(value.type())));
+  throw TypeError(
+      concat("lax.", a.function(), " must be called with a scalar fill_value, got ", to_string(value.type())));
 }
 
 Value full(const Arguments& a) {

@@ -5,11 +5,11 @@
 
 #include "core/array/bad_value.h"
 #include "core/array/element.h"
+#include "core/runtime/warning.h"
 #include "lax/operators/promote.h"
 #include "library/table/families.h"
 #include "library/table/host_number.h"
 #include "library/table/keywords.h"
-#include "core/runtime/warning.h"
 
 namespace capibara::library {
 
@@ -37,7 +37,8 @@ Value make_array(const Arguments& a) {
     throw TypeError(concat("array() takes at most 5 positional arguments but ", rest.size() + 2, " were given"));
   }
   if (rest.size() > 0) {
-    warn("Passing the copy, order, and ndmin arguments to jnp.array by position is deprecated; pass them by keyword.", WarningKind::deprecation);
+    warn("Passing the copy, order, and ndmin arguments to jnp.array by position is deprecated; pass them by keyword.",
+         WarningKind::deprecation);
     copy = rest[0];
   }
   if (rest.size() > 1) order = rest[1];
@@ -57,8 +58,8 @@ numpy::FillOptions fill_options(const Arguments& a) {
     const int64_t second = *a["dtype"].get_if<int64_t>();
     const int64_t* first = a["shape"].get_if<int64_t>();
     const std::string both = concat(first ? concat(*first, ", ") : std::string("..., "), second);
-    throw TypeError(concat("Cannot interpret '", second, "' as a data type. Did you accidentally write `jax.numpy.", a.function(), "(", both,
-                           ")` when you meant `jax.numpy.", a.function(), "((", both, "))`?"));
+    throw TypeError(concat("Cannot interpret '", second, "' as a data type. Did you accidentally write `jax.numpy.",
+                           a.function(), "(", both, ")` when you meant `jax.numpy.", a.function(), "((", both, "))`?"));
   }
   return {.dtype = a.optional_dtype("dtype")};
 }
@@ -210,7 +211,8 @@ Shape measured(const Arguments& a) {
     if (const std::optional<Shape> shape = (*foreign)->shape()) return *shape;
   }
   if (a["a"].sequence() || !a.given("a")) {
-    warn(concat(a.function(), " requires ndarray or scalar arguments, got ", a["a"].type_name(), "; this will become an error."),
+    warn(concat(a.function(), " requires ndarray or scalar arguments, got ", a["a"].type_name(),
+                "; this will become an error."),
          WarningKind::deprecation);
   }
   return a.given("a") ? a.array_like("a").shape() : Shape();
@@ -273,8 +275,10 @@ const Function numpy_creation_functions[] = {
        const Array x = a.array("x");
        const DType dtype = a.given("dtype") ? a.dtype("dtype") : default_float();
        if (is_complex(x.dtype()) && !is_complex(dtype) && !is_bool(dtype)) {
-         warn("Casting from complex to real dtypes will soon raise a ValueError. Take jnp.real or jnp.imag of the array first.",
-              WarningKind::deprecation);
+         warn(
+             "Casting from complex to real dtypes will soon raise a ValueError. Take jnp.real or jnp.imag of the array "
+             "first.",
+             WarningKind::deprecation);
        }
        return numpy::astype(x, dtype, {.copy = a.flag("copy")});
      },

@@ -77,8 +77,10 @@ Value choose(const Arguments& a) {
   const Array condition = a.array("condition");
   if (!a.given("x") && !a.given("y")) {
     Arrays fill;
-    if (a["fill_value"].sequence()) fill = a.arrays("fill_value");
-    else if (a.given("fill_value")) fill = {a.array("fill_value")};
+    if (a["fill_value"].sequence())
+      fill = a.arrays("fill_value");
+    else if (a.given("fill_value"))
+      fill = {a.array("fill_value")};
     return Value::tuple_of(numpy::nonzero(condition, {.size = a.optional_integer("size"), .fill_value = fill}));
   }
   const Array x = a.array("x"), y = a.array("y");
@@ -154,9 +156,8 @@ const Function numpy_elementwise_functions[] = {
     {"logical_not", "x, /", unary<numpy::logical_not>, "Whether the number is zero."},
     {"isclose", "a, b, rtol=1e-05, atol=1e-08, equal_nan=False",
      [](const Arguments& a) -> Value {
-       return numpy::isclose(
-           a.array("a"), a.array("b"),
-           {.rtol = a.array("rtol"), .atol = a.array("atol"), .equal_nan = a.flag("equal_nan")});
+       return numpy::isclose(a.array("a"), a.array("b"),
+                             {.rtol = a.array("rtol"), .atol = a.array("atol"), .equal_nan = a.flag("equal_nan")});
      },
      "Whether |a - b| <= atol + rtol |b|."},
     {"allclose", "a, b, rtol=1e-05, atol=1e-08, equal_nan=False",
@@ -263,9 +264,9 @@ const Function numpy_elementwise_functions[] = {
     {"iscomplex", "x", unary<numpy::iscomplex>, "Whether the imaginary part is not zero."},
     {"nan_to_num", "x, copy=True, nan=0.0, posinf=None, neginf=None",
      [](const Arguments& a) -> Value {
-       return numpy::nan_to_num(a.array("x"), {.nan = a.array("nan"),
-                                               .posinf = a.optional_array("posinf"),
-                                               .neginf = a.optional_array("neginf")});
+       return numpy::nan_to_num(
+           a.array("x"),
+           {.nan = a.array("nan"), .posinf = a.optional_array("posinf"), .neginf = a.optional_array("neginf")});
      },
      "x with NaN and infinities replaced by finite values."},
 };

@@ -27,8 +27,9 @@ std::string written(const Value& value) {
 
 fft::FftOptions one_axis(const Arguments& a) {
   if (a["axis"].sequence()) {
-    throw ValueError(concat("jax.numpy.fft.", a.function(), " does not support multiple axes. Please use jax.numpy.fft.",
-                            a.function(), "n. Got axis = ", written(a["axis"]), "."));
+    throw ValueError(concat("jax.numpy.fft.", a.function(),
+                            " does not support multiple axes. Please use jax.numpy.fft.", a.function(),
+                            "n. Got axis = ", written(a["axis"]), "."));
   }
   return {.n = a.optional_integer("n"), .axis = a.optional_integer("axis"), .norm = a.text("norm")};
 }
@@ -36,8 +37,8 @@ fft::FftOptions one_axis(const Arguments& a) {
 fft::FftnOptions any_axes(const Arguments& a) {
   const std::optional<Ints> axes = a.optional_ints("axes");
   if (axes && std::set<int64_t>(axes->begin(), axes->end()).size() != axes->size()) {
-    throw ValueError(concat("jax.numpy.fft.", a.function(), " does not support repeated axes. Got axes ",
-                            written(a["axes"]), "."));
+    throw ValueError(
+        concat("jax.numpy.fft.", a.function(), " does not support repeated axes. Got axes ", written(a["axes"]), "."));
   }
   return {.s = a.optional_ints("s"), .axes = axes, .norm = a.text("norm")};
 }
@@ -45,7 +46,8 @@ fft::FftnOptions any_axes(const Arguments& a) {
 fft::Fft2Options two_axes(const Arguments& a) {
   const Ints axes = a.ints("axes");
   if (axes.size() != 2) {
-    throw ValueError(concat("jax.numpy.fft.", a.function(), " only supports 2 axes. Got axes = ", written(a["axes"]), "."));
+    throw ValueError(
+        concat("jax.numpy.fft.", a.function(), " only supports 2 axes. Got axes = ", written(a["axes"]), "."));
   }
   return {.s = a.optional_ints("s"), .axes = axes, .norm = a.text("norm")};
 }

@@ -20,7 +20,8 @@ linalg::NormOrder order(const Arguments& a, std::string_view name) {
 std::optional<std::pair<int64_t, int64_t>> subset(const Arguments& a) {
   if (!a.given("subset_by_index")) return std::nullopt;
   const Ints range = a.ints("subset_by_index");
-  if (range.size() != 2) throw ValueError(concat(a.function(), ": subset_by_index must hold two numbers, got ", range.size()));
+  if (range.size() != 2)
+    throw ValueError(concat(a.function(), ": subset_by_index must hold two numbers, got ", range.size()));
   return std::pair(range[0], range[1]);
 }
 
@@ -39,7 +40,8 @@ Value eigen_tuple(const char* type, const Array& values, const Array& vectors) {
 const Function numpy_linalg_functions[] = {
     {"cholesky", "a, *, upper=False, symmetrize_input=True",
      [](const Arguments& a) -> Value {
-       return linalg::cholesky(a.array("a"), {.upper = a.flag("upper"), .symmetrize_input = a.flag("symmetrize_input")});
+       return linalg::cholesky(a.array("a"),
+                               {.upper = a.flag("upper"), .symmetrize_input = a.flag("symmetrize_input")});
      },
      "The Cholesky factor of positive definite matrices; NaN where a matrix is not."},
     {"cond", "x, p: float | str = None",
@@ -60,8 +62,8 @@ const Function numpy_linalg_functions[] = {
      "Eigenvalues and right eigenvectors of general matrices."},
     {"eigh", "a, UPLO=None, symmetrize_input=True -> EighResult(eigenvalues, eigenvectors)",
      [](const Arguments& a) -> Value {
-       const linalg::EighResult result = linalg::eigh(
-           a.array("a"), {.UPLO = a.given("UPLO") ? a.text("UPLO") : "L", .symmetrize_input = a.flag("symmetrize_input")});
+       const linalg::EighResult result = linalg::eigh(a.array("a"), {.UPLO = a.given("UPLO") ? a.text("UPLO") : "L",
+                                                                     .symmetrize_input = a.flag("symmetrize_input")});
        return eigen_tuple("EighResult", result.eigenvalues, result.eigenvectors);
      },
      "Ascending eigenvalues and the eigenvectors of symmetric or Hermitian matrices."},
@@ -69,8 +71,8 @@ const Function numpy_linalg_functions[] = {
      "Eigenvalues of general matrices."},
     {"eigvalsh", "a, UPLO: str | None = 'L', *, symmetrize_input=True",
      [](const Arguments& a) -> Value {
-       return linalg::eigvalsh(
-           a.array("a"), {.UPLO = a.given("UPLO") ? a.text("UPLO") : "L", .symmetrize_input = a.flag("symmetrize_input")});
+       return linalg::eigvalsh(a.array("a"), {.UPLO = a.given("UPLO") ? a.text("UPLO") : "L",
+                                              .symmetrize_input = a.flag("symmetrize_input")});
      },
      "Ascending eigenvalues of symmetric or Hermitian matrices."},
     {"inv", "a", [](const Arguments& a) -> Value { return linalg::inv(a.array("a")); }, "The inverse matrices."},
@@ -115,7 +117,8 @@ const Function numpy_linalg_functions[] = {
        if (const Sequence* axes = a["axis"].sequence(); axes && axes->is_list) {
          throw ValueError("norm: axis must be an integer or a tuple of them, got a list, which cannot be hashed");
        }
-       return linalg::norm(a.array("x"), {.ord = order(a, "ord"), .axis = a.axis("axis"), .keepdims = a.flag("keepdims")});
+       return linalg::norm(a.array("x"),
+                           {.ord = order(a, "ord"), .axis = a.axis("axis"), .keepdims = a.flag("keepdims")});
      },
      "The norm of vectors along one axis, or of matrices along two."},
     {"outer", "x1, x2, /", [](const Arguments& a) -> Value { return linalg::outer(a.array("x1"), a.array("x2")); },
@@ -146,9 +149,8 @@ const Function numpy_linalg_functions[] = {
      "a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None -> SVDResult(U, S, Vh) if "
      "compute_uv else Array",
      [](const Arguments& a) -> Value {
-       const linalg::SvdOptions options = {.full_matrices = a.flag("full_matrices"),
-                                           .hermitian = a.flag("hermitian"),
-                                           .subset_by_index = subset(a)};
+       const linalg::SvdOptions options = {
+           .full_matrices = a.flag("full_matrices"), .hermitian = a.flag("hermitian"), .subset_by_index = subset(a)};
        if (!a.flag("compute_uv")) return linalg::singular_values(a.array("a"), options);
        const linalg::SvdResult result = linalg::svd(a.array("a"), options);
        return Value::named_tuple("SVDResult", {"U", "S", "Vh"}, {result.U, result.S, result.Vh});
@@ -195,7 +197,8 @@ const Function numpy_linalg_functions[] = {
      "The dot product of vectors along one axis, x1 conjugated."},
     {"vector_norm", "x, /, *, axis=None, keepdims=False, ord=2",
      [](const Arguments& a) -> Value {
-       return linalg::vector_norm(a.array("x"), {.axis = a.axis("axis"), .keepdims = a.flag("keepdims"), .ord = order(a, "ord")});
+       return linalg::vector_norm(a.array("x"),
+                                  {.axis = a.axis("axis"), .keepdims = a.flag("keepdims"), .ord = order(a, "ord")});
      },
      "The norm of vectors along some axes, by default of all elements."},
 };

@@ -131,7 +131,8 @@ void require_known_keywords(const Arguments& a, const std::string& mode) {
   for (const auto& [known, keyword] : allowed) {
     if (known != mode) continue;
     for (const std::string& field : keywords_of(a, "kwargs").fields) {
-      if (field != keyword) throw ValueError(concat("pad: unsupported keyword arguments for mode '", mode, "': '", field, "'"));
+      if (field != keyword)
+        throw ValueError(concat("pad: unsupported keyword arguments for mode '", mode, "': '", field, "'"));
     }
     return;
   }

@@ -14,7 +14,8 @@ fft::DctOptions one_axis(const Arguments& a) {
 }
 
 fft::DctnOptions any_axes(const Arguments& a) {
-  return {.type = a.integer("type"), .s = a.optional_ints("s"), .axes = a.optional_ints("axes"), .norm = a.text("norm")};
+  return {
+      .type = a.integer("type"), .s = a.optional_ints("s"), .axes = a.optional_ints("axes"), .norm = a.text("norm")};
 }
 
 const Function scipy_fft_functions[] = {

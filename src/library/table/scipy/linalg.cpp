@@ -36,7 +36,8 @@ int64_t transposition(const Arguments& a) {
 }
 
 linalg::EighTridiagonalOptions tridiagonal(const Arguments& a) {
-  linalg::EighTridiagonalOptions options = {.select = a.text("select"), .tol = a.optional_array("tol"), .key = a.optional_array("key")};
+  linalg::EighTridiagonalOptions options = {
+      .select = a.text("select"), .tol = a.optional_array("tol"), .key = a.optional_array("key")};
   if (a.given("select_range")) {
     const auto [first, last] = both(a, "select_range");
     const int64_t *from = first.get_if<int64_t>(), *to = last.get_if<int64_t>();
@@ -109,7 +110,8 @@ const Function scipy_linalg_functions[] = {
      "Eigenvalues and eigenvectors of a symmetric tridiagonal matrix."},
     {"expm", "A, *, upper_triangular=False, max_squarings=16",
      [](const Arguments& a) -> Value {
-       return linalg::expm(a.array("A"), {.upper_triangular = a.flag("upper_triangular"), .max_squarings = a.integer("max_squarings")});
+       return linalg::expm(
+           a.array("A"), {.upper_triangular = a.flag("upper_triangular"), .max_squarings = a.integer("max_squarings")});
      },
      "The exponential of matrices."},
     {"expm_frechet", "A, E, *, method=None, compute_expm=True -> tuple[Array, Array] if compute_expm else Array",
@@ -127,7 +129,8 @@ const Function scipy_linalg_functions[] = {
     {"funm", "A, func, disp=True -> Array if disp else tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const Callable function = a.callable("func");
-       const auto [value, error] = linalg::funm(a.array_like("A"), [&](const Array& x) { return array_of(function({x}), "funm"); });
+       const auto [value, error] =
+           linalg::funm(a.array_like("A"), [&](const Array& x) { return array_of(function({x}), "funm"); });
        if (a.flag("disp")) return value;
        return std::pair(value, error);
      },

@@ -25,9 +25,11 @@ signal::Convolve2dOptions convolution2d(const Arguments& a) {
 
 signal::Window window(const Arguments& a) {
   if (const std::string* name = a["window"].get_if<std::string>()) return *name;
-  if (const Sequence* parts = a["window"].sequence(); parts && !parts->items.empty() && parts->items[0].get_if<std::string>()) {
+  if (const Sequence* parts = a["window"].sequence();
+      parts && !parts->items.empty() && parts->items[0].get_if<std::string>()) {
     if (parts->items.size() == 1) return *parts->items[0].get_if<std::string>();
-    throw NotImplementedError(concat(a.function(), ": windows with parameters are not supported; pass the window as an array"));
+    throw NotImplementedError(
+        concat(a.function(), ": windows with parameters are not supported; pass the window as an array"));
   }
   return a.array_like("window");
 }
@@ -38,7 +40,8 @@ signal::Detrending trend(const Arguments& a) {
   if (const Callable* function = value.get_if<Callable>()) {
     return [function = *function](const Array& x) { return array_of(function({x}), "detrend"); };
   }
-  if (a.flag("detrend")) throw ValueError(concat(a.function(), ": detrend must be a kind of trend, a function or False, got True"));
+  if (a.flag("detrend"))
+    throw ValueError(concat(a.function(), ": detrend must be a kind of trend, a function or False, got True"));
   return std::monostate{};
 }
 
@@ -77,12 +80,14 @@ const Function scipy_signal_functions[] = {
     {"detrend", "data, axis=-1, type: str = 'linear', bp=0, overwrite_data=None",
      [](const Arguments& a) -> Value {
        a.require_absent("overwrite_data");
-       return signal::detrend(a.array_like("data"), {.axis = a.integer("axis"), .type = a.text("type"), .bp = a.ints("bp")});
+       return signal::detrend(a.array_like("data"),
+                              {.axis = a.integer("axis"), .type = a.text("type"), .bp = a.ints("bp")});
      },
      "The data without its mean, or without the best-fitting lines of its parts."},
     {"fftconvolve", "in1, in2, mode='full', axes: int | Sequence[int] = None",
      [](const Arguments& a) -> Value {
-       return signal::fftconvolve(a.array("in1"), a.array("in2"), {.mode = a.text("mode"), .axes = a.optional_ints("axes")});
+       return signal::fftconvolve(a.array("in1"), a.array("in2"),
+                                  {.mode = a.text("mode"), .axes = a.optional_ints("axes")});
      },
      "The convolution of two arrays by Fourier transforms."},
     {"istft",

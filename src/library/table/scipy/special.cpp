@@ -42,13 +42,17 @@ Value log_ndtr(const Arguments& a) {
   return special::log_ndtr(a.array("x"), {.series_order = a.integer("series_order")});
 }
 
-#define CAPIBARA_SPECIAL_1(name, x, doc) \
-  { #name, #x, [](const Arguments& a) -> Value { return special::name(a.array(#x)); }, doc }
-#define CAPIBARA_SPECIAL_2(name, x, y, doc) \
-  { #name, #x ", " #y, [](const Arguments& a) -> Value { return special::name(a.array(#x), a.array(#y)); }, doc }
-#define CAPIBARA_SPECIAL_3(name, x, y, z, doc)                                                           \
-  {                                                                                                      \
-    #name, #x ", " #y ", " #z,                                                                           \
+#define CAPIBARA_SPECIAL_1(name, x, doc)                                                   \
+  {                                                                                        \
+#name, #x, [](const Arguments& a) -> Value { return special::name(a.array(#x)); }, doc \
+  }
+#define CAPIBARA_SPECIAL_2(name, x, y, doc)                                                                     \
+  {                                                                                                             \
+#name, #x ", " #y, [](const Arguments& a) -> Value { return special::name(a.array(#x), a.array(#y)); }, doc \
+  }
+#define CAPIBARA_SPECIAL_3(name, x, y, z, doc)                                                                \
+  {                                                                                                           \
+#name, #x ", " #y ", " #z,                                                                                \
         [](const Arguments& a) -> Value { return special::name(a.array(#x), a.array(#y), a.array(#z)); }, doc \
   }
 

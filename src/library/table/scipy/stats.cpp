@@ -54,50 +54,68 @@ const Function bernoulli_functions[] = {
     {"pmf", "k, p, loc=0",
      [](const Arguments& a) -> Value { return stats::bernoulli::pmf(a.array("k"), a.array("p"), location(a)); },
      "The probability mass of the Bernoulli distribution."},
-    {"cdf", "k, p",
-     [](const Arguments& a) -> Value { return stats::bernoulli::cdf(a.array("k"), a.array("p")); },
+    {"cdf", "k, p", [](const Arguments& a) -> Value { return stats::bernoulli::cdf(a.array("k"), a.array("p")); },
      "The cumulative distribution function of the Bernoulli distribution."},
-    {"ppf", "q, p",
-     [](const Arguments& a) -> Value { return stats::bernoulli::ppf(a.array("q"), a.array("p")); },
+    {"ppf", "q, p", [](const Arguments& a) -> Value { return stats::bernoulli::ppf(a.array("q"), a.array("p")); },
      "The quantile function, inverse of cdf, of the Bernoulli distribution."},
 };
 
 const Function beta_functions[] = {
     {"logpdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::beta::logpdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::beta::logpdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The logarithm of the density of the beta distribution."},
     {"pdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::beta::pdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::beta::pdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The density of the beta distribution."},
     {"cdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::beta::cdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::beta::cdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The cumulative distribution function of the beta distribution."},
     {"logcdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::beta::logcdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::beta::logcdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The logarithm of the cumulative distribution function of the beta distribution."},
     {"sf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::beta::sf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::beta::sf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The survival function, 1 - cdf, of the beta distribution."},
     {"logsf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::beta::logsf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::beta::logsf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The logarithm of the survival function of the beta distribution."},
 };
 
 const Function betabinom_functions[] = {
     {"logpmf", "k, n, a, b, loc=0",
-     [](const Arguments& a) -> Value { return stats::betabinom::logpmf(a.array("k"), a.array("n"), a.array("a"), a.array("b"), location(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::betabinom::logpmf(a.array("k"), a.array("n"), a.array("a"), a.array("b"), location(a));
+     },
      "The logarithm of the probability mass of the beta-binomial distribution."},
     {"pmf", "k, n, a, b, loc=0",
-     [](const Arguments& a) -> Value { return stats::betabinom::pmf(a.array("k"), a.array("n"), a.array("a"), a.array("b"), location(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::betabinom::pmf(a.array("k"), a.array("n"), a.array("a"), a.array("b"), location(a));
+     },
      "The probability mass of the beta-binomial distribution."},
 };
 
 const Function binom_functions[] = {
     {"logpmf", "k, n, p, loc=0",
-     [](const Arguments& a) -> Value { return stats::binom::logpmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::binom::logpmf(a.array("k"), a.array("n"), a.array("p"), location(a));
+     },
      "The logarithm of the probability mass of the binomial distribution."},
     {"pmf", "k, n, p, loc=0",
-     [](const Arguments& a) -> Value { return stats::binom::pmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::binom::pmf(a.array("k"), a.array("n"), a.array("p"), location(a));
+     },
      "The probability mass of the binomial distribution."},
 };
 
@@ -207,11 +225,9 @@ const Function gennorm_functions[] = {
     {"logpdf", "x, beta",
      [](const Arguments& a) -> Value { return stats::gennorm::logpdf(a.array("x"), a.array("beta")); },
      "The logarithm of the density of the generalised normal distribution."},
-    {"pdf", "x, beta",
-     [](const Arguments& a) -> Value { return stats::gennorm::pdf(a.array("x"), a.array("beta")); },
+    {"pdf", "x, beta", [](const Arguments& a) -> Value { return stats::gennorm::pdf(a.array("x"), a.array("beta")); },
      "The density of the generalised normal distribution."},
-    {"cdf", "x, beta",
-     [](const Arguments& a) -> Value { return stats::gennorm::cdf(a.array("x"), a.array("beta")); },
+    {"cdf", "x, beta", [](const Arguments& a) -> Value { return stats::gennorm::cdf(a.array("x"), a.array("beta")); },
      "The cumulative distribution function of the generalised normal distribution."},
 };
 
@@ -322,16 +338,22 @@ const Function multivariate_normal_functions[] = {
      },
      "The logarithm of the density of the multivariate normal distribution."},
     {"pdf", "x, mean, cov",
-     [](const Arguments& a) -> Value { return stats::multivariate_normal::pdf(a.array("x"), a.array("mean"), a.array("cov")); },
+     [](const Arguments& a) -> Value {
+       return stats::multivariate_normal::pdf(a.array("x"), a.array("mean"), a.array("cov"));
+     },
      "The density of the multivariate normal distribution."},
 };
 
 const Function nbinom_functions[] = {
     {"logpmf", "k, n, p, loc=0",
-     [](const Arguments& a) -> Value { return stats::nbinom::logpmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::nbinom::logpmf(a.array("k"), a.array("n"), a.array("p"), location(a));
+     },
      "The logarithm of the probability mass of the negative binomial distribution."},
     {"pmf", "k, n, p, loc=0",
-     [](const Arguments& a) -> Value { return stats::nbinom::pmf(a.array("k"), a.array("n"), a.array("p"), location(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::nbinom::pmf(a.array("k"), a.array("n"), a.array("p"), location(a));
+     },
      "The probability mass of the negative binomial distribution."},
 };
 
@@ -412,22 +434,34 @@ const Function t_functions[] = {
 
 const Function truncnorm_functions[] = {
     {"logpdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::truncnorm::logpdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::truncnorm::logpdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The logarithm of the density of the truncated normal distribution."},
     {"pdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::truncnorm::pdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::truncnorm::pdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The density of the truncated normal distribution."},
     {"cdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::truncnorm::cdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::truncnorm::cdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The cumulative distribution function of the truncated normal distribution."},
     {"logcdf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::truncnorm::logcdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::truncnorm::logcdf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The logarithm of the cumulative distribution function of the truncated normal distribution."},
     {"sf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::truncnorm::sf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::truncnorm::sf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The survival function, 1 - cdf, of the truncated normal distribution."},
     {"logsf", "x, a, b, loc=0, scale=1",
-     [](const Arguments& a) -> Value { return stats::truncnorm::logsf(a.array("x"), a.array("a"), a.array("b"), location_scale(a)); },
+     [](const Arguments& a) -> Value {
+       return stats::truncnorm::logsf(a.array("x"), a.array("a"), a.array("b"), location_scale(a));
+     },
      "The logarithm of the survival function of the truncated normal distribution."},
 };
 
@@ -459,8 +493,7 @@ const Function wrapcauchy_functions[] = {
     {"logpdf", "x, c",
      [](const Arguments& a) -> Value { return stats::wrapcauchy::logpdf(a.array("x"), a.array("c")); },
      "The logarithm of the density of the wrapped Cauchy distribution."},
-    {"pdf", "x, c",
-     [](const Arguments& a) -> Value { return stats::wrapcauchy::pdf(a.array("x"), a.array("c")); },
+    {"pdf", "x, c", [](const Arguments& a) -> Value { return stats::wrapcauchy::pdf(a.array("x"), a.array("c")); },
      "The density of the wrapped Cauchy distribution."},
 };
 

@@ -1,8 +1,8 @@
 // How far the results of a mutant may be from those of the reference backend, and whether they are.
 #include "backends/cpu/mutants/mutants.h"
 
-#include "core/array/element.h"
 #include "backends/backend.h"
+#include "core/array/element.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
 #include "program/trace/stage.h"

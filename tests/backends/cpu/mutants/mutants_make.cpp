@@ -2,8 +2,8 @@
 // called.
 #include "backends/cpu/mutants/mutants.h"
 
-#include "program/derive/derive.h"
 #include "compiler/optimise/passes.h"
+#include "program/derive/derive.h"
 #include "program/trace/stage.h"
 
 #include <capibara/config.h>

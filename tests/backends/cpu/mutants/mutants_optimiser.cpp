@@ -1,9 +1,9 @@
 // Samples of what the passes of the optimiser recognise.
 #include "backends/cpu/mutants/mutants.h"
 
+#include "compiler/optimise/passes.h"
 #include "lax/reduce/monoid.h"
 #include "lax/reduce/reduction_rules.h"
-#include "compiler/optimise/passes.h"
 #include "program/ir/nested.h"
 
 #include <capibara/control.h>

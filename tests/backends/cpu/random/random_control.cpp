@@ -28,14 +28,19 @@ Value Generator::control(const Value& x) {
     case 0:
     case 1:
     case 2:
-    case 3: return scan(x);
+    case 3:
+      return scan(x);
     case 4:
-    case 5: return while_loop(x);
+    case 5:
+      return while_loop(x);
     case 6:
     case 7:
-    case 8: return branches(x);
-    case 9: return buffer_loop(x);
-    default: return call(x);
+    case 8:
+      return branches(x);
+    case 9:
+      return buffer_loop(x);
+    default:
+      return call(x);
   }
 }
 
@@ -170,7 +175,8 @@ Value Generator::scan(const Value& x) {
     std::vector<Value> now;
     for (std::size_t i = 0; i < in.size(); ++i) {
       Value value = i < list.size() ? carried(list[i], in[i])
-                                    : Value{in[i], slices[i - list.size()].bound, slices[i - list.size()].error, slices[i - list.size()].product};
+                                    : Value{in[i], slices[i - list.size()].bound, slices[i - list.size()].error,
+                                            slices[i - list.size()].product};
       inner.pool.push_back(value);
       inner.uses.push_back(0);
       now.push_back(value);
@@ -186,7 +192,8 @@ Value Generator::scan(const Value& x) {
     for (const Value& value : stacked) results.push_back(value.array);
     return results;
   };
-  Arrays results = lax::detail::scan_flat(body, init, arrays_of(slices), length, dice_.chance(40), dice_.chance(10) ? 2 : 1);
+  Arrays results =
+      lax::detail::scan_flat(body, init, arrays_of(slices), length, dice_.chance(40), dice_.chance(10) ? 2 : 1);
 
   Error greatest_carry;
   std::vector<Value> last = after_loop(list, next, results, length, greatest_carry);
@@ -218,7 +225,8 @@ Value Generator::while_loop(const Value& x) {
     limit = lax::rem(lax::abs(index_number().array), number(DType::int32, static_cast<double>(max_trips + 1)));
   int watched = -1;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].exact && list[i].init.rank() == 0 && !is_complex(list[i].init.dtype()) && dice_.chance(50)) watched = static_cast<int>(i);
+    if (list[i].exact && list[i].init.rank() == 0 && !is_complex(list[i].init.dtype()) && dice_.chance(50))
+      watched = static_cast<int>(i);
   }
   auto condition = [&](std::span<const Array> in) {
     Array go = lax::lt(in[0], limit);
@@ -294,7 +302,8 @@ Value Generator::branches(const Value& x) {
     scope_ = &outer;
     return results;
   };
-  Arrays results = lax::detail::cond_flat(selector, std::vector<lax::detail::FlatFunction>(count, branch), arrays_of(operands));
+  Arrays results =
+      lax::detail::cond_flat(selector, std::vector<lax::detail::FlatFunction>(count, branch), arrays_of(operands));
   for (std::size_t i = 1; i < results.size(); ++i) keep(moved(results[i], either[i]));
   return moved(results[0], either[0]);
 }
@@ -314,9 +323,9 @@ Value Generator::buffer_loop(const Value& x) {
     Array place = backwards ? lax::sub(number(DType::int32, static_cast<double>(rows - 1)), iteration) : iteration;
     Array before = lax::sub(place, number(DType::int32, static_cast<double>(dice_.between(-1, 1))));
     Array row = lax::dynamic_slice_in_dim(in[1], before, 1, 0, dice_.chance(50));
-    Array changed = is_bool(x.dtype()) ? lax::bitwise_not(row) : is_integer(x.dtype())
-                        ? lax::add(row, number(x.dtype(), 3))
-                        : lax::mul(row, number(x.dtype(), 0.5));
+    Array changed = is_bool(x.dtype())      ? lax::bitwise_not(row)
+                    : is_integer(x.dtype()) ? lax::add(row, number(x.dtype(), 3))
+                                            : lax::mul(row, number(x.dtype(), 0.5));
     Array updated = lax::dynamic_update_slice_in_dim(in[1], changed, place, 0, dice_.chance(50));
     Arrays results = {lax::add(iteration, number(DType::int32, 1)), updated};
     // What is read after the update, or of the old carry, must not be mixed up.

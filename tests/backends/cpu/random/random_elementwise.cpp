@@ -21,20 +21,34 @@ constexpr double elementary = 8, special = 64;
 
 const std::vector<Smooth>& smooth_functions() {
   static const std::vector<Smooth> list = {
-      {lax::exp, 2, -1, 7.4, 7.4, elementary},      {lax::exp2, 3, -1, 5.6, 8, elementary},
-      {lax::expm1, 2, -1, 7.4, 6.4, elementary},    {lax::log, 16, 0.5, 2, 2.9, elementary},
-      {lax::log1p, 16, 0, 1, 2.9, elementary},      {lax::log1p, 0.5, -1, 2, 0.7, elementary},
-      {lax::tanh, 16, -1, 1, 1, elementary},        {lax::logistic, 16, -1, 0.25, 1, elementary},
-      {lax::sin, 16, -1, 1, 1, elementary},         {lax::cos, 16, -1, 1, 1, elementary},
-      {lax::tan, 1, -1, 3.5, 1.6, elementary},      {lax::asin, 0.9, -1, 2.3, 1.2, elementary},
-      {lax::acos, 0.9, -1, 2.3, 2.7, elementary},   {lax::atan, 16, -1, 1, 1.6, elementary},
-      {lax::sinh, 2, -1, 3.8, 3.7, elementary},     {lax::cosh, 2, -1, 3.7, 3.8, elementary},
-      {lax::asinh, 16, -1, 1, 3.5, elementary},     {lax::acosh, 16, 1.5, 0.9, 3.6, elementary},
-      {lax::atanh, 0.75, -1, 2.3, 1, elementary},   {lax::rsqrt, 16, 0.25, 4, 2, elementary},
-      {lax::cbrt, 16, 0.25, 0.9, 2.6, elementary},  {lax::erf, 16, -1, 1.2, 1, elementary},
-      {lax::erfc, 16, -1, 1.2, 2, elementary},      {lax::erf_inv, 0.875, -1, 3.2, 1.1, special},
-      {lax::lgamma, 8, 0.5, 2.2, 10, special},      {lax::digamma, 8, 0.5, 5, 2.2, special},
-      {lax::bessel_i0e, 8, -1, 1, 1, special},      {lax::bessel_i1e, 8, -1, 1, 1, special},
+      {lax::exp, 2, -1, 7.4, 7.4, elementary},
+      {lax::exp2, 3, -1, 5.6, 8, elementary},
+      {lax::expm1, 2, -1, 7.4, 6.4, elementary},
+      {lax::log, 16, 0.5, 2, 2.9, elementary},
+      {lax::log1p, 16, 0, 1, 2.9, elementary},
+      {lax::log1p, 0.5, -1, 2, 0.7, elementary},
+      {lax::tanh, 16, -1, 1, 1, elementary},
+      {lax::logistic, 16, -1, 0.25, 1, elementary},
+      {lax::sin, 16, -1, 1, 1, elementary},
+      {lax::cos, 16, -1, 1, 1, elementary},
+      {lax::tan, 1, -1, 3.5, 1.6, elementary},
+      {lax::asin, 0.9, -1, 2.3, 1.2, elementary},
+      {lax::acos, 0.9, -1, 2.3, 2.7, elementary},
+      {lax::atan, 16, -1, 1, 1.6, elementary},
+      {lax::sinh, 2, -1, 3.8, 3.7, elementary},
+      {lax::cosh, 2, -1, 3.7, 3.8, elementary},
+      {lax::asinh, 16, -1, 1, 3.5, elementary},
+      {lax::acosh, 16, 1.5, 0.9, 3.6, elementary},
+      {lax::atanh, 0.75, -1, 2.3, 1, elementary},
+      {lax::rsqrt, 16, 0.25, 4, 2, elementary},
+      {lax::cbrt, 16, 0.25, 0.9, 2.6, elementary},
+      {lax::erf, 16, -1, 1.2, 1, elementary},
+      {lax::erfc, 16, -1, 1.2, 2, elementary},
+      {lax::erf_inv, 0.875, -1, 3.2, 1.1, special},
+      {lax::lgamma, 8, 0.5, 2.2, 10, special},
+      {lax::digamma, 8, 0.5, 5, 2.2, special},
+      {lax::bessel_i0e, 8, -1, 1, 1, special},
+      {lax::bessel_i1e, 8, -1, 1, 1, special},
       {lax::sqrt, 16, 0.25, 1, 4.1, 0},
   };
   return list;
@@ -66,8 +80,10 @@ Value Generator::stepped(const Value& x) {
   const DType dtype = x.dtype();
   const int64_t choice = dice_.below(x.exact() ? 11 : 5);
   switch (choice) {
-    case 0: return moved(lax::neg(x.array), x);
-    case 1: return made(lax::abs(x.array), x.bound, x.error);
+    case 0:
+      return moved(lax::neg(x.array), x);
+    case 1:
+      return made(lax::abs(x.array), x.bound, x.error);
     case 2: {
       Value square = rounds(lax::square(x.array), x.bound * x.bound, 2 * x.bound * x.error);
       square.product = true;
@@ -77,7 +93,8 @@ Value Generator::stepped(const Value& x) {
       Value small = tame(x, 2);
       const int64_t power = dice_.between(2, 4);
       const auto y = static_cast<double>(power);
-      return made(lax::integer_pow(small.array, power), std::pow(small.bound, y), y * std::pow(small.bound, y - 1) * small.error, y);
+      return made(lax::integer_pow(small.array, power), std::pow(small.bound, y),
+                  y * std::pow(small.bound, y - 1) * small.error, y);
     }
     case 4: {
       Value small = tame(x, 4);
@@ -86,13 +103,18 @@ Value Generator::stepped(const Value& x) {
       Array operand = lax::add(lax::abs(small.array), number(dtype, 0.5));
       return made(lax::integer_pow(operand, -power), std::exp2(y), y * std::exp2(y + 1) * small.error, 4 + 16 * y);
     }
-    case 5: return made(lax::floor(x.array), x.bound + 1, {});
-    case 6: return made(lax::ceil(x.array), x.bound + 1, {});
+    case 5:
+      return made(lax::floor(x.array), x.bound + 1, {});
+    case 6:
+      return made(lax::ceil(x.array), x.bound + 1, {});
     case 7:
-      return made(lax::round(x.array, dice_.chance(50) ? lax::RoundingMethod::away_from_zero : lax::RoundingMethod::to_nearest_even),
+      return made(lax::round(x.array, dice_.chance(50) ? lax::RoundingMethod::away_from_zero
+                                                       : lax::RoundingMethod::to_nearest_even),
                   x.bound + 1, {});
-    case 8: return made(lax::sign(x.array), 1, {});
-    case 9: return made(lax::is_finite(x.array), 1, {});
+    case 8:
+      return made(lax::sign(x.array), 1, {});
+    case 9:
+      return made(lax::is_finite(x.array), 1, {});
     default:
       require(bits(dtype) >= 16);
       return made(lax::reduce_precision(x.array, 5, dice_.between(2, 7)), 2 * x.bound, {});
@@ -102,25 +124,36 @@ Value Generator::stepped(const Value& x) {
 Value Generator::integer_unary(const Value& x) {
   const double any = std::exp2(bits(x.dtype()));
   switch (dice_.below(7)) {
-    case 0: return made(lax::neg(x.array), is_unsigned(x.dtype()) ? any : x.bound, {});
+    case 0:
+      return made(lax::neg(x.array), is_unsigned(x.dtype()) ? any : x.bound, {});
     case 1:
       require(is_signed(x.dtype()));
       return made(lax::abs(x.array), x.bound, {});
-    case 2: return made(lax::sign(x.array), 1, {});
-    case 3: return made(lax::bitwise_not(x.array), any, {});
-    case 4: return made(lax::population_count(x.array), 64, {});
-    case 5: return made(lax::clz(x.array), 64, {});
-    default: return made(lax::integer_pow(x.array, dice_.between(2, 3)), any, {});
+    case 2:
+      return made(lax::sign(x.array), 1, {});
+    case 3:
+      return made(lax::bitwise_not(x.array), any, {});
+    case 4:
+      return made(lax::population_count(x.array), 64, {});
+    case 5:
+      return made(lax::clz(x.array), 64, {});
+    default:
+      return made(lax::integer_pow(x.array, dice_.between(2, 3)), any, {});
   }
 }
 
 Value Generator::complex_unary(const Value& given) {
   switch (dice_.below(9)) {
-    case 0: return made(lax::neg(given.array), given.bound, given.error);
-    case 1: return made(lax::conj(given.array), given.bound, given.error);
-    case 2: return moved(lax::real(given.array), given);
-    case 3: return moved(lax::imag(given.array), given);
-    case 4: return made(lax::abs(given.array), given.bound, given.error, elementary);
+    case 0:
+      return made(lax::neg(given.array), given.bound, given.error);
+    case 1:
+      return made(lax::conj(given.array), given.bound, given.error);
+    case 2:
+      return moved(lax::real(given.array), given);
+    case 3:
+      return moved(lax::imag(given.array), given);
+    case 4:
+      return made(lax::abs(given.array), given.bound, given.error, elementary);
     case 5: {
       Value x = tame(given, 2);
       return made(lax::exp(x.array), 7.5, 7.5 * x.error, elementary);
@@ -145,12 +178,18 @@ Value Generator::complex_unary(const Value& given) {
 Value Generator::compared(const Value& x, const Value& y) {
   require(x.exact() && y.exact());
   switch (dice_.below(is_complex(x.dtype()) ? 2 : 6)) {
-    case 0: return made(lax::eq(x.array, y.array), 1, {});
-    case 1: return made(lax::ne(x.array, y.array), 1, {});
-    case 2: return made(lax::lt(x.array, y.array), 1, {});
-    case 3: return made(lax::le(x.array, y.array), 1, {});
-    case 4: return made(lax::gt(x.array, y.array), 1, {});
-    default: return made(lax::ge(x.array, y.array), 1, {});
+    case 0:
+      return made(lax::eq(x.array, y.array), 1, {});
+    case 1:
+      return made(lax::ne(x.array, y.array), 1, {});
+    case 2:
+      return made(lax::lt(x.array, y.array), 1, {});
+    case 3:
+      return made(lax::le(x.array, y.array), 1, {});
+    case 4:
+      return made(lax::gt(x.array, y.array), 1, {});
+    default:
+      return made(lax::ge(x.array, y.array), 1, {});
   }
 }
 
@@ -171,40 +210,63 @@ Value Generator::binary(const Value& x) {
   if (dice_.chance(10)) return compared(x, y);
   if (is_bool(dtype)) {
     switch (dice_.below(5)) {
-      case 0: return made(lax::bitwise_and(x.array, y.array), 1, {});
-      case 1: return made(lax::bitwise_or(x.array, y.array), 1, {});
-      case 2: return made(lax::bitwise_xor(x.array, y.array), 1, {});
-      case 3: return made(lax::max(x.array, y.array), 1, {});
-      default: return made(lax::min(x.array, y.array), 1, {});
+      case 0:
+        return made(lax::bitwise_and(x.array, y.array), 1, {});
+      case 1:
+        return made(lax::bitwise_or(x.array, y.array), 1, {});
+      case 2:
+        return made(lax::bitwise_xor(x.array, y.array), 1, {});
+      case 3:
+        return made(lax::max(x.array, y.array), 1, {});
+      default:
+        return made(lax::min(x.array, y.array), 1, {});
     }
   }
   const double greater = std::max(x.bound, y.bound);
   if (is_integer(dtype)) {
     const double any = std::exp2(bits(dtype));
     switch (dice_.below(13)) {
-      case 0: return made(lax::add(x.array, y.array), is_unsigned(dtype) ? any : x.bound + y.bound, {});
-      case 1: return made(lax::sub(x.array, y.array), is_unsigned(dtype) ? any : x.bound + y.bound, {});
-      case 2: return made(lax::mul(x.array, y.array), any, {});
-      case 3: return made(lax::div(x.array, y.array), any, {});  // division by zero has a defined result
-      case 4: return made(lax::rem(x.array, y.array), any, {});
-      case 5: return made(lax::max(x.array, y.array), greater, {});
-      case 6: return made(lax::min(x.array, y.array), greater, {});
-      case 7: return made(lax::bitwise_and(x.array, y.array), any, {});
-      case 8: return made(lax::bitwise_or(x.array, y.array), any, {});
-      case 9: return made(lax::bitwise_xor(x.array, y.array), any, {});
-      case 10: return made(lax::shift_left(x.array, y.array), any, {});
-      case 11: return made(lax::shift_right_arithmetic(x.array, y.array), any, {});
-      default: return made(lax::shift_right_logical(x.array, y.array), any, {});
+      case 0:
+        return made(lax::add(x.array, y.array), is_unsigned(dtype) ? any : x.bound + y.bound, {});
+      case 1:
+        return made(lax::sub(x.array, y.array), is_unsigned(dtype) ? any : x.bound + y.bound, {});
+      case 2:
+        return made(lax::mul(x.array, y.array), any, {});
+      case 3:
+        return made(lax::div(x.array, y.array), any, {});  // division by zero has a defined result
+      case 4:
+        return made(lax::rem(x.array, y.array), any, {});
+      case 5:
+        return made(lax::max(x.array, y.array), greater, {});
+      case 6:
+        return made(lax::min(x.array, y.array), greater, {});
+      case 7:
+        return made(lax::bitwise_and(x.array, y.array), any, {});
+      case 8:
+        return made(lax::bitwise_or(x.array, y.array), any, {});
+      case 9:
+        return made(lax::bitwise_xor(x.array, y.array), any, {});
+      case 10:
+        return made(lax::shift_left(x.array, y.array), any, {});
+      case 11:
+        return made(lax::shift_right_arithmetic(x.array, y.array), any, {});
+      default:
+        return made(lax::shift_right_logical(x.array, y.array), any, {});
     }
   }
   switch (dice_.below(is_complex(dtype) ? 4 : 10)) {
-    case 0: return summed(lax::add(x.array, y.array), x, y);
-    case 1: return summed(lax::sub(x.array, y.array), x, y);
+    case 0:
+      return summed(lax::add(x.array, y.array), x, y);
+    case 1:
+      return summed(lax::sub(x.array, y.array), x, y);
     case 2:
     case 4: {
       // Of complex numbers: sums of products, which may be fused.
       const Error error = y.bound * x.error + x.bound * y.error;
-      Value product = made(lax::mul(x.array, y.array), x.bound * y.bound, error, is_complex(dtype) ? 4 : error.none() ? 0 : 1);
+      Value product = made(lax::mul(x.array, y.array), x.bound * y.bound, error,
+                           is_complex(dtype) ? 4
+                           : error.none()    ? 0
+                                             : 1);
       product.product = true;
       return product;
     }
@@ -214,8 +276,10 @@ Value Generator::binary(const Value& x) {
       Array divisor = lax::add(small.array, number(dtype, 2.5));
       return made(lax::div(x.array, divisor), x.bound, x.error + x.bound * small.error, elementary);
     }
-    case 5: return made(lax::max(x.array, y.array), greater, greatest(x.error, y.error));
-    case 6: return made(lax::min(x.array, y.array), greater, greatest(x.error, y.error));
+    case 5:
+      return made(lax::max(x.array, y.array), greater, greatest(x.error, y.error));
+    case 6:
+      return made(lax::min(x.array, y.array), greater, greatest(x.error, y.error));
     case 7: {
       Value base = tame(x, 2), exponent = tame(y, 2);
       Array raised = lax::pow(lax::add(lax::abs(base.array), number(dtype, 0.5)), exponent.array);
@@ -227,7 +291,8 @@ Value Generator::binary(const Value& x) {
       return made(lax::atan2(side.array, right), 1.6, 2 * side.error + 2 * y.error, elementary + (y.exact() ? 0 : 20));
     }
     default: {
-      if (x.exact() && y.exact() && bits(dtype) >= 16 && dice_.chance(30)) return made(lax::nextafter(x.array, y.array), x.bound * 1.01, {});
+      if (x.exact() && y.exact() && bits(dtype) >= 16 && dice_.chance(30))
+        return made(lax::nextafter(x.array, y.array), x.bound * 1.01, {});
       if (dtype == DType::float32 || dtype == DType::float64) {
         return made(lax::complex(x.array, y.array), x.bound + y.bound, greatest(x.error, y.error));
       }
@@ -259,10 +324,10 @@ Value Generator::conversion(const Value& x) {
   const DType dtype = any_dtype();
   if (x.exact() && !wild_ && dice_.chance(15)) {
     // Bits of numbers as integers; numbers made of any bits would not be tame, and NaN has several.
-    static const std::vector<std::pair<DType, DType>> pairs = {{DType::float32, DType::int32},  {DType::float32, DType::uint32},
-                                                               {DType::float64, DType::int64},  {DType::float16, DType::uint16},
-                                                               {DType::bfloat16, DType::int16}, {DType::int32, DType::uint32},
-                                                               {DType::uint64, DType::int64},   {DType::int8, DType::uint8}};
+    static const std::vector<std::pair<DType, DType>> pairs = {
+        {DType::float32, DType::int32},  {DType::float32, DType::uint32}, {DType::float64, DType::int64},
+        {DType::float16, DType::uint16}, {DType::bfloat16, DType::int16}, {DType::int32, DType::uint32},
+        {DType::uint64, DType::int64},   {DType::int8, DType::uint8}};
     for (const auto& [from, to] : pairs) {
       if (x.dtype() == from) return made(lax::bitcast_convert_type(x.array, to), std::exp2(bits(to)), {});
     }

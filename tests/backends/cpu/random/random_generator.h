@@ -49,7 +49,9 @@ class Generator {
   Value made(const Array& array, double bound, const Error& error, double units = 0);
   Value moved(const Array& array, const Value& from);
   // The result of an operation that IEEE 754 rounds.
-  Value rounds(const Array& array, double bound, const Error& error) { return made(array, bound, error, error.none() ? 0 : 1); }
+  Value rounds(const Array& array, double bound, const Error& error) {
+    return made(array, bound, error, error.none() ? 0 : 1);
+  }
   Value summed(const Array& array, const Value& x, const Value& y);
   Value joined(const Array& array, std::initializer_list<Value> parts);  // every element comes from one of the parts
   Array number(DType dtype, double value);

@@ -22,12 +22,15 @@ Ints numbers(int64_t count) {
 Value Generator::movement(const Value& x) {
   switch (dice_.below(10)) {
     case 0:
-    case 1: return broadcast(x);
-    case 2: return reshape(x);
+    case 1:
+      return broadcast(x);
+    case 2:
+      return reshape(x);
     case 3: {
       Ints permutation = numbers(x.rank());
       require(x.rank() > 1);
-      for (std::size_t i = permutation.size(); i-- > 1;) std::swap(permutation[i], permutation[at(dice_.below(static_cast<int64_t>(i) + 1))]);
+      for (std::size_t i = permutation.size(); i-- > 1;)
+        std::swap(permutation[i], permutation[at(dice_.below(static_cast<int64_t>(i) + 1))]);
       return moved(lax::transpose(x.array, permutation), x);
     }
     case 4: {
@@ -38,8 +41,10 @@ Value Generator::movement(const Value& x) {
       require(!axes.empty());
       return moved(lax::rev(x.array, axes), x);
     }
-    case 5: return pad(x);
-    case 6: return concatenate(x);
+    case 5:
+      return pad(x);
+    case 6:
+      return concatenate(x);
     case 7: {
       const int64_t axis = dice_.between(0, x.rank());
       if (x.rank() > 0 && x.shape()[at(std::min(axis, x.rank() - 1))] == 1) {
@@ -48,7 +53,8 @@ Value Generator::movement(const Value& x) {
       require(x.rank() < 4);
       return moved(lax::expand_dims(x.array, {axis}), x);
     }
-    default: return slice(x);
+    default:
+      return slice(x);
   }
 }
 
@@ -139,10 +145,14 @@ Value Generator::concatenate(const Value& x) {
 Value Generator::indexed(const Value& x) {
   require(x.rank() > 0 && x.size() > 0);
   switch (dice_.below(4)) {
-    case 0: return dynamic_slice(x);
-    case 1: return dynamic_update(x);
-    case 2: return gather(x);
-    default: return scatter(x);
+    case 0:
+      return dynamic_slice(x);
+    case 1:
+      return dynamic_update(x);
+    case 2:
+      return gather(x);
+    default:
+      return scatter(x);
   }
 }
 
@@ -174,7 +184,8 @@ Value Generator::gather(const Value& x) {
   require(fits(shape));
   // Windows of one place along the axis, whole in the other dimensions; some places are outside.
   Value places = tame(like({count, 1}, DType::int32, true), 12);
-  if (dice_.chance(60)) places = made(lax::rem(lax::abs(places.array), number(DType::int32, static_cast<double>(length))), 12, {});
+  if (dice_.chance(60))
+    places = made(lax::rem(lax::abs(places.array), number(DType::int32, static_cast<double>(length))), 12, {});
   Ints windows = x.shape();
   windows[at(axis)] = 1;
   GatherDimensionNumbers numbers_of;
@@ -221,7 +232,8 @@ Value Generator::scatter(const Value& x) {
     return made(lax::scatter_mul(x.array, places.array, updates.array, numbers_of), std::exp2(bits(x.dtype())), {});
   }
   return made(lax::scatter_add(x.array, places.array, updates.array, numbers_of),
-              is_integer(x.dtype()) ? std::exp2(bits(x.dtype())) : bound, x.error + terms * updates.error, 2 + terms / 4);
+              is_integer(x.dtype()) ? std::exp2(bits(x.dtype())) : bound, x.error + terms * updates.error,
+              2 + terms / 4);
 }
 
 }  // namespace capibara::random_programs

@@ -1,4 +1,5 @@
-// Random programs with inputs and error bounds, the comparison of two ways to run them, and their reduction to small ones.
+// Random programs with inputs and error bounds, the comparison of two ways to run them, and their reduction to small
+// ones.
 #pragma once
 
 #include <capibara/primitive.h>

@@ -4,9 +4,9 @@
 // prints its seed, the smallest program found that shows it, and the two results.
 #include "backends/cpu/random/random_programs.h"
 
-#include "core/array/element.h"
 #include "backends/backend.h"
 #include "backends/cpu/execution/compiler.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
 #include "program/trace/stage.h"
 
@@ -15,13 +15,13 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <set>
-#include <unistd.h>
 
 namespace capibara::random_programs {
 namespace {
@@ -34,7 +34,9 @@ uint64_t setting(const char* name, uint64_t otherwise) {
 Arrays run_on(const std::string& name, const Program& program, std::span<const Array> inputs) {
   return backend(name).compile(program)->execute(inputs, std::vector<bool>(inputs.size(), false));
 }
-Arrays run_on_reference(const Program& program, std::span<const Array> inputs) { return run_on("reference", program, inputs); }
+Arrays run_on_reference(const Program& program, std::span<const Array> inputs) {
+  return run_on("reference", program, inputs);
+}
 Arrays run_on_cpu(const Program& program, std::span<const Array> inputs) { return run_on("cpu", program, inputs); }
 
 // Whether two numbers are both NaN, or have the same bytes. Which of two NaN a sum keeps is for the compiler to choose,
@@ -136,26 +138,105 @@ TEST(RandomPrograms, HoldEveryKindOfOperation) {
     equations += equation_count(program);
   }
   EXPECT_GT(equations, programs * 15);
-  for (const char* name :
-       {"add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2", "exp", "log", "tanh", "logistic", "sin", "erf_inv", "lgamma",
-        "sqrt", "rsqrt", "floor", "round", "sign", "clamp", "select_n", "eq", "lt", "and", "or", "xor", "not", "shift_left",
-        "population_count", "convert_element_type", "bitcast_convert_type", "broadcast_in_dim", "reshape", "transpose", "slice", "rev",
-        "pad", "concatenate", "squeeze", "dynamic_slice", "dynamic_update_slice", "gather", "scatter", "scatter-add", "iota", "reduce_sum",
-        "reduce_max", "reduce_min", "reduce_prod", "reduce_and", "reduce_or", "argmax", "argmin", "cumsum", "cumprod", "cummax",
-        "cumlogsumexp", "sort", "top_k", "dot_general", "conv_general_dilated", "reduce_window_sum", "scan", "while", "cond", "jit",
-        "complex", "loop 1 deep", "loop 2 deep", "dtype bool", "dtype int8", "dtype int16", "dtype int32", "dtype int64", "dtype uint8",
-        "dtype uint16", "dtype uint32", "dtype uint64", "dtype float16", "dtype bfloat16", "dtype float32", "dtype float64",
-        "dtype complex64", "dtype float8_e4m3fn", "dtype float8_e5m2"}) {
+  for (const char* name : {"add",
+                           "sub",
+                           "mul",
+                           "div",
+                           "rem",
+                           "max",
+                           "min",
+                           "pow",
+                           "atan2",
+                           "exp",
+                           "log",
+                           "tanh",
+                           "logistic",
+                           "sin",
+                           "erf_inv",
+                           "lgamma",
+                           "sqrt",
+                           "rsqrt",
+                           "floor",
+                           "round",
+                           "sign",
+                           "clamp",
+                           "select_n",
+                           "eq",
+                           "lt",
+                           "and",
+                           "or",
+                           "xor",
+                           "not",
+                           "shift_left",
+                           "population_count",
+                           "convert_element_type",
+                           "bitcast_convert_type",
+                           "broadcast_in_dim",
+                           "reshape",
+                           "transpose",
+                           "slice",
+                           "rev",
+                           "pad",
+                           "concatenate",
+                           "squeeze",
+                           "dynamic_slice",
+                           "dynamic_update_slice",
+                           "gather",
+                           "scatter",
+                           "scatter-add",
+                           "iota",
+                           "reduce_sum",
+                           "reduce_max",
+                           "reduce_min",
+                           "reduce_prod",
+                           "reduce_and",
+                           "reduce_or",
+                           "argmax",
+                           "argmin",
+                           "cumsum",
+                           "cumprod",
+                           "cummax",
+                           "cumlogsumexp",
+                           "sort",
+                           "top_k",
+                           "dot_general",
+                           "conv_general_dilated",
+                           "reduce_window_sum",
+                           "scan",
+                           "while",
+                           "cond",
+                           "jit",
+                           "complex",
+                           "loop 1 deep",
+                           "loop 2 deep",
+                           "dtype bool",
+                           "dtype int8",
+                           "dtype int16",
+                           "dtype int32",
+                           "dtype int64",
+                           "dtype uint8",
+                           "dtype uint16",
+                           "dtype uint32",
+                           "dtype uint64",
+                           "dtype float16",
+                           "dtype bfloat16",
+                           "dtype float32",
+                           "dtype float64",
+                           "dtype complex64",
+                           "dtype float8_e4m3fn",
+                           "dtype float8_e5m2"}) {
     EXPECT_GT(counts[name], 0) << name;
   }
 }
 
 // The harness itself: a fault is found, and the program that shows it comes down to the faulty operation.
 TEST(RandomPrograms, ShowAFaultInOneOperation) {
-  const std::pair<const char*, const char*> faults[] = {{"max", "min"},   {"mul", "add"},       {"reduce_max", "reduce_min"},
-                                                        {"exp", "log1p"}, {"cummax", "cummin"}, {"floor", "ceil"}};
+  const std::pair<const char*, const char*> faults[] = {
+      {"max", "min"},   {"mul", "add"},       {"reduce_max", "reduce_min"},
+      {"exp", "log1p"}, {"cummax", "cummin"}, {"floor", "ceil"}};
   for (const auto& [from, to] : faults) {
-    Runner faulty = [from = std::string(from), to = std::string(to)](const Program& program, std::span<const Array> inputs) {
+    Runner faulty = [from = std::string(from), to = std::string(to)](const Program& program,
+                                                                     std::span<const Array> inputs) {
       return run_on_reference(confused(program, from, to), inputs);
     };
     bool found = false;
@@ -175,14 +256,19 @@ TEST(RandomPrograms, ShowAFaultInOneOperation) {
 // What random programs once showed, as small as it was made.
 TEST(RandomPrograms, FoundThatSumsOfNothingReadNothing) {
   const ArrayType type{{127, 0}, DType::float32, false, false, {}};
-  Program program = stage([](std::span<const Array> in) { return Arrays{jax::lax::reduce_sum(jax::lax::expand_dims(in[0], {1}), {{2}})}; },
-                          std::span(&type, 1), "f").program;
+  Program program = stage(
+                        [](std::span<const Array> in) {
+                          return Arrays{jax::lax::reduce_sum(jax::lax::expand_dims(in[0], {1}), {{2}})};
+                        },
+                        std::span(&type, 1), "f")
+                        .program;
   if (!cpu::has_compiler()) GTEST_SKIP() << "no code generator";
   const RandomProgram found{0, program, {array_of(type, {})}, {0}};
   EXPECT_EQ(difference(found, run_on_reference, run_on_cpu), "");
 }
 
-// ---- the cpu backend -------------------------------------------------------------------------------------------------
+// ---- the cpu backend
+// -------------------------------------------------------------------------------------------------
 
 volatile uint64_t running_seed = 0;
 
@@ -241,16 +327,18 @@ TEST(RandomPrograms, CpuAgreesWithReferenceSlow) {
     ++failed;
     try {
       RandomProgram small = shrink(program, run_on_reference, run_on_cpu);
-      ADD_FAILURE() << "seed " << seed << ": " << text << "\nsmallest: " << difference(small, run_on_reference, run_on_cpu) << "\n"
+      ADD_FAILURE() << "seed " << seed << ": " << text
+                    << "\nsmallest: " << difference(small, run_on_reference, run_on_cpu) << "\n"
                     << describe(small);
     } catch (const std::exception& error) {  // the reference itself cannot run it
-      ADD_FAILURE() << "seed " << seed << ": " << text << "\nnot made smaller: " << error.what() << "\n" << describe(program);
+      ADD_FAILURE() << "seed " << seed << ": " << text << "\nnot made smaller: " << error.what() << "\n"
+                    << describe(program);
     }
   }
   set_thread_count(threads);
   for (int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);
-  std::printf("%llu random programs: %d failed; %d outputs, %d of them bit by bit\n", static_cast<unsigned long long>(count), failed,
-              outputs, exact);
+  std::printf("%llu random programs: %d failed; %d outputs, %d of them bit by bit\n",
+              static_cast<unsigned long long>(count), failed, outputs, exact);
 }
 
 }  // namespace

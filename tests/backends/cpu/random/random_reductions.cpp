@@ -11,7 +11,9 @@ namespace {
 
 std::size_t at(int64_t position) { return static_cast<std::size_t>(position); }
 
-double units_of_sum(double terms, DType dtype) { return bits(real_dtype(dtype)) < 32 ? 1.2 + terms / 1024 : 2 + terms / 4; }
+double units_of_sum(double terms, DType dtype) {
+  return bits(real_dtype(dtype)) < 32 ? 1.2 + terms / 1024 : 2 + terms / 4;
+}
 
 Ints all_axes(const Value& x) {
   Ints axes(x.shape().size());
@@ -100,7 +102,8 @@ Value Generator::reduction(const Value& x) {
   if (kind == 6) {
     // A reduction that only its body describes.
     auto smaller = [](const Array& a, const Array& b) { return lax::min(a, b); };
-    return made(lax::reduce(x.array, number(dtype, is_unsigned(dtype) ? 3 : 1), smaller, axes), std::max(3.0, bound), x.error);
+    return made(lax::reduce(x.array, number(dtype, is_unsigned(dtype) ? 3 : 1), smaller, axes), std::max(3.0, bound),
+                x.error);
   }
   return made(kind < 8 ? lax::reduce_max(x.array, {axes}) : lax::reduce_min(x.array, {axes}), bound, x.error);
 }
@@ -123,7 +126,8 @@ Value Generator::row_pattern(const Value& given) {
     case 1: {  // logsumexp
       Array top = lax::reduce_max(x.array, {axes});
       Array total = lax::reduce_sum(lax::exp(lax::sub(x.array, row(top))), {axes});
-      return made(lax::add(lax::log(total), top), x.bound + std::log(terms) + 0.1, 3 * x.error, 16 + units_of_sum(terms, dtype));
+      return made(lax::add(lax::log(total), top), x.bound + std::log(terms) + 0.1, 3 * x.error,
+                  16 + units_of_sum(terms, dtype));
     }
     case 2: {  // normalised rows
       require(terms * x.bound < 8192);
@@ -163,9 +167,11 @@ Value Generator::cumulative(const Value& given) {
   }
   if (kind == 3 && is_floating(dtype)) {
     Value x = tame(given, 8);
-    return made(lax::cumlogsumexp(x.array, options), x.bound + std::log(terms) + 0.1, 3 * x.error, 16 + 4 * units_of_sum(terms, dtype));
+    return made(lax::cumlogsumexp(x.array, options), x.bound + std::log(terms) + 0.1, 3 * x.error,
+                16 + 4 * units_of_sum(terms, dtype));
   }
-  return made(dice_.chance(50) ? lax::cummax(given.array, options) : lax::cummin(given.array, options), given.bound, given.error);
+  return made(dice_.chance(50) ? lax::cummax(given.array, options) : lax::cummin(given.array, options), given.bound,
+              given.error);
 }
 
 Value Generator::sorted(const Value& x) {
@@ -217,11 +223,13 @@ Value Generator::contraction(const Value& given) {
   const auto terms = static_cast<double>(std::max<int64_t>(1, given.shape()[at(contracted)]));
   if (is_inexact(dtype) && terms * 4 > 4096) x = tame(x, 4096 / terms / 2);
   lax::DotOptions options;
-  if ((dtype == DType::bfloat16 || dtype == DType::float16) && dice_.chance(30)) options.preferred_element_type = DType::float32;
+  if ((dtype == DType::bfloat16 || dtype == DType::float16) && dice_.chance(30))
+    options.preferred_element_type = DType::float32;
   Array result = lax::dot_general(x.array, y.array, numbers, options);
   require(fits(result.shape()));
   if (is_integer(dtype)) return made(result, std::exp2(bits(dtype)), {});
-  return made(result, terms * x.bound * y.bound, (terms * y.bound) * x.error + (terms * x.bound) * y.error, units_of_sum(terms, dtype));
+  return made(result, terms * x.bound * y.bound, (terms * y.bound) * x.error + (terms * x.bound) * y.error,
+              units_of_sum(terms, dtype));
 }
 
 Value Generator::window(const Value& given) {
@@ -249,12 +257,14 @@ Value Generator::window(const Value& given) {
   options.strides = strides;
   if (dice_.chance(60)) {
     // VALID: padding would put the ends of the range into results.
-    return made(dice_.chance(50) ? lax::reduce_window_max(given.array, window, options) : lax::reduce_window_min(given.array, window, options),
+    return made(dice_.chance(50) ? lax::reduce_window_max(given.array, window, options)
+                                 : lax::reduce_window_min(given.array, window, options),
                 given.bound, given.error);
   }
   options.padding_mode = "SAME";
   const double bound = is_integer(dtype) ? std::exp2(bits(dtype)) : terms * given.bound;
-  return made(lax::reduce_window_sum(given.array, window, options), bound, terms * given.error, units_of_sum(terms, dtype));
+  return made(lax::reduce_window_sum(given.array, window, options), bound, terms * given.error,
+              units_of_sum(terms, dtype));
 }
 
 }  // namespace capibara::random_programs

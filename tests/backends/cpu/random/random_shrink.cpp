@@ -76,8 +76,9 @@ std::string difference(const Array& got, const Array& want, double tolerance) {
     if (first < 0) first = i;
   }
   if (wrong == 0) return "";
-  return concat(to_string(got.type()), ": ", wrong, " of ", got.size(), " elements differ, first at ", place_text(first, got.shape()),
-                ": got ", element(got, first), ", want ", element(want, first), "; greatest difference ", worst, ", allowed ", tolerance);
+  return concat(to_string(got.type()), ": ", wrong, " of ", got.size(), " elements differ, first at ",
+                place_text(first, got.shape()), ": got ", element(got, first), ", want ", element(want, first),
+                "; greatest difference ", worst, ", allowed ", tolerance);
 }
 
 // The tolerance of a value in the middle of a program, of which nothing is known.
@@ -150,7 +151,8 @@ class Simplifier {
     for (const Equation& given : program.equations()) {
       Equation equation = given;
       for (Atom& input : equation.inputs) input = now(input, replaced);
-      if (next_++ == place_) simplify(program, equation, body, replaced, equations);
+      if (next_++ == place_)
+        simplify(program, equation, body, replaced, equations);
       else {
         equation.attrs = nested(equation.attrs);
         equations.push_back(std::move(equation));
@@ -178,14 +180,17 @@ class Simplifier {
       for (Var output : equation.outputs) {
         if (output.dropped()) continue;
         const ArrayType& type = program.type(output);
-        const auto same = std::find_if(equation.inputs.begin(), equation.inputs.end(), [&](Atom input) { return type_in(body, input) == type; });
+        const auto same = std::find_if(equation.inputs.begin(), equation.inputs.end(),
+                                       [&](Atom input) { return type_in(body, input) == type; });
         if (!zeros_ && same != equation.inputs.end()) {
           mine.emplace_back(output, *same);
         } else if (zeros_ && !equation.primitive.is("broadcast_in_dim")) {
           body.literals.push_back(array_of(ArrayType{{}, type.dtype, false, false, {}}, {0, 0}));
           const Atom zero = Atom::literal(static_cast<int32_t>(body.literals.size()) - 1);
-          if (type.shape.empty()) mine.emplace_back(output, zero);
-          else added.push_back(broadcast(zero, body, output, type));
+          if (type.shape.empty())
+            mine.emplace_back(output, zero);
+          else
+            added.push_back(broadcast(zero, body, output, type));
         } else {
           equations.push_back(equation);
           return;
@@ -205,7 +210,9 @@ class Simplifier {
 
   static Equation broadcast(Atom zero, const Program::Body& body, Var output, const ArrayType& type) {
     const Array number = body.literals[at(zero.literal_index())];
-    Program staged = stage([&](std::span<const Array>) { return Arrays{jax::lax::broadcast(number, type.shape)}; }, {}, "zeros").program;
+    Program staged =
+        stage([&](std::span<const Array>) { return Arrays{jax::lax::broadcast(number, type.shape)}; }, {}, "zeros")
+            .program;
     Equation equation = staged.equations().at(0);
     equation.inputs = {zero};
     equation.outputs = {output};
@@ -214,7 +221,8 @@ class Simplifier {
 
   Attrs nested(const Attrs& attrs) {
     std::vector<Attrs::Entry> entries;
-    for (const auto& [name, attr] : attrs.entries()) entries.emplace_back(name, name == "cond_jaxpr" ? attr : nested(attr));
+    for (const auto& [name, attr] : attrs.entries())
+      entries.emplace_back(name, name == "cond_jaxpr" ? attr : nested(attr));
     return Attrs(std::move(entries));
   }
   Attr nested(const Attr& attr) {
@@ -238,7 +246,8 @@ class Shrinker {
 
   RandomProgram run() {
     one_output();
-    for (bool again = true; again && tries_ < 1500;) again = std::max({earlier_output(), cut_equations(), simplify(false), simplify(true)});
+    for (bool again = true; again && tries_ < 1500;)
+      again = std::max({earlier_output(), cut_equations(), simplify(false), simplify(true)});
     return best_;
   }
 
@@ -284,8 +293,10 @@ class Shrinker {
         ++e;
         continue;
       }
-      if (candidate.program.equations().empty() || !accept(candidate)) ++e;
-      else any = true;
+      if (candidate.program.equations().empty() || !accept(candidate))
+        ++e;
+      else
+        any = true;
     }
     return any;
   }

@@ -1,4 +1,5 @@
-// Values of random programs: drawing them, keeping them small, converting and reshaping them to what an operation takes.
+// Values of random programs: drawing them, keeping them small, converting and reshaping them to what an operation
+// takes.
 #include "backends/cpu/random/random_generator.h"
 
 #include "core/array/element.h"
@@ -41,8 +42,10 @@ Value Generator::made(const Array& array, double bound, const Error& error, doub
   const DType dtype = array.dtype();
   if (!is_inexact(dtype)) {
     value.error = {};
-    if (dtype == DType::bool_) value.bound = 1;
-    else value.bound = std::min(bound, std::ldexp(1.0, bits(dtype)));
+    if (dtype == DType::bool_)
+      value.bound = 1;
+    else
+      value.bound = std::min(bound, std::ldexp(1.0, bits(dtype)));
     return value;
   }
   if (units > 0) {
@@ -94,7 +97,8 @@ Value Generator::constant(DType dtype, const Shape& shape) {
 Value Generator::pick() {
   const double place = dice_.chance(20) ? 0 : dice_.real(0, 1);
   const auto count = static_cast<double>(scope_->pool.size());
-  const auto index = scope_->pool.size() - 1 - static_cast<std::size_t>(std::min(count - 1, std::floor(count * place * place)));
+  const auto index =
+      scope_->pool.size() - 1 - static_cast<std::size_t>(std::min(count - 1, std::floor(count * place * place)));
   ++scope_->uses[index];
   return scope_->pool[index];
 }
@@ -145,7 +149,8 @@ Value Generator::converted(const Value& x, DType dtype) {
     return made(lax::convert_element_type(x.array, dtype), bound, {});
   }
   if (is_integer(from) && x.bound > ordinary) {
-    const bool wide = real_dtype(dtype) == DType::float32 || real_dtype(dtype) == DType::float64 || dtype == DType::bfloat16;
+    const bool wide =
+        real_dtype(dtype) == DType::float32 || real_dtype(dtype) == DType::float64 || dtype == DType::bfloat16;
     if (!wide || dice_.chance(50)) return converted(tame(x, 12), dtype);
     return tame(made(lax::convert_element_type(x.array, dtype), 2 * x.bound, {}), ordinary);
   }
@@ -184,9 +189,11 @@ Value Generator::shaped(const Value& x, const Shape& shape) {
     case 5:
     case 6:
     case 7:
-    case 8: return moved(lax::reshape(repeated(moved(flat, x), want).array, shape), x);
+    case 8:
+      return moved(lax::reshape(repeated(moved(flat, x), want).array, shape), x);
     default: {
-      if (is_complex(x.dtype()) || is_bool(x.dtype())) return moved(lax::broadcast_in_dim(lax::reshape(lax::slice(flat, {0}, {1}), {}), shape, {}), x);
+      if (is_complex(x.dtype()) || is_bool(x.dtype()))
+        return moved(lax::broadcast_in_dim(lax::reshape(lax::slice(flat, {0}, {1}), {}), shape, {}), x);
       return moved(lax::broadcast_in_dim(lax::reduce_max(flat, {{0}}), shape, {}), x);
     }
   }
@@ -283,14 +290,15 @@ Value Generator::step(const Value& x) {
   throw Unfit{};
 }
 
-// ---- whole programs --------------------------------------------------------------------------------------------------
+// ---- whole programs
+// --------------------------------------------------------------------------------------------------
 
 Generator::Generator(uint64_t seed, Kind kind) : seed_(seed), kind_(kind), dice_(seed) {
   static const std::vector<DType> all = {
-      DType::float32, DType::float32, DType::float32, DType::float32, DType::float32,  DType::float64, DType::float64,
-      DType::float16, DType::bfloat16, DType::bfloat16, DType::int32, DType::int32,    DType::bool_,   DType::int8,
-      DType::int16,   DType::int64,    DType::uint8,    DType::uint16, DType::uint32,  DType::uint64,  DType::complex64,
-      DType::float8_e4m3fn, DType::float8_e5m2, DType::complex128};
+      DType::float32, DType::float32, DType::float32,   DType::float32,       DType::float32,     DType::float64,
+      DType::float64, DType::float16, DType::bfloat16,  DType::bfloat16,      DType::int32,       DType::int32,
+      DType::bool_,   DType::int8,    DType::int16,     DType::int64,         DType::uint8,       DType::uint16,
+      DType::uint32,  DType::uint64,  DType::complex64, DType::float8_e4m3fn, DType::float8_e5m2, DType::complex128};
   static const Ints ordinary_sizes = {1, 2, 3, 3, 4, 5, 7, 8, 13, 16, 17, 31, 64, 65};
   static const Ints long_sizes = {1, 3, 17, 127, 257, 1000, 5000};
   static const Ints large_sizes = {1, 3, 65, 300, 512, 1000, 4099};
@@ -320,7 +328,8 @@ RandomProgram Generator::make() {
   scope_ = &outer;
   std::vector<ArrayType> types;
   const int64_t count = dice_.between(1, 5);
-  for (int64_t i = 0; i < count; ++i) types.push_back(ArrayType{any_shape(i == 0 ? 3 : 4), any_dtype(), false, false, {}});
+  for (int64_t i = 0; i < count; ++i)
+    types.push_back(ArrayType{any_shape(i == 0 ? 3 : 4), any_dtype(), false, false, {}});
   if (kind_ == Kind::smooth) types[0].dtype = DType::float64;
   std::vector<double> bounds;
   for (const ArrayType& type : types) {
@@ -334,7 +343,8 @@ RandomProgram Generator::make() {
     }
     if (is_bool(type.dtype)) low = 0, high = 1;
     std::vector<double> parts(static_cast<std::size_t>(type.size()) * (is_complex(type.dtype) ? 2 : 1));
-    for (double& part : parts) part = is_inexact(type.dtype) ? dice_.real(low, high) : std::floor(dice_.real(low, high + 1));
+    for (double& part : parts)
+      part = is_inexact(type.dtype) ? dice_.real(low, high) : std::floor(dice_.real(low, high + 1));
     for (double& part : parts) part = std::min(part, high);
     if (wild_ && is_inexact(type.dtype)) {
       const FloatInfo info = finfo(real_dtype(type.dtype));

@@ -5,9 +5,9 @@
 // keys and values that it reads. Rows do not depend on how they are shared out.
 #include "backends/cpu/kernels/attention/backward_work.h"
 #include "backends/cpu/kernels/attention/hide.h"
+#include "backends/cpu/kernels/attention/kernel.h"
 #include "backends/cpu/kernels/attention/panels.h"
 #include "backends/cpu/kernels/scratch.h"
-#include "backends/cpu/kernels/attention/kernel.h"
 #include "lax/math/denormals.h"
 
 // Attention backwards on the CPU: shares are computed again from the log-sum-exp, block by block.

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/attention/row_functions.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "core/array/element.h"
 #include "kernels/attention/spec.h"
 #include "lax/math/threefry.h"
 

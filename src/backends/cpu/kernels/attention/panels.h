@@ -4,9 +4,9 @@
 // hold panel[k / together][row or column][k % together].
 #pragma once
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu::attention {
 

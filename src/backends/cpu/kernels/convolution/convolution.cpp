@@ -13,14 +13,14 @@
 #include <memory>
 #include <vector>
 
-#include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/convolution/convolution_direct.h"
 #include "backends/cpu/kernels/convolution/convolution_pairs.h"
-#include "backends/cpu/kernels/planes/code.h"
 #include "backends/cpu/kernels/convolution/convolution_plan.h"
-#include "backends/cpu/kernels/gemm/gemm_pack.h"
-#include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/convolution/depthwise.h"
+#include "backends/cpu/kernels/families.h"
+#include "backends/cpu/kernels/gemm/gemm_pack.h"
+#include "backends/cpu/kernels/planes/code.h"
+#include "backends/cpu/kernels/scratch.h"
 #include "backends/reference/kernels.h"
 #include "program/ir/window_shape.h"
 

@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "backends/cpu/kernels/planes/code.h"
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/tile_heights.h"
+#include "backends/cpu/kernels/planes/code.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "core/runtime/interrupt.h"
 

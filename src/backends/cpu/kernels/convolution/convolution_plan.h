@@ -5,9 +5,9 @@
 #include <span>
 #include <vector>
 
-#include "backends/cpu/kernels/planes/layout.h"
 #include "backends/cpu/kernels/convolution/convolution_window.h"
 #include "backends/cpu/kernels/gemm/product.h"
+#include "backends/cpu/kernels/planes/layout.h"
 
 namespace capibara::cpu {
 

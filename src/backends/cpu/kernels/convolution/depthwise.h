@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/array/element.h"
-#include "backends/cpu/kernels/planes/code.h"
 #include "backends/cpu/kernels/convolution/convolution_window.h"
 #include "backends/cpu/kernels/gemm/gemm.h"
-#include "backends/cpu/kernels/window/window_lanes.h"
+#include "backends/cpu/kernels/planes/code.h"
 #include "backends/cpu/kernels/planes/layout.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/window/window_lanes.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
 
 // Convolutions of each feature alone, and the gradients of their kernels, with rows of images contiguous in memory.
@@ -125,8 +125,10 @@ struct Depthwise {
   const int64_t* element(int64_t e) const { return elements.data() + static_cast<std::size_t>(e) * window.size.size(); }
 
   void run() const {
-    const bool along_features = window.size.empty() || (lhs_feature_stride == 1 && kernel_feature_stride == 1 && out_feature_stride == 1);
-    const int64_t row = along_features ? 1 : window.places.back(), rows = places.extent() / row, features = along_features ? 1 : groups;
+    const bool along_features =
+        window.size.empty() || (lhs_feature_stride == 1 && kernel_feature_stride == 1 && out_feature_stride == 1);
+    const int64_t row = along_features ? 1 : window.places.back(), rows = places.extent() / row,
+                  features = along_features ? 1 : groups;
     const double cost = 50 + static_cast<double>(window_size() * (along_features ? groups : row)) * 0.15;
     parallel_for_cost(rows * features, cost, [&](int64_t begin, int64_t end) {
       std::vector<int64_t> place(window.size.size());
@@ -136,8 +138,10 @@ struct Depthwise {
         int64_t rest = r;
         for (std::size_t d = window.size.size(); d-- > 0; rest /= window.places[d]) place[d] = rest % window.places[d];
         const T* input = lhs + rest * lhs_batch_stride + g * lhs_feature_stride;
-        if (along_features) sum_features(input, place.data(), out + places.at(r), taps);
-        else sum_row(input, rhs + g * kernel_feature_stride, place.data(), out + g * out_feature_stride, r, taps);
+        if (along_features)
+          sum_features(input, place.data(), out + places.at(r), taps);
+        else
+          sum_row(input, rhs + g * kernel_feature_stride, place.data(), out + g * out_feature_stride, r, taps);
       }
       return 0;
     });
@@ -185,7 +189,8 @@ struct Depthwise {
   }
 
   // All places of the last dimension, from `first` on; place.back() is 0.
-  void sum_row(const T* input, const T* kernel, const int64_t* place, T* target, int64_t first, std::vector<Tap>& taps) const {
+  void sum_row(const T* input, const T* kernel, const int64_t* place, T* target, int64_t first,
+               std::vector<Tap>& taps) const {
     const std::size_t last = window.size.size() - 1;
     const int64_t count = window.places[last];
     target += places.at(first);
@@ -210,7 +215,8 @@ struct Depthwise {
     for (int64_t e = 0; e < window_size(); ++e) {
       const int64_t outer = window.outer_tap(place, element(e));
       if (outer < 0) continue;
-      const int64_t start = element(e)[last] * window.dilation[last] - window.padding[last], extent = window.extent[last];
+      const int64_t start = element(e)[last] * window.dilation[last] - window.padding[last],
+                    extent = window.extent[last];
       auto steps = [stride](int64_t way) { return stride == 1 ? way : (way + stride - 1) / stride; };
       const int64_t from = std::min(count, start >= 0 ? 0 : steps(-start));
       const int64_t to = std::clamp<int64_t>(start >= extent ? 0 : steps(extent - start), from, count);
@@ -228,12 +234,15 @@ struct Depthwise {
     };
     for (int64_t o = 0; o < low; ++o) one(o);
     int64_t o = low;
-    if (out_step == 1 && step == 1) o = sum_inside<1>(taps, low, high, target);
-    else if (out_step == 1 && step == 2) o = sum_inside<2>(taps, low, high, target);
+    if (out_step == 1 && step == 1)
+      o = sum_inside<1>(taps, low, high, target);
+    else if (out_step == 1 && step == 2)
+      o = sum_inside<2>(taps, low, high, target);
     for (; o < count; ++o) one(o);
   }
 
-  // Results [low, high), which meet every tap, in vectors; the last vector ends with the last of them. Returns where it ended.
+  // Results [low, high), which meet every tap, in vectors; the last vector ends with the last of them. Returns where it
+  // ended.
   template <int Step>
   static int64_t sum_inside(const std::vector<Tap>& taps, int64_t low, int64_t high, T* target) {
     int64_t o = low;

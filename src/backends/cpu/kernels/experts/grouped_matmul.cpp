@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <numeric>
 
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/gemm/amx/amx_product.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/reference/kernels.h"
+#include "core/runtime/interrupt.h"
 #include "lax/contract/contract.h"
 #include "lax/contract/ragged_dot.h"
-#include "core/runtime/interrupt.h"
 
 namespace capibara::cpu {
 

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <numeric>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/sort/order_keys.h"
 #include "backends/cpu/kernels/scratch.h"
-#include "lax/math/denormals.h"
+#include "backends/cpu/kernels/sort/order_keys.h"
+#include "core/array/element.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 // Powers of e in straight code, which compilers turn into vectors, and sums of rows in lanes.
 

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <tuple>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/functions/code.h"
-#include "lax/math/denormals.h"
-#include "lax/math/math.h"
+#include "core/array/element.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
+#include "lax/math/math.h"
 #if !defined(__x86_64__)
 #include "backends/cpu/kernels/functions/series_lanes.h"
 #endif

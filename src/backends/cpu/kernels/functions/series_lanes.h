@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "backends/cpu/kernels/functions/code.h"
-#include "lax/math/threefry.h"
 #include "backends/cpu/kernels/functions/pack_operations.h"
+#include "lax/math/threefry.h"
 
 // Draws from threefry keys, one key in each lane.
 

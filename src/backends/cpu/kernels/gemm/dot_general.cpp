@@ -31,7 +31,8 @@ ProductTypes product_types(const KernelRequest& request) {
     }
   }
   auto is_float8 = [](DType dtype) { return is_floating(dtype) && bits(dtype) == 8; };
-  if (types.lhs != types.rhs && !(is_float8(types.lhs) && is_float8(types.rhs))) types.lhs_rounded = types.rhs_rounded = types.out;
+  if (types.lhs != types.rhs && !(is_float8(types.lhs) && is_float8(types.rhs)))
+    types.lhs_rounded = types.rhs_rounded = types.out;
   return types;
 }
 
@@ -59,10 +60,10 @@ struct PackedConstants {
 // Packing them pays where they are large and meet few rows or columns; else it is a small part of the matmul.
 constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
 
-constexpr double small_product = 4096;            // products of elements: straight loops
-constexpr double small_vector = 64;               // the same of a vector of floats by a matrix, which have loops of their own
-constexpr double max_unpacked = 1 << 21;          // products of elements: operands are not packed
-constexpr int64_t in_place_bytes = 64 * 1024;     // a right operand that stays in the first cache is not packed
+constexpr double small_product = 4096;    // products of elements: straight loops
+constexpr double small_vector = 64;       // the same of a vector of floats by a matrix, which have loops of their own
+constexpr double max_unpacked = 1 << 21;  // products of elements: operands are not packed
+constexpr int64_t in_place_bytes = 64 * 1024;           // a right operand that stays in the first cache is not packed
 constexpr int64_t narrow_rows = 96, narrow_inner = 16;  // of matmuls with few columns that are not packed
 
 struct DotPlan {
@@ -116,8 +117,12 @@ struct DotPlan {
     const bool vector = floats && (m == 1 || n == 1);
     const double products = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     if constexpr (floats) {
-      if (!vector && stays_unpacked(sizeof(S)) && multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs})) return done(finish);
-      if (!vector && is_narrow() && multiply_narrow<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out}, finish)) return;
+      if (!vector && stays_unpacked(sizeof(S)) &&
+          multiply_unpacked<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out, next_lhs, next_rhs}))
+        return done(finish);
+      if (!vector && is_narrow() &&
+          multiply_narrow<S>({m, k, n, lhs, lhs_free.stride(), rhs, rhs_inner.stride(), out}, finish))
+        return;
     }
     if constexpr (std::is_same_v<S, typename K::Sum>) {
       if (k == 0 || products <= (vector ? small_vector : small_product)) {
@@ -147,7 +152,8 @@ struct DotPlan {
     read_in_place<K, S>(left, right, product);
     product.brains = brains;
     if constexpr (std::is_same_v<S, P> && K::together == 1) {
-      const bool close = rhs_free.is_regular() && rhs_free.contiguous(0, n) && rhs_inner.is_regular() && n % best_tile<K>().lanes == 0;
+      const bool close =
+          rhs_free.is_regular() && rhs_free.contiguous(0, n) && rhs_inner.is_regular() && n % best_tile<K>().lanes == 0;
       if (close && k * n * static_cast<int64_t>(sizeof(S)) <= in_place_bytes) {
         product.right_in_place = rhs;
         product.right_stride = rhs_inner.stride();
@@ -172,10 +178,12 @@ struct DotPlan {
       return reinterpret_cast<const P*>(hold.data());
     };
     if (right_constant && !product.right_in_place && rows() <= max_extent) {
-      product.packed_right = kept(packed->right_once, packed->right, product.packed_right_size(), [&](P* to) { product.pack_right(to); });
+      product.packed_right =
+          kept(packed->right_once, packed->right, product.packed_right_size(), [&](P* to) { product.pack_right(to); });
     }
     if (left_constant && columns() <= max_extent) {
-      product.packed_left = kept(packed->left_once, packed->left, product.packed_left_size(), [&](P* to) { product.pack_left(to); });
+      product.packed_left =
+          kept(packed->left_once, packed->left, product.packed_left_size(), [&](P* to) { product.pack_left(to); });
     }
   }
 
@@ -194,7 +202,8 @@ struct DotPlan {
     };
     auto pack_right = [&](int64_t first, int64_t count, int64_t k0, int64_t some, int64_t width, R* block) {
       for (int64_t i = 0; i < count; i += width) {
-        pack_spread<R>(rhs, rhs_free, rhs_inner, first + i, std::min(width, count - i), k0, some, width, block + i * some);
+        pack_spread<R>(rhs, rhs_free, rhs_inner, first + i, std::min(width, count - i), k0, some, width,
+                       block + i * some);
       }
     };
     Product<K>{2 * k, pack_left, pack_right, reinterpret_cast<R*>(out), real_rows, real_columns}.run();
@@ -238,7 +247,8 @@ struct DotPlan {
     }
     BrainBits* brains = rounds<K>() ? reinterpret_cast<BrainBits*>(result.data()) : nullptr;
     const bool converts = result.converts() && !brains;
-    std::vector<std::atomic<int64_t>> finished(rows_done ? static_cast<std::size_t>(lhs_batch.extent() * rows()) : 0);  // columns, at the first row of a block
+    std::vector<std::atomic<int64_t>> finished(rows_done ? static_cast<std::size_t>(lhs_batch.extent() * rows())
+                                                         : 0);  // columns, at the first row of a block
     each(multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())), [&](int64_t b) {
       auto complete = [&](int64_t row, int64_t count, int64_t column, int64_t width) {
         if (converts) {
@@ -266,16 +276,21 @@ struct DotPlan {
   template <class T>
   bool run_tiny(const T* lhs, const T* rhs, T* out) const {
     const int64_t m = rows(), n = columns(), k = inner(), batch = lhs_batch.extent();
-    auto step_is = [](const Axis& axis, int64_t step) { return axis.is_regular() && (axis.extent() == 1 || axis.stride() == step); };
+    auto step_is = [](const Axis& axis, int64_t step) {
+      return axis.is_regular() && (axis.extent() == 1 || axis.stride() == step);
+    };
     if (k > 4 || n > 4 || (batch == 1 && m < 64) || !lhs_batch.is_regular() || !rhs_batch.is_regular()) return false;
-    if (!step_is(lhs_inner, 1) || !step_is(lhs_free, k) || !step_is(rhs_free, 1) || !step_is(rhs_inner, n)) return false;
+    if (!step_is(lhs_inner, 1) || !step_is(lhs_free, k) || !step_is(rhs_free, 1) || !step_is(rhs_inner, n))
+      return false;
     return multiply_tiny<T>(batch, m, k, n, lhs, lhs_batch.stride(), rhs, rhs_batch.stride(), out);
   }
 
-  // Whether the right operand is bytes that a few rows of floats are multiplied by as they are: weights stored in eight bits.
+  // Whether the right operand is bytes that a few rows of floats are multiplied by as they are: weights stored in eight
+  // bits.
   bool by_bytes() const {
     const bool floats = types.lhs == DType::float32 || types.lhs == DType::bfloat16;
-    return floats && types.rhs == DType::int8 && (types.out == types.lhs || types.out == DType::float32) && lhs_batch.extent() == 1 && inner() > 0;
+    return floats && types.rhs == DType::int8 && (types.out == types.lhs || types.out == DType::float32) &&
+           lhs_batch.extent() == 1 && inner() > 0;
   }
 
   bool run_by_bytes(std::byte* const* buffers) const {
@@ -298,8 +313,9 @@ struct DotPlan {
     if constexpr (Parts<T>::count == 2) {
       using K = typename KindOf<Real<T>>::type;
       const int64_t step = rows() * columns();
-      each(4 * multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())),
-           [&](int64_t b) { multiply_complex(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), result.values() + b * step); });
+      each(4 * multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())), [&](int64_t b) {
+        multiply_complex(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), result.values() + b * step);
+      });
       result.convert_all();
     } else {
       run_as<typename KindOf<T>::type, T>(lhs, rhs, result, rows_done);
@@ -369,7 +385,8 @@ HostKernel make_dot_general(const KernelRequest& request) {
 
 }  // namespace
 
-ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs, const std::vector<bool>& constants) {
+ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs,
+                             const std::vector<bool>& constants) {
   const std::shared_ptr<const DotPlan> plan = plan_of({inputs, outputs, attrs, constants});
   PlannedProduct product = plan->finishes_in_blocks() ? planned(plan) : PlannedProduct();
   if (!product) return {};

@@ -1,10 +1,11 @@
 // The loops around the tile: blocks that fit the caches, packed once, shared out among threads.
 //
-// Three ways, which change no bit: how k is cut is decided by the shape alone. Few rows: all of the left operand is packed
-// at once, and columns are shared out, each group packing its own part of the right operand. Many rows on x86: the result
-// is cut into as many parts as there are threads, and each is computed by one of them alone, so that nobody waits for
-// another and no packed block moves from core to core. Elsewhere blocks of the right operand are packed by all threads
-// together, and rows are shared out. Few rows and columns but a long inner dimension: fixed parts of it are summed apart.
+// Three ways, which change no bit: how k is cut is decided by the shape alone. Few rows: all of the left operand is
+// packed at once, and columns are shared out, each group packing its own part of the right operand. Many rows on x86:
+// the result is cut into as many parts as there are threads, and each is computed by one of them alone, so that nobody
+// waits for another and no packed block moves from core to core. Elsewhere blocks of the right operand are packed by
+// all threads together, and rows are shared out. Few rows and columns but a long inner dimension: fixed parts of it are
+// summed apart.
 #include "backends/cpu/kernels/gemm/gemm.h"
 
 #include <algorithm>
@@ -168,13 +169,20 @@ class Run {
   static constexpr int64_t together = K::together;
 
   explicit Run(const Product<K>& product)
-      : product_(product), tile_(best_tile<K>()), m_(product.rows.extent()), n_(product.columns.extent()), inner_(product.inner),
+      : product_(product),
+        tile_(best_tile<K>()),
+        m_(product.rows.extent()),
+        n_(product.columns.extent()),
+        inner_(product.inner),
         blocks_(blocks_of<K>(m_, n_, inner_)) {}
 
   void run() {
-    if (blocks_.by_columns) by_columns();
-    else if (in_parts()) by_parts();
-    else by_rows();
+    if (blocks_.by_columns)
+      by_columns();
+    else if (in_parts())
+      by_parts();
+    else
+      by_rows();
   }
 
   Panels panels(int64_t columns) const { return {(columns + tile_.lanes - 1) / tile_.lanes, tile_.vectors}; }
@@ -187,33 +195,41 @@ class Run {
   // Where a block is in an operand that is packed as a whole.
   int64_t right_size() const { return rounded(n_, tile_.lanes) * rounded(inner_, together); }
   int64_t left_size() const { return packed_rows(m_) * rounded(inner_, together); }
-  int64_t right_place(int64_t n0, int64_t n, int64_t k0) const { return n0 * rounded(inner_, together) + rounded(n, tile_.lanes) * k0; }
-  int64_t left_place(int64_t m0, int64_t k0, int64_t k) const { return packed_rows(m_) * k0 + m0 * rounded(k, together); }
+  int64_t right_place(int64_t n0, int64_t n, int64_t k0) const {
+    return n0 * rounded(inner_, together) + rounded(n, tile_.lanes) * k0;
+  }
+  int64_t left_place(int64_t m0, int64_t k0, int64_t k) const {
+    return packed_rows(m_) * k0 + m0 * rounded(k, together);
+  }
 
   void pack_whole_right(P* out) const {
-    const int64_t column_blocks = (n_ + blocks_.columns - 1) / blocks_.columns, inner_blocks = (inner_ + blocks_.inner - 1) / blocks_.inner;
-    parallel_for_cost(column_blocks * inner_blocks, static_cast<double>(blocks_.columns * blocks_.inner) * 0.2, [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t) {
-        const int64_t n0 = t / inner_blocks * blocks_.columns, n = std::min(blocks_.columns, n_ - n0);
-        const int64_t k0 = t % inner_blocks * blocks_.inner, k = std::min(blocks_.inner, inner_ - k0);
-        pack_right(product_.right, n0, n, k0, k, out + right_place(n0, n, k0), 0, panels(n).count());
-      }
-      return 0;
-    });
+    const int64_t column_blocks = (n_ + blocks_.columns - 1) / blocks_.columns,
+                  inner_blocks = (inner_ + blocks_.inner - 1) / blocks_.inner;
+    parallel_for_cost(column_blocks * inner_blocks, static_cast<double>(blocks_.columns * blocks_.inner) * 0.2,
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t t = begin; t < end; ++t) {
+                          const int64_t n0 = t / inner_blocks * blocks_.columns, n = std::min(blocks_.columns, n_ - n0);
+                          const int64_t k0 = t % inner_blocks * blocks_.inner, k = std::min(blocks_.inner, inner_ - k0);
+                          pack_right(product_.right, n0, n, k0, k, out + right_place(n0, n, k0), 0, panels(n).count());
+                        }
+                        return 0;
+                      });
   }
 
   void pack_whole_left(P* out) const {
-    parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * inner_) * 0.3, [&](int64_t begin, int64_t end) {
-      for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
-        const int64_t k = std::min(blocks_.inner, inner_ - k0);
-        pack_left(0, m_, k0, k, out + left_place(0, k0, k), begin, end);
-      }
-      return 0;
-    });
+    parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * inner_) * 0.3,
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
+                          const int64_t k = std::min(blocks_.inner, inner_ - k0);
+                          pack_left(0, m_, k0, k, out + left_place(0, k0, k), begin, end);
+                        }
+                        return 0;
+                      });
   }
 
   // Panels [first, last) of columns from n0 on, of which there are `columns`.
-  void pack_right(Pack<P> pack, int64_t n0, int64_t columns, int64_t k0, int64_t k, P* out, int64_t first, int64_t last) const {
+  void pack_right(Pack<P> pack, int64_t n0, int64_t columns, int64_t k0, int64_t k, P* out, int64_t first,
+                  int64_t last) const {
     const Panels all = panels(columns);
     const int64_t padded = rounded(k, together);
     for (int64_t p = first; p < last;) {
@@ -248,7 +264,8 @@ class Run {
     const int64_t row_bytes = product_.rows.stride() * static_cast<int64_t>(sizeof(S));
     alignas(64) S edge[max_tile_rows * max_tile_columns];
     for (int64_t p = 0; p < all.count(); ++p) {
-      const int64_t vectors = all.width(p), j = all.start(p) * tile_.lanes, panel = vectors * tile_.lanes, width = std::min(panel, n - j);
+      const int64_t vectors = all.width(p), j = all.start(p) * tile_.lanes, panel = vectors * tile_.lanes,
+                    width = std::min(panel, n - j);
       const P* b = right ? right + j * padded : product_.right_in_place + k0 * product_.right_stride + n0 + j;
       const int64_t b_step = static_cast<int64_t>(sizeof(P)) * (right ? panel * together : product_.right_stride);
       const bool straight = width == panel && product_.columns.contiguous(n0 + j, width) && product_.rows.is_regular();
@@ -316,8 +333,10 @@ class Run {
             for (int64_t m0 = first_row; m0 < end_row; m0 += row_step) {
               const int64_t m = std::min(row_step, end_row - m0);
               const P* rows = left.data();
-              if (product_.packed_left) rows = product_.packed_left + left_place(m0, k0, k);
-              else pack_left(m0, m, k0, k, left.data(), 0, (m + tile_.rows - 1) / tile_.rows);
+              if (product_.packed_left)
+                rows = product_.packed_left + left_place(m0, k0, k);
+              else
+                pack_left(m0, m, k0, k, left.data(), 0, (m + tile_.rows - 1) / tile_.rows);
               tiles(rows, m0, m, right.data(), n0, n, k0, k);
               if (k0 + k == inner_) finish(m0, m, n0, n);
               poll_stop();
@@ -339,10 +358,14 @@ class Run {
     }
     const int64_t groups = (n_ + blocks_.columns - 1) / blocks_.columns;
     const bool packs = !product_.right_in_place && !product_.packed_right;
-    const double each = cost(m_, std::min(n_, blocks_.columns), inner_) + (packs ? static_cast<double>(blocks_.columns * inner_) * 0.2 : 0);
+    const double each = cost(m_, std::min(n_, blocks_.columns), inner_) +
+                        (packs ? static_cast<double>(blocks_.columns * inner_) * 0.2 : 0);
     parallel_for_cost(groups, each, [&](int64_t begin, int64_t end) {
       Scratch<P> block;
-      if (packs) block = Scratch<P>(rounded(std::min(n_, blocks_.columns), tile_.lanes) * rounded(std::min(inner_, blocks_.inner), together), "packing of a matrix");
+      if (packs)
+        block = Scratch<P>(
+            rounded(std::min(n_, blocks_.columns), tile_.lanes) * rounded(std::min(inner_, blocks_.inner), together),
+            "packing of a matrix");
       for (int64_t g = begin; g < end; ++g) {
         const int64_t n0 = g * blocks_.columns, n = std::min(blocks_.columns, n_ - n0);
         for (int64_t k0 = 0; k0 < inner_; k0 += blocks_.inner) {
@@ -387,26 +410,30 @@ class Run {
         }
         const P* left = product_.packed_left ? product_.packed_left + left_place(0, k0, k) : left_block.data();
         if (grid) {
-          if (!product_.packed_left) parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * k) * 0.3, [&](int64_t begin, int64_t end) {
-            pack_left(0, m_, k0, k, left_block.data(), begin, end);
-            return 0;
-          });
+          if (!product_.packed_left)
+            parallel_for_cost((m_ + tile_.rows - 1) / tile_.rows, static_cast<double>(tile_.rows * k) * 0.3,
+                              [&](int64_t begin, int64_t end) {
+                                pack_left(0, m_, k0, k, left_block.data(), begin, end);
+                                return 0;
+                              });
           // Groups of columns that begin where panels of the block do: all panels but the last two have one width.
           const Panels all = panels(n);
           const int64_t tasks = std::clamp<int64_t>(2 * thread_count() / row_tasks, 1, all.count());
           const int64_t group = (all.count() + tasks - 1) / tasks, groups = (all.count() + group - 1) / group;
-          parallel_for_cost(row_tasks * groups, cost(row_step, group * tile_.lanes * tile_.vectors, k), [&](int64_t begin, int64_t end) {
-            for (int64_t t = begin; t < end; ++t) {
-              const auto [m0, m] = tasks_of_rows.rows(t % row_tasks);
-              const int64_t first = t / row_tasks * group;
-              const int64_t from = all.start(first) * tile_.lanes;
-              const int64_t to = first + group < all.count() ? all.start(first + group) * tile_.lanes : n;
-              tiles(left + m0 * padded, m0, m, right + from * padded, n0 + from, to - from, k0, k);
-              if (last) finish(m0, m, n0 + from, to - from);
-              poll_stop();
-            }
-            return 0;
-          });
+          parallel_for_cost(row_tasks * groups, cost(row_step, group * tile_.lanes * tile_.vectors, k),
+                            [&](int64_t begin, int64_t end) {
+                              for (int64_t t = begin; t < end; ++t) {
+                                const auto [m0, m] = tasks_of_rows.rows(t % row_tasks);
+                                const int64_t first = t / row_tasks * group;
+                                const int64_t from = all.start(first) * tile_.lanes;
+                                const int64_t to =
+                                    first + group < all.count() ? all.start(first + group) * tile_.lanes : n;
+                                tiles(left + m0 * padded, m0, m, right + from * padded, n0 + from, to - from, k0, k);
+                                if (last) finish(m0, m, n0 + from, to - from);
+                                poll_stop();
+                              }
+                              return 0;
+                            });
         } else {
           parallel_for_cost(row_tasks, cost(row_step, n, k), [&](int64_t begin, int64_t end) {
             Scratch<P> block;

@@ -90,7 +90,9 @@ class Axis {
   bool contiguous(int64_t first, int64_t count) const {
     return is_regular() ? stride_ == 1 || count == 1 : runs_[static_cast<std::size_t>(first)] >= count;
   }
-  int64_t run(int64_t i) const { return runs_[static_cast<std::size_t>(i)]; }  // of an irregular one: neighbours from i on
+  int64_t run(int64_t i) const {
+    return runs_[static_cast<std::size_t>(i)];
+  }  // of an irregular one: neighbours from i on
 
  private:
   int64_t extent_ = 1, stride_ = 0;
@@ -169,6 +171,7 @@ void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const
 // Many matmuls of tiny matrices, each [m, inner] * [inner, n] with all dimensions up to 4 and rows in a row: b-th of
 // operands and results at these steps. False: not for these sizes.
 template <class T>
-bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* left, int64_t left_step, const T* right, int64_t right_step, T* out);
+bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* left, int64_t left_step, const T* right,
+                   int64_t right_step, T* out);
 
 }  // namespace capibara::cpu

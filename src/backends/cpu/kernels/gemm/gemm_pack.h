@@ -26,11 +26,12 @@ inline __attribute__((always_inline)) P packed_element(const S& value) {
 #if defined(__aarch64__)
     return static_cast<float>(std::bit_cast<__fp16>(value.bits));
 #else
-    // Exact for every half: shifted into place as a float 2^112 times too small, infinities and NaN apart; denormal numbers
-    // count units, since as floats they would be zeros here.
+    // Exact for every half: shifted into place as a float 2^112 times too small, infinities and NaN apart; denormal
+    // numbers count units, since as floats they would be zeros here.
     const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16, rest = value.bits & 0x7fffu;
     const float units = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;
-    const float normal = rest >= 0x7c00u ? std::bit_cast<float>(rest << 13 | 0x7f800000u) : std::bit_cast<float>(rest << 13) * 0x1p112f;
+    const float normal =
+        rest >= 0x7c00u ? std::bit_cast<float>(rest << 13 | 0x7f800000u) : std::bit_cast<float>(rest << 13) * 0x1p112f;
     return std::bit_cast<float>(std::bit_cast<std::uint32_t>(rest < 0x400u ? units : normal) | sign);
 #endif
   }
@@ -57,13 +58,13 @@ void pack_rows(const S** from, int64_t count, int64_t step, int64_t k, int64_t w
 
 // The packing of a matrix in memory.
 template <class K, class S>
-void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width,
-                 typename K::Packed* out);
+void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0,
+                 int64_t k, int64_t width, typename K::Packed* out);
 
 // A complex right operand for a real matmul; first, count, k0, k and width count real columns and real k.
 template <class R>
-void pack_spread(const std::complex<R>* data, const Axis& columns, const Axis& inner, int64_t first, int64_t count, int64_t k0, int64_t k,
-                 int64_t width, R* out) {
+void pack_spread(const std::complex<R>* data, const Axis& columns, const Axis& inner, int64_t first, int64_t count,
+                 int64_t k0, int64_t k, int64_t width, R* out) {
   const int64_t begin = first / 2, some = count / 2;
   const bool neighbours = columns.contiguous(begin, some);
   for (int64_t p = 0; p < k / 2; ++p) {

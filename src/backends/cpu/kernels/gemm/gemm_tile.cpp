@@ -1,7 +1,7 @@
 // The tiles written in C++ vectors (x86, 64-bit integers), and the choice of one for each kind at run time.
 //
-// x86 has few enough accumulators per tile that compilers keep them in registers: llvm-mca sees 31.6 of 32 flops per cycle
-// for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
+// x86 has few enough accumulators per tile that compilers keep them in registers: llvm-mca sees 31.6 of 32 flops per
+// cycle for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 #include "core/runtime/processor.h"
 
@@ -22,7 +22,8 @@ namespace {
 // Ahead: how many k before they are needed vectors of b are fetched to the first cache; the place of the result before
 // all.
 template <class R, int Bytes, int Rows, int Vectors, int Ahead>
-CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) {
+CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step,
+                               int64_t accumulate) {
   typedef R V __attribute__((vector_size(Bytes)));
   typedef R U __attribute__((vector_size(Bytes), aligned(alignof(R)), may_alias));
   constexpr int lanes = Bytes / static_cast<int>(sizeof(R));
@@ -57,10 +58,10 @@ CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_
   }
 }
 
-#define CAPIBARA_TILE(NAME, TARGET, BYTES, AHEAD)                                                                      \
-  template <class R, int Rows, int Vectors>                                                                            \
-  TARGET void NAME(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) {  \
-    real_tile<R, BYTES, Rows, Vectors, AHEAD>(steps, a, b, b_step, c, c_step, accumulate);                             \
+#define CAPIBARA_TILE(NAME, TARGET, BYTES, AHEAD)                                                                     \
+  template <class R, int Rows, int Vectors>                                                                           \
+  TARGET void NAME(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step, int64_t accumulate) { \
+    real_tile<R, BYTES, Rows, Vectors, AHEAD>(steps, a, b, b_step, c, c_step, accumulate);                            \
   }
 CAPIBARA_TILE(plain, , 16, 0)
 
@@ -69,7 +70,11 @@ Tile<K> plain_tile() {
   using R = typename K::Packed;
   constexpr int lanes = 16 / static_cast<int>(sizeof(R));
 #if defined(__aarch64__)
-  return {4, 2, lanes, 3, {{plain<R, 4, 1>, plain<R, 4, 2>, plain<R, 4, 3>}, {plain<R, 2, 1>, plain<R, 2, 2>, plain<R, 2, 3>}}};
+  return {4,
+          2,
+          lanes,
+          3,
+          {{plain<R, 4, 1>, plain<R, 4, 2>, plain<R, 4, 3>}, {plain<R, 2, 1>, plain<R, 2, 2>, plain<R, 2, 3>}}};
 #else
   return {4, 2, lanes, 2, {{plain<R, 4, 1>, plain<R, 4, 2>}, {plain<R, 2, 1>, plain<R, 2, 2>}}};
 #endif
@@ -105,13 +110,14 @@ bool has_fast_brains() { return has_avx512() && __builtin_cpu_supports("avx512bf
 
 // Pairs of bfloat16: a pair of a by sixteen pairs of b.
 template <int Rows, int Vectors>
-__attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const BrainBits* a, const BrainBits* b, int64_t b_step, float* c,
-                                                         int64_t c_step, int64_t accumulate) {
+__attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const BrainBits* a, const BrainBits* b,
+                                                         int64_t b_step, float* c, int64_t c_step, int64_t accumulate) {
   __m512 sum[Rows][Vectors];
   for (auto& row : sum) {
     for (__m512& entry : row) entry = _mm512_setzero_ps();
   }
-  for (; steps > 0; --steps, a += 2 * Rows, b = reinterpret_cast<const BrainBits*>(reinterpret_cast<const char*>(b) + b_step)) {
+  for (; steps > 0;
+       --steps, a += 2 * Rows, b = reinterpret_cast<const BrainBits*>(reinterpret_cast<const char*>(b) + b_step)) {
     __m512i row[Vectors];
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) row[j] = _mm512_loadu_si512(b + 32 * j);
@@ -121,7 +127,8 @@ __attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const Br
       __builtin_memcpy(&pair, a + 2 * i, 4);
       const __m512i factor = _mm512_set1_epi32(pair);
 #pragma GCC unroll 8
-      for (int j = 0; j < Vectors; ++j) sum[i][j] = _mm512_dpbf16_ps(sum[i][j], reinterpret_cast<__m512bh>(factor), reinterpret_cast<__m512bh>(row[j]));
+      for (int j = 0; j < Vectors; ++j)
+        sum[i][j] = _mm512_dpbf16_ps(sum[i][j], reinterpret_cast<__m512bh>(factor), reinterpret_cast<__m512bh>(row[j]));
     }
   }
 #pragma GCC unroll 16

@@ -5,13 +5,14 @@
 
 namespace capibara::cpu {
 
-// c = or += a * b for packed panels; `steps` counts groups of `together` k. `b_step`: bytes from one group of b to the next;
-// `c_step`: bytes between rows of c.
+// c = or += a * b for packed panels; `steps` counts groups of `together` k. `b_step`: bytes from one group of b to the
+// next; `c_step`: bytes between rows of c.
 template <class Kind>
-using TileFunction = void (*)(int64_t steps, const typename Kind::Packed* a, const typename Kind::Packed* b, int64_t b_step,
-                              typename Kind::Sum* c, int64_t c_step, int64_t accumulate);
+using TileFunction = void (*)(int64_t steps, const typename Kind::Packed* a, const typename Kind::Packed* b,
+                              int64_t b_step, typename Kind::Sum* c, int64_t c_step, int64_t accumulate);
 
-// Tiles of two heights, each of one to `vectors` vectors of columns: what is left at the edges is not computed for nothing.
+// Tiles of two heights, each of one to `vectors` vectors of columns: what is left at the edges is not computed for
+// nothing.
 template <class Kind>
 struct Tile {
   int rows = 0, few_rows = 0;

@@ -1,13 +1,16 @@
 // The tiles of aarch64, in assembly: 8 (or 4) rows by up to 3 vectors, 24 accumulators, everything in registers.
 //
-// Assembly, since g++ 12 spills the accumulators of intrinsics and of unrolled loops (half the speed), and not every machine
-// that builds this has a newer clang. Neoverse-V1 starts four of these instructions in a cycle, but only where loads stand
-// between them: every step loads what the next one needs, each register right after its last use. Measured alone, with one
-// operand in the second cache: f32 and f64 99 %, BFMMLA and SMMLA 95 % of the peak; with the loads in front of each step 90 %.
+// Assembly, since g++ 12 spills the accumulators of intrinsics and of unrolled loops (half the speed), and not every
+// machine that builds this has a newer clang. Neoverse-V1 starts four of these instructions in a cycle, but only where
+// loads stand between them: every step loads what the next one needs, each register right after its last use. Measured
+// alone, with one operand in the second cache: f32 and f64 99 %, BFMMLA and SMMLA 95 % of the peak; with the loads in
+// front of each step 90 %.
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 
 #if defined(__aarch64__)
 
+// A line of assembly stays a line of text.
+// clang-format off
 namespace capibara::cpu {
 
 namespace {

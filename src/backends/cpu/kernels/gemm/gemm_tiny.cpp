@@ -11,10 +11,12 @@ namespace capibara::cpu {
 namespace {
 
 template <class T>
-using TinyFunction = void (*)(int64_t begin, int64_t end, const T* left, int64_t left_step, const T* right, int64_t right_step, T* out);
+using TinyFunction = void (*)(int64_t begin, int64_t end, const T* left, int64_t left_step, const T* right,
+                              int64_t right_step, T* out);
 
 template <class T, int M, int K, int N>
-void tiny(int64_t begin, int64_t end, const T* __restrict left, int64_t left_step, const T* __restrict right, int64_t right_step, T* __restrict out) {
+void tiny(int64_t begin, int64_t end, const T* __restrict left, int64_t left_step, const T* __restrict right,
+          int64_t right_step, T* __restrict out) {
   for (int64_t b = begin; b < end; ++b) {
     const T *x = left + b * left_step, *y = right + b * right_step;
     T* to = out + b * (M * N);
@@ -36,8 +38,10 @@ void tiny(int64_t begin, int64_t end, const T* __restrict left, int64_t left_ste
 
 template <int Lane, class V>
 inline __attribute__((always_inline)) V splat(V v) {
-  if constexpr (sizeof(v[0]) == 4) return __builtin_shufflevector(v, v, Lane, Lane, Lane, Lane);
-  else return __builtin_shufflevector(v, v, Lane, Lane);
+  if constexpr (sizeof(v[0]) == 4)
+    return __builtin_shufflevector(v, v, Lane, Lane, Lane, Lane);
+  else
+    return __builtin_shufflevector(v, v, Lane, Lane);
 }
 
 // The sum of a row's elements by their factors, in every lane; x: rows of K elements, one after the other.
@@ -51,11 +55,12 @@ inline __attribute__((always_inline)) V row_sum(const V* x, const V* factor) {
   return sum;
 }
 
-// Rows of one long matrix by one right operand, which stays in registers. As many rows at a time as a vector has lanes: both
-// operand and result are whole vectors then. Every row is computed with its columns in the lanes that they have in the
-// result, so that joining rows takes one selection for each border between them.
+// Rows of one long matrix by one right operand, which stays in registers. As many rows at a time as a vector has lanes:
+// both operand and result are whole vectors then. Every row is computed with its columns in the lanes that they have in
+// the result, so that joining rows takes one selection for each border between them.
 template <class T, int K, int N>
-void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T* __restrict right, int64_t, T* __restrict out) {
+void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T* __restrict right, int64_t,
+          T* __restrict out) {
   typedef T V __attribute__((vector_size(16)));
   using Bits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
   typedef Bits Mask __attribute__((vector_size(16)));
@@ -63,7 +68,8 @@ void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T
   constexpr int lanes = 16 / static_cast<int>(sizeof(T));
   // What row r of a group adds to vector v of the result: its columns' factors, and the lanes that it has there.
   V factor[N][2][K];
-  Mask later[N];  // lanes of the second row of a vector; rows of fewer columns than lanes may be more, they are joined one by one
+  Mask later[N];  // lanes of the second row of a vector; rows of fewer columns than lanes may be more, they are joined
+                  // one by one
   constexpr bool two_rows = N >= lanes || N == 3;
   if constexpr (two_rows) {
     for (int v = 0; v < N; ++v) {
@@ -97,7 +103,9 @@ void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T
       V x[K];
 #pragma GCC unroll 4
       for (int v = 0; v < K; ++v) x[v] = *reinterpret_cast<const Unaligned*>(left + i * K + v * lanes);
-      auto store = [&](int v, V sum) __attribute__((always_inline)) { *reinterpret_cast<Unaligned*>(out + i * N + v * lanes) = sum; };
+      auto store = [&](int v, V sum) __attribute__((always_inline)) {
+        *reinterpret_cast<Unaligned*>(out + i * N + v * lanes) = sum;
+      };
       if constexpr (N == 3 && lanes == 4) {
         // A row touches two vectors, in different lanes: it is computed once.
         const V row0 = row_sum<0, K>(x, by_row[0]), row1 = row_sum<1, K>(x, by_row[1]);
@@ -114,7 +122,8 @@ void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T
         };
         [&]<int... Number>(std::integer_sequence<int, Number...>) __attribute__((always_inline)) {
           (one(std::integral_constant<int, Number>()), ...);
-        }(std::make_integer_sequence<int, N>());
+        }
+        (std::make_integer_sequence<int, N>());
       }
     }
   }
@@ -142,7 +151,8 @@ constexpr auto rows_table(std::index_sequence<I...>) {
 }  // namespace
 
 template <class T>
-bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* left, int64_t left_step, const T* right, int64_t right_step, T* out) {
+bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* left, int64_t left_step, const T* right,
+                   int64_t right_step, T* out) {
   static constexpr auto products = tiny_table<T>(std::make_index_sequence<64>());
   static constexpr auto long_rows = rows_table<T>(std::make_index_sequence<16>());
   if (inner < 1 || inner > 4 || n < 1 || n > 4 || (m > 4 && batch != 1) || m < 1) return false;
@@ -150,15 +160,20 @@ bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* 
   const TinyFunction<T> run = by_rows ? long_rows[static_cast<std::size_t>((inner - 1) * 4 + n - 1)]
                                       : products[static_cast<std::size_t>(((m - 1) * 4 + inner - 1) * 4 + n - 1)];
   // Rows in fours, whoever computes them: the last ones are computed otherwise.
-  const int64_t unit = by_rows ? 4 : 1, whole = by_rows ? m : batch, elements = by_rows ? inner + n : m * inner + inner * n + m * n;
-  parallel_for_cost((whole + unit - 1) / unit, static_cast<double>(unit * elements) * static_cast<double>(sizeof(T)) / 30, [&](int64_t begin, int64_t end) {
-    run(begin * unit, std::min(end * unit, whole), left, left_step, right, right_step, out);
-    return 0;
-  });
+  const int64_t unit = by_rows ? 4 : 1, whole = by_rows ? m : batch,
+                elements = by_rows ? inner + n : m * inner + inner * n + m * n;
+  parallel_for_cost((whole + unit - 1) / unit,
+                    static_cast<double>(unit * elements) * static_cast<double>(sizeof(T)) / 30,
+                    [&](int64_t begin, int64_t end) {
+                      run(begin * unit, std::min(end * unit, whole), left, left_step, right, right_step, out);
+                      return 0;
+                    });
   return true;
 }
 
-template bool multiply_tiny<float>(int64_t, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t, float*);
-template bool multiply_tiny<double>(int64_t, int64_t, int64_t, int64_t, const double*, int64_t, const double*, int64_t, double*);
+template bool multiply_tiny<float>(int64_t, int64_t, int64_t, int64_t, const float*, int64_t, const float*, int64_t,
+                                   float*);
+template bool multiply_tiny<double>(int64_t, int64_t, int64_t, int64_t, const double*, int64_t, const double*, int64_t,
+                                    double*);
 
 }  // namespace capibara::cpu

@@ -111,7 +111,8 @@ template <class T>
 TileOf<T> tile_of(int64_t rows, int64_t vectors) {
   static constexpr auto table = []<int... I>(std::integer_sequence<int, I...>) {
     return std::array<TileOf<T>, sizeof...(I)>{tile<T, I / max_vectors + 1, I % max_vectors + 1>...};
-  }(std::make_integer_sequence<int, max_rows * max_vectors>{});
+  }
+  (std::make_integer_sequence<int, max_rows * max_vectors>{});
   return table[static_cast<std::size_t>((rows - 1) * max_vectors + vectors - 1)];
 }
 
@@ -169,7 +170,6 @@ template <class T>
 bool multiply_narrow(const SmallProduct<T>&, const Finish*) {
   return false;
 }
-
 
 template <class T>
 bool multiply_unpacked(const SmallProduct<T>&) {

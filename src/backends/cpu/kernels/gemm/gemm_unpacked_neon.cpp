@@ -4,6 +4,8 @@
 
 #include "backends/cpu/kernels/gemm/gemm_unpacked.h"
 
+// A line of assembly stays a line of text.
+// clang-format off
 namespace capibara::cpu {
 
 #if defined(__aarch64__)

@@ -4,11 +4,11 @@
 #include <type_traits>
 #include <utility>
 
+#include "backends/cpu/kernels/gemm/gemm.h"
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/gemv.h"
-#include "backends/cpu/kernels/gemm/gemm.h"
-#include "core/runtime/processor.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "core/runtime/processor.h"
 
 // Floats, doubles, bfloat16 and bytes as vectors in registers, and what their halves add up to.
 
@@ -241,15 +241,14 @@ CAPIBARA_INLINE void add_rows_in(const R* x, const T* matrix, int64_t row_step, 
   }
 }
 
-#define CAPIBARA_LOOPS(NAME, TARGET, BYTES)                                                                      \
-  template <class T, class R>                                                                                    \
-  TARGET void add_rows_##NAME(const R* x, const T* matrix, int64_t row_step, int64_t inner, R* out,              \
-                              int64_t count) {                                                                   \
-    add_rows_in<BYTES / static_cast<int>(sizeof(R))>(x, matrix, row_step, inner, out, count);                    \
-  }                                                                                                              \
-  template <class T, class R>                                                                                    \
-  TARGET void dots_##NAME(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out, int64_t count) {   \
-    dots_in<BYTES / static_cast<int>(sizeof(R))>(x, rows, row_step, inner, out, count);                          \
+#define CAPIBARA_LOOPS(NAME, TARGET, BYTES)                                                                          \
+  template <class T, class R>                                                                                        \
+  TARGET void add_rows_##NAME(const R* x, const T* matrix, int64_t row_step, int64_t inner, R* out, int64_t count) { \
+    add_rows_in<BYTES / static_cast<int>(sizeof(R))>(x, matrix, row_step, inner, out, count);                        \
+  }                                                                                                                  \
+  template <class T, class R>                                                                                        \
+  TARGET void dots_##NAME(const R* x, const T* rows, int64_t row_step, int64_t inner, R* out, int64_t count) {       \
+    dots_in<BYTES / static_cast<int>(sizeof(R))>(x, rows, row_step, inner, out, count);                              \
   }
 CAPIBARA_LOOPS(plain, , 16)
 #if defined(__x86_64__)
@@ -287,7 +286,8 @@ namespace {
 template <class T>
 CAPIBARA_INLINE void add_product(T& sum, const T& x, const T& y) {
   if constexpr (Parts<T>::count == 2) {
-    sum = T((sum.real() + x.real() * y.real()) - x.imag() * y.imag(), (sum.imag() + x.real() * y.imag()) + x.imag() * y.real());
+    sum = T((sum.real() + x.real() * y.real()) - x.imag() * y.imag(),
+            (sum.imag() + x.real() * y.imag()) + x.imag() * y.real());
   } else {
     sum += x * y;
   }
@@ -306,8 +306,8 @@ CAPIBARA_INLINE V load_vector(const T* from) {
   return v;
 }
 
-// Sums of x[k] * rows[r][k] for a few rows at once: sixteen (or four vectors) side by side, then folded in halves. The order
-// of the sum is the same for every number of rows.
+// Sums of x[k] * rows[r][k] for a few rows at once: sixteen (or four vectors) side by side, then folded in halves. The
+// order of the sum is the same for every number of rows.
 template <int Rows, class T, class Sum>
 CAPIBARA_INLINE void dots(const T* x, int64_t x_step, const T* const* rows, int64_t step, int64_t count, Sum* out) {
   constexpr int64_t side = 16;
@@ -330,7 +330,8 @@ CAPIBARA_INLINE void dots(const T* x, int64_t x_step, const T* const* rows, int6
     } else {
       for (; i + side <= count; i += side) {
         for (int r = 0; r < Rows; ++r) {
-          for (int64_t s = 0; s < side; ++s) add_product(sums[r][s], packed_element<Sum>(x[i + s]), packed_element<Sum>(rows[r][i + s]));
+          for (int64_t s = 0; s < side; ++s)
+            add_product(sums[r][s], packed_element<Sum>(x[i + s]), packed_element<Sum>(rows[r][i + s]));
         }
       }
     }
@@ -387,9 +388,11 @@ CAPIBARA_INLINE int64_t add_eight_rows(const Sum* factor, const Sum* row, int64_
   return n;
 }
 
-// out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: eight rows at a time added to a strip of out.
+// out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: eight rows at a time added to a strip of
+// out.
 template <class T, class Sum>
-void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int64_t inner, Sum* __restrict out, int64_t count) {
+void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int64_t inner, Sum* __restrict out,
+              int64_t count) {
   std::fill_n(out, count, Sum(0));
   int64_t k = 0;
   if constexpr (Parts<Sum>::count == 1) {
@@ -398,7 +401,8 @@ void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int
       for (int64_t t = 0; t < 8; ++t) factor[t] = packed_element<Sum>(x[(k + t) * x_step]);
       const T* row = matrix + k * row_step;
       int64_t n = 0;
-      if constexpr (std::is_same_v<T, Sum> && std::is_floating_point_v<Sum>) n = add_eight_rows<Sum>(factor, row, row_step, out, count);
+      if constexpr (std::is_same_v<T, Sum> && std::is_floating_point_v<Sum>)
+        n = add_eight_rows<Sum>(factor, row, row_step, out, count);
       for (; n < count; ++n) {
         Sum sum = out[n];
 #pragma GCC unroll 8
@@ -590,8 +594,8 @@ void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const
   }
 }
 
-#define CAPIBARA_INSTANTIATE(T)                                                                                        \
-  template bool multiply_vector<T, T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&);               \
+#define CAPIBARA_INSTANTIATE(T)                                                                          \
+  template bool multiply_vector<T, T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&); \
   template void multiply_small<T>(const Matrix<T>&, const Matrix<T>&, T*, const Axis&, const Axis&);
 CAPIBARA_INSTANTIATE(float)
 CAPIBARA_INSTANTIATE(double)
@@ -600,7 +604,9 @@ CAPIBARA_INSTANTIATE(std::uint64_t)
 CAPIBARA_INSTANTIATE(std::complex<float>)
 CAPIBARA_INSTANTIATE(std::complex<double>)
 #undef CAPIBARA_INSTANTIATE
-template bool multiply_vector<BrainBits, float>(const Matrix<BrainBits>&, const Matrix<BrainBits>&, float*, const Axis&, const Axis&);
-template bool multiply_vector<HalfBits, float>(const Matrix<HalfBits>&, const Matrix<HalfBits>&, float*, const Axis&, const Axis&);
+template bool multiply_vector<BrainBits, float>(const Matrix<BrainBits>&, const Matrix<BrainBits>&, float*, const Axis&,
+                                                const Axis&);
+template bool multiply_vector<HalfBits, float>(const Matrix<HalfBits>&, const Matrix<HalfBits>&, float*, const Axis&,
+                                               const Axis&);
 
 }  // namespace capibara::cpu

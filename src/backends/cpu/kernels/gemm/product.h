@@ -8,11 +8,11 @@
 #include <optional>
 #include <utility>
 
-#include "core/array/element.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/gemm/mixed_bytes.h"
 #include "backends/cpu/kernels/gemm/round_brains.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu {
 
@@ -23,8 +23,8 @@ struct ProductTypes {
 };
 ProductTypes product_types(const KernelRequest& request);
 
-// Calls f(Type<T>{}) with the type to compute in: floats narrower than 32 bits in float, integers and booleans modulo 2^32
-// or 2^64. False: numbers of different kinds, which are left to the reference kernel.
+// Calls f(Type<T>{}) with the type to compute in: floats narrower than 32 bits in float, integers and booleans modulo
+// 2^32 or 2^64. False: numbers of different kinds, which are left to the reference kernel.
 template <class F>
 bool visit_product_type(const ProductTypes& types, F&& f) {
   const DType all[] = {types.lhs_rounded, types.rhs_rounded, types.out};
@@ -49,8 +49,10 @@ bool visit_product_type(const ProductTypes& types, F&& f) {
 // Whether a buffer of `dtype` can be read as T as it is.
 template <class T>
 bool same_bits(DType dtype) {
-  if constexpr (std::is_integral_v<T>) return is_integer(dtype) && storage_size(dtype) == sizeof(T) && !is_sub_byte(dtype);
-  else return stored_as<T>(dtype);
+  if constexpr (std::is_integral_v<T>)
+    return is_integer(dtype) && storage_size(dtype) == sizeof(T) && !is_sub_byte(dtype);
+  else
+    return stored_as<T>(dtype);
 }
 
 inline constexpr int64_t conversion_chunk = 16384;  // elements
@@ -60,20 +62,22 @@ template <class T>
 const T* product_operand(DType dtype, DType rounded, const std::byte* data, int64_t count, Scratch<T>& hold) {
   if (dtype == rounded && same_bits<T>(dtype)) return reinterpret_cast<const T*>(data);
   hold = Scratch<T>(count, "converted operand of a product");
-  parallel_for_cost((count + conversion_chunk - 1) / conversion_chunk, conversion_chunk * 1.0, [&](int64_t begin, int64_t end) {
-    Scratch<std::byte> between;
-    if (dtype != rounded) between = Scratch<std::byte>(conversion_chunk * storage_size(rounded), "rounded operand of a product");
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      int64_t first = chunk * conversion_chunk, size = std::min(conversion_chunk, count - first);
-      const void* source = element_address(dtype, static_cast<const void*>(data), first);
-      if (dtype != rounded) {
-        convert_elements(dtype, source, rounded, between.data(), size);
-        source = between.data();
-      }
-      load_range<T>(rounded, source, size, hold.data() + first);
-    }
-    return 0;
-  });
+  parallel_for_cost(
+      (count + conversion_chunk - 1) / conversion_chunk, conversion_chunk * 1.0, [&](int64_t begin, int64_t end) {
+        Scratch<std::byte> between;
+        if (dtype != rounded)
+          between = Scratch<std::byte>(conversion_chunk * storage_size(rounded), "rounded operand of a product");
+        for (int64_t chunk = begin; chunk < end; ++chunk) {
+          int64_t first = chunk * conversion_chunk, size = std::min(conversion_chunk, count - first);
+          const void* source = element_address(dtype, static_cast<const void*>(data), first);
+          if (dtype != rounded) {
+            convert_elements(dtype, source, rounded, between.data(), size);
+            source = between.data();
+          }
+          load_range<T>(rounded, source, size, hold.data() + first);
+        }
+        return 0;
+      });
   return hold.data();
 }
 
@@ -97,11 +101,12 @@ class ProductResult {
   }
   void convert_all() const {
     if (!converts()) return;
-    parallel_for_cost((count_ + conversion_chunk - 1) / conversion_chunk, conversion_chunk * 1.0, [&](int64_t begin, int64_t end) {
-      const int64_t first = begin * conversion_chunk;
-      convert(first, std::min(end * conversion_chunk, count_) - first);
-      return 0;
-    });
+    parallel_for_cost((count_ + conversion_chunk - 1) / conversion_chunk, conversion_chunk * 1.0,
+                      [&](int64_t begin, int64_t end) {
+                        const int64_t first = begin * conversion_chunk;
+                        convert(first, std::min(end * conversion_chunk, count_) - first);
+                        return 0;
+                      });
   }
 
  private:
@@ -115,14 +120,17 @@ class ProductResult {
 template <class F>
 bool visit_narrow_product(const ProductTypes& types, F&& f) {
   if (types.lhs != types.rhs || types.lhs != types.lhs_rounded || types.rhs != types.rhs_rounded) return false;
-  const bool to_float = is_floating(types.out) && bits(types.out) <= 32, to_integer = is_integer(types.out) && bits(types.out) <= 32;
+  const bool to_float = is_floating(types.out) && bits(types.out) <= 32,
+             to_integer = is_integer(types.out) && bits(types.out) <= 32;
   if (to_float && types.lhs == DType::bfloat16) {
     has_tile<Brains>() ? f(Brains{}, Type<BrainBits>{}) : f(Singles{}, Type<BrainBits>{});
     return true;
   }
   if (to_float && types.lhs == DType::float16) return f(Singles{}, Type<HalfBits>{}), true;
-  if (to_integer && types.lhs == DType::int8 && has_tile<SignedBytes>()) return f(SignedBytes{}, Type<std::int8_t>{}), true;
-  if (to_integer && types.lhs == DType::uint8 && has_tile<UnsignedBytes>()) return f(UnsignedBytes{}, Type<std::uint8_t>{}), true;
+  if (to_integer && types.lhs == DType::int8 && has_tile<SignedBytes>())
+    return f(SignedBytes{}, Type<std::int8_t>{}), true;
+  if (to_integer && types.lhs == DType::uint8 && has_tile<UnsignedBytes>())
+    return f(UnsignedBytes{}, Type<std::uint8_t>{}), true;
   return false;
 }
 

@@ -36,8 +36,8 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) void round_avx512(const flo
   }
 }
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void round_by_instruction(const float* from,
-                                                                                           BrainBits* to,
-                                                                                           int64_t count) {
+                                                                                          BrainBits* to,
+                                                                                          int64_t count) {
   int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
     const __m512 low = _mm512_loadu_ps(from + i), high = _mm512_loadu_ps(from + i + 16);

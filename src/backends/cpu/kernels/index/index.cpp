@@ -15,7 +15,8 @@ using Mode = jax::lax::GatherScatterMode;
 
 // Reads the windows of index vectors [first, first + count), which begin at `places`.
 template <class T>
-void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const int64_t* places, const T* source, T* target, const T& fill_value) {
+void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const int64_t* places, const T* source,
+                    T* target, const T& fill_value) {
   const Axis& batch = plan.batch_in_windows;
   constexpr int64_t ahead = 2;
   const int64_t bytes = plan.run * static_cast<int64_t>(sizeof(T));
@@ -39,7 +40,8 @@ void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const 
 
 // The same where a window is one element.
 template <class T>
-void gather_elements(const WindowPlan& plan, int64_t first, int64_t count, const uint32_t* places, const T* source, T* target, const T& fill_value) {
+void gather_elements(const WindowPlan& plan, int64_t first, int64_t count, const uint32_t* places, const T* source,
+                     T* target, const T& fill_value) {
   const Axis& batch = plan.batch_in_windows;
   if (batch.is_regular() && batch.stride() == 1) {
     T* to = target + batch.at(first);
@@ -51,15 +53,17 @@ void gather_elements(const WindowPlan& plan, int64_t first, int64_t count, const
     }
     for (; i < count; ++i) to[i] = places[i] == WindowPlan::nowhere ? fill_value : source[places[i]];
   } else {
-    for (int64_t i = 0; i < count; ++i) target[batch.at(first + i)] = places[i] == WindowPlan::nowhere ? fill_value : source[places[i]];
+    for (int64_t i = 0; i < count; ++i)
+      target[batch.at(first + i)] = places[i] == WindowPlan::nowhere ? fill_value : source[places[i]];
   }
 }
 
 HostKernel make_gather(const KernelRequest& request) {
   const ArrayType &x = request.inputs[0], &out = request.outputs[0];
   Mode mode = mode_of(request.attrs);
-  auto plan = std::make_shared<WindowPlan>(request.attrs.get<GatherDimensionNumbers>("dimension_numbers"), request.attrs.ints("slice_sizes"), x.shape,
-                                           request.inputs[1], out.shape, mode != Mode::fill_or_drop);
+  auto plan = std::make_shared<WindowPlan>(request.attrs.get<GatherDimensionNumbers>("dimension_numbers"),
+                                           request.attrs.ints("slice_sizes"), x.shape, request.inputs[1], out.shape,
+                                           mode != Mode::fill_or_drop);
   const int64_t size = storage_size(x.dtype), elements = out.size();
   Array fill;
   if (mode == Mode::fill_or_drop && !is_key(x.dtype)) fill = gather_fill_value(request.attrs["fill_value"], x.dtype);
@@ -76,7 +80,8 @@ HostKernel make_gather(const KernelRequest& request) {
       auto in_chunks = [&]<class Place>(Type<Place>, auto gather_chunk) {
         parallel_for_cost(plan->count(), cost, [&](int64_t begin, int64_t end) {
           Place places[chunk];
-          for (int64_t first = begin; first < end; first += chunk) gather_chunk(first, std::min(chunk, end - first), places);
+          for (int64_t first = begin; first < end; first += chunk)
+            gather_chunk(first, std::min(chunk, end - first), places);
           return 0;
         });
       };

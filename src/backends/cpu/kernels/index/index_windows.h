@@ -7,11 +7,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/array/element.h"
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/gemm/gemm.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/visit_bytes.h"
 #include "backends/reference/kernels.h"
+#include "core/array/element.h"
 #include "lax/shape/shape.h"
 
 namespace capibara::cpu {
@@ -26,7 +26,8 @@ inline void positions(const Axis& axis, int64_t first, int64_t count, int64_t* o
   }
 }
 
-// The windows of one gather or scatter. "Operand" is the large array, "windows" the gather's output or scatter's updates.
+// The windows of one gather or scatter. "Operand" is the large array, "windows" the gather's output or scatter's
+// updates.
 struct WindowPlan {
   DType index_dtype;
   int64_t vector_size = 0;
@@ -42,18 +43,22 @@ struct WindowPlan {
   bool empty_windows = false;
   bool disjoint = true;  // windows that begin at different places share no element
 
-  WindowPlan(const GatherDimensionNumbers& dims, const Ints& sizes, const Shape& operand, const ArrayType& indices, const Shape& windows, bool clamp_inside)
+  WindowPlan(const GatherDimensionNumbers& dims, const Ints& sizes, const Shape& operand, const ArrayType& indices,
+             const Shape& windows, bool clamp_inside)
       : index_dtype(indices.dtype), vector_size(indices.shape.back()), clamp(clamp_inside) {
-    Ints operand_strides = reference::row_major_strides(operand), window_strides = reference::row_major_strides(windows);
+    Ints operand_strides = reference::row_major_strides(operand),
+         window_strides = reference::row_major_strides(windows);
     for (int64_t dim : dims.start_index_map) {
       coordinates.push_back({at(operand, dim) - at(sizes, dim), at(operand_strides, dim)});
       disjoint = disjoint && at(sizes, dim) == 1;
     }
     Shape batch(indices.shape.begin(), indices.shape.end() - 1);
     Ints in_windows, in_operand(batch.size(), 0);
-    for (int64_t dim : other_dims(static_cast<int64_t>(windows.size()), dims.offset_dims)) in_windows.push_back(at(window_strides, dim));
+    for (int64_t dim : other_dims(static_cast<int64_t>(windows.size()), dims.offset_dims))
+      in_windows.push_back(at(window_strides, dim));
     for (std::size_t k = 0; k < dims.operand_batching_dims.size(); ++k) {
-      in_operand[static_cast<std::size_t>(dims.start_indices_batching_dims[k])] += at(operand_strides, dims.operand_batching_dims[k]);
+      in_operand[static_cast<std::size_t>(dims.start_indices_batching_dims[k])] +=
+          at(operand_strides, dims.operand_batching_dims[k]);
     }
     batch_in_windows = Axis(batch, in_windows);
     batch_in_operand = Axis(batch, in_operand);
@@ -65,7 +70,8 @@ struct WindowPlan {
       int64_t dim = dims.offset_dims[next++], size = at(windows, dim);
       empty_windows = empty_windows || size == 0;
       if (size == 1) continue;
-      if (!shape.empty() && operand_steps.back() == at(operand_strides, i) * size && window_steps.back() == at(window_strides, dim) * size) {
+      if (!shape.empty() && operand_steps.back() == at(operand_strides, i) * size &&
+          window_steps.back() == at(window_strides, dim) * size) {
         shape.back() *= size;
         operand_steps.back() = at(operand_strides, i);
         window_steps.back() = at(window_strides, dim);
@@ -93,9 +99,12 @@ struct WindowPlan {
     positions(batch_in_operand, first, count, out);
     const int64_t skipped = first * vector_size;
     if (index_dtype == DType::int32) {
-      add_coordinates(count, out, [from = reinterpret_cast<const int32_t*>(indices) + skipped](int64_t i) { return int64_t{from[i]}; });
+      add_coordinates(count, out, [from = reinterpret_cast<const int32_t*>(indices) + skipped](int64_t i) {
+        return int64_t{from[i]};
+      });
     } else if (index_dtype == DType::int64) {
-      add_coordinates(count, out, [from = reinterpret_cast<const int64_t*>(indices) + skipped](int64_t i) { return from[i]; });
+      add_coordinates(count, out,
+                      [from = reinterpret_cast<const int64_t*>(indices) + skipped](int64_t i) { return from[i]; });
     } else {
       add_coordinates(count, out, [this, indices, skipped](int64_t i) {
         const int64_t value = element_as_int64(index_dtype, indices, skipped + i);
@@ -111,14 +120,18 @@ struct WindowPlan {
     if (batch_in_operand.is_regular() && (index_dtype == DType::int32 || index_dtype == DType::int64)) {
       const auto stride = static_cast<uint32_t>(batch_in_operand.stride());
       if (stride == 0 && vector_size == 1 && coordinates.size() == 1) {
-        if (index_dtype == DType::int32) set_short(reinterpret_cast<const int32_t*>(indices) + skipped, count, out);
-        else set_short(reinterpret_cast<const int64_t*>(indices) + skipped, count, out);
+        if (index_dtype == DType::int32)
+          set_short(reinterpret_cast<const int32_t*>(indices) + skipped, count, out);
+        else
+          set_short(reinterpret_cast<const int64_t*>(indices) + skipped, count, out);
         return;
       }
       uint32_t at = static_cast<uint32_t>(batch_in_operand.at(first));
       for (int64_t i = 0; i < count; ++i, at += stride) out[i] = at;
-      if (index_dtype == DType::int32) add_short(reinterpret_cast<const int32_t*>(indices) + skipped, count, out);
-      else add_short(reinterpret_cast<const int64_t*>(indices) + skipped, count, out);
+      if (index_dtype == DType::int32)
+        add_short(reinterpret_cast<const int32_t*>(indices) + skipped, count, out);
+      else
+        add_short(reinterpret_cast<const int64_t*>(indices) + skipped, count, out);
       return;
     }
     int64_t found[64];
@@ -133,10 +146,12 @@ struct WindowPlan {
   // Of one coordinate alone.
   template <class Index>
   void set_short(const Index* __restrict indices, int64_t count, uint32_t* __restrict out) const {
-    const auto greatest = static_cast<Index>(std::min<int64_t>(coordinates[0].greatest, std::numeric_limits<Index>::max()));
+    const auto greatest =
+        static_cast<Index>(std::min<int64_t>(coordinates[0].greatest, std::numeric_limits<Index>::max()));
     const auto stride = static_cast<uint32_t>(coordinates[0].stride);
     if (clamp) {
-      for (int64_t i = 0; i < count; ++i) out[i] = static_cast<uint32_t>(std::max<Index>(0, std::min(indices[i], greatest))) * stride;
+      for (int64_t i = 0; i < count; ++i)
+        out[i] = static_cast<uint32_t>(std::max<Index>(0, std::min(indices[i], greatest))) * stride;
     } else {
       for (int64_t i = 0; i < count; ++i) {
         const bool inside = (indices[i] >= 0) & (indices[i] <= greatest);
@@ -148,16 +163,20 @@ struct WindowPlan {
   template <class Index>
   void add_short(const Index* indices, int64_t count, uint32_t* out) const {
     for (std::size_t k = 0; k < coordinates.size(); ++k, ++indices) {
-      if (vector_size == 1) add_short_column(coordinates[k], indices, std::integral_constant<int64_t, 1>{}, count, out);
-      else add_short_column(coordinates[k], indices, vector_size, count, out);
+      if (vector_size == 1)
+        add_short_column(coordinates[k], indices, std::integral_constant<int64_t, 1>{}, count, out);
+      else
+        add_short_column(coordinates[k], indices, vector_size, count, out);
     }
   }
   template <class Index, class Step>
-  void add_short_column(const Coordinate& coordinate, const Index* __restrict indices, Step step, int64_t count, uint32_t* __restrict out) const {
+  void add_short_column(const Coordinate& coordinate, const Index* __restrict indices, Step step, int64_t count,
+                        uint32_t* __restrict out) const {
     const auto greatest = static_cast<Index>(std::min<int64_t>(coordinate.greatest, std::numeric_limits<Index>::max()));
     const auto stride = static_cast<uint32_t>(coordinate.stride);
     if (clamp) {
-      for (int64_t i = 0; i < count; ++i) out[i] += static_cast<uint32_t>(std::max<Index>(0, std::min(indices[i * step], greatest))) * stride;
+      for (int64_t i = 0; i < count; ++i)
+        out[i] += static_cast<uint32_t>(std::max<Index>(0, std::min(indices[i * step], greatest))) * stride;
     } else {
       for (int64_t i = 0; i < count; ++i) {
         const Index start = indices[i * step];
@@ -174,11 +193,13 @@ struct WindowPlan {
       const auto [greatest, stride] = coordinates[k];
       const int64_t step = vector_size, at = static_cast<int64_t>(k);
       if (clamp) {
-        for (int64_t i = 0; i < count; ++i) out[i] += std::max<int64_t>(0, std::min(index(i * step + at), greatest)) * stride;
+        for (int64_t i = 0; i < count; ++i)
+          out[i] += std::max<int64_t>(0, std::min(index(i * step + at), greatest)) * stride;
       } else {
         for (int64_t i = 0; i < count; ++i) {
           const int64_t start = index(i * step + at);
-          const uint64_t distance = static_cast<uint64_t>(start) * static_cast<uint64_t>(stride);  // may wrap where it is not used
+          const uint64_t distance =
+              static_cast<uint64_t>(start) * static_cast<uint64_t>(stride);  // may wrap where it is not used
           out[i] = out[i] < 0 || start < 0 || start > greatest ? -1 : out[i] + static_cast<int64_t>(distance);
         }
       }
@@ -191,8 +212,10 @@ inline constexpr int64_t chunk = 512;  // index vectors that are read together
 template <class T>
 void copy_run(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t count) {
   if (to_step == 1 && from_step == 1) {
-    if (count == 1) *to = *from;
-    else std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
+    if (count == 1)
+      *to = *from;
+    else
+      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(T));
   } else {
     for (int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
   }

@@ -11,8 +11,8 @@
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/index/scatter_runs.h"
 #include "backends/cpu/kernels/without_sign.h"
-#include "program/ir/handles.h"
 #include "core/runtime/thread_pool.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 

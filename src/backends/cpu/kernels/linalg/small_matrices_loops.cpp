@@ -222,27 +222,27 @@ struct Algorithms : Lanes<R, Bytes> {
   }
 };
 
-#define CAPIBARA_SMALL_MATRICES(NAME, TARGET, BYTES)                                                     \
-  template <class R>                                                                                     \
-  TARGET void cholesky_##NAME(const CholeskyGroup<R>& group) {                                           \
-    Algorithms<R, BYTES>::cholesky(group);                                                               \
-  }                                                                                                      \
-  template <class R>                                                                                     \
-  TARGET void solve_##NAME(const SolveGroup<R>& group) {                                                 \
-    Algorithms<R, BYTES>::solve(group);                                                                  \
-  }                                                                                                      \
-  template <class R>                                                                                     \
-  TARGET void solve_vector_##NAME(const SolveGroup<R>& group) {                                          \
-    Algorithms<R, BYTES>::solve_vector(group);                                                           \
-  }                                                                                                      \
-  template <class R>                                                                                     \
-  TARGET void lu_##NAME(const LuGroup<R>& group) {                                                       \
-    Algorithms<R, BYTES>::lu(group);                                                                     \
-  }                                                                                                      \
-  template <class R>                                                                                     \
-  Code<R> code_##NAME() {                                                                                \
-    return {BYTES / static_cast<int64_t>(sizeof(R)), cholesky_##NAME<R>, solve_##NAME<R>, \
-            solve_vector_##NAME<R>, lu_##NAME<R>}; \
+#define CAPIBARA_SMALL_MATRICES(NAME, TARGET, BYTES)                                                              \
+  template <class R>                                                                                              \
+  TARGET void cholesky_##NAME(const CholeskyGroup<R>& group) {                                                    \
+    Algorithms<R, BYTES>::cholesky(group);                                                                        \
+  }                                                                                                               \
+  template <class R>                                                                                              \
+  TARGET void solve_##NAME(const SolveGroup<R>& group) {                                                          \
+    Algorithms<R, BYTES>::solve(group);                                                                           \
+  }                                                                                                               \
+  template <class R>                                                                                              \
+  TARGET void solve_vector_##NAME(const SolveGroup<R>& group) {                                                   \
+    Algorithms<R, BYTES>::solve_vector(group);                                                                    \
+  }                                                                                                               \
+  template <class R>                                                                                              \
+  TARGET void lu_##NAME(const LuGroup<R>& group) {                                                                \
+    Algorithms<R, BYTES>::lu(group);                                                                              \
+  }                                                                                                               \
+  template <class R>                                                                                              \
+  Code<R> code_##NAME() {                                                                                         \
+    return {BYTES / static_cast<int64_t>(sizeof(R)), cholesky_##NAME<R>, solve_##NAME<R>, solve_vector_##NAME<R>, \
+            lu_##NAME<R>};                                                                                        \
   }
 CAPIBARA_SMALL_MATRICES(plain, , 16)
 #if defined(__x86_64__)

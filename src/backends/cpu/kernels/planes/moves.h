@@ -1,8 +1,8 @@
 // Rows of images into planes, planes into rows of results and into the panels of matmuls.
 #pragma once
 
-#include "backends/cpu/kernels/planes/vectors.h"
 #include "backends/cpu/kernels/fft/fft_vectors.h"
+#include "backends/cpu/kernels/planes/vectors.h"
 #include "backends/cpu/kernels/streaming.h"
 
 namespace capibara::cpu {

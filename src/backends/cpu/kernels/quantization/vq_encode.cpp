@@ -12,8 +12,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/gemm/product.h"
+#include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/quantization/vq_bytes.h"
 #include "backends/cpu/kernels/quantization/vq_panels.h"
 #include "backends/cpu/kernels/quantization/vq_sums.h"

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <type_traits>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "core/array/element.h"
 
 // For each vector the codes whose score may be the greatest: what is kept of a chunk of scores.
 //

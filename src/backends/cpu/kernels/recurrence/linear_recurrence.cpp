@@ -6,8 +6,8 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/recurrence/recurrence_elements.h"
-#include "lax/math/denormals.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 

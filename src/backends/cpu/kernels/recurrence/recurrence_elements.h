@@ -5,8 +5,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu {
 

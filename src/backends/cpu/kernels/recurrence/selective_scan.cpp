@@ -9,10 +9,10 @@
 
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/recurrence/recurrence_elements.h"
-#include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/recurrence/selective_scan_loops.h"
-#include "lax/math/denormals.h"
+#include "backends/cpu/kernels/scratch.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 

@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/kernels.h"
-#include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/recurrence/spiking_neuron_loops.h"
+#include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/streaming.h"
-#include "lax/math/denormals.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 

@@ -14,9 +14,9 @@
 #include "backends/cpu/kernels/recurrence/ssd_loops.h"
 
 #include "backends/cpu/kernels/scratch.h"
-#include "lax/math/denormals.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 // The state space dual on the CPU: its operands, how a sequence is cut into pieces, and the sizes of packed operands.
 

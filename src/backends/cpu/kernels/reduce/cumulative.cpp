@@ -1,18 +1,19 @@
 // Cumulative operations: each lane is folded in order and rounded at each step; lanes are shared out among threads.
 //
-// Few long lanes are summed in blocks of one length, whatever the number of threads: each block by itself, then what comes before.
+// Few long lanes are summed in blocks of one length, whatever the number of threads: each block by itself, then what
+// comes before.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/without_sign.h"
 #include "backends/reference/running_folds.h"
-#include "lax/math/denormals.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 
@@ -31,7 +32,8 @@ struct LogAddExp {
 template <class C>
 struct Across {
   static constexpr int lanes = 16 / sizeof(C);
-  using Lane = typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, Type<C>>::type;  // integers wrap
+  using Lane =
+      typename std::conditional_t<std::is_integral_v<C>, std::make_unsigned<C>, Type<C>>::type;  // integers wrap
   typedef Lane Vector __attribute__((vector_size(16)));
 
   static Vector read(const C* at) {
@@ -45,8 +47,10 @@ struct Across {
       rows[0] = __builtin_shufflevector(a, b, 0, 2);
       rows[1] = __builtin_shufflevector(a, b, 1, 3);
     } else {
-      const Vector a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5), b = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
-      const Vector c = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5), d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+      const Vector a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5),
+                   b = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7);
+      const Vector c = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5),
+                   d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
       rows[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
       rows[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
       rows[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
@@ -63,8 +67,8 @@ struct Across {
       return first + T{};
   }
 
-  // Folds `lanes` lanes, `stride` elements apart; `length` is a multiple of `lanes`. With `before`, what is written is that
-  // followed by each lane's own. `last` receives the lanes' own ends; nothing is written without `out`.
+  // Folds `lanes` lanes, `stride` elements apart; `length` is a multiple of `lanes`. With `before`, what is written is
+  // that followed by each lane's own. `last` receives the lanes' own ends; nothing is written without `out`.
   template <bool Product, bool Reverse>
   static void fold(const C* in, C* out, int64_t stride, int64_t length, const C* before, C* last) {
     Vector running{}, ahead{};
@@ -78,8 +82,10 @@ struct Across {
         Vector& row = rows[Reverse ? lanes - 1 - i : i];
         if (step == 0 && i == 0)
           running = begun<Product>(row);
-        else if constexpr (Product) running *= row;
-        else running += row;
+        else if constexpr (Product)
+          running *= row;
+        else
+          running += row;
         row = before ? ahead + running : running;
       }
       if (!out) continue;
@@ -92,7 +98,8 @@ struct Across {
 
 template <class C>
 inline constexpr bool goes_across = std::is_same_v<C, float> || std::is_same_v<C, double> ||
-                                    (std::is_integral_v<C> && !std::is_same_v<C, bool> && (sizeof(C) == 4 || sizeof(C) == 8));
+                                    (std::is_integral_v<C> && !std::is_same_v<C, bool> &&
+                                     (sizeof(C) == 4 || sizeof(C) == 8));
 
 struct LanesOfAxis {
   DType dtype;
@@ -105,10 +112,12 @@ struct LanesOfAxis {
   void run_rows(const C* in, C* out, Fold&& fold) const {
     const int64_t step = reverse ? -1 : 1, start = reverse ? length - 1 : 0;
     C running[Together];
-    for (int k = 0; k < Together; ++k) out[k * length + start] = running[k] = fold(in[k * length + start], in[k * length + start], true);
+    for (int k = 0; k < Together; ++k)
+      out[k * length + start] = running[k] = fold(in[k * length + start], in[k * length + start], true);
     for (int64_t i = 1, at = start + step; i < length; ++i, at += step) {
 #pragma GCC unroll 4
-      for (int k = 0; k < Together; ++k) out[k * length + at] = running[k] = fold(running[k], in[k * length + at], false);
+      for (int k = 0; k < Together; ++k)
+        out[k * length + at] = running[k] = fold(running[k], in[k * length + at], false);
     }
   }
 
@@ -119,13 +128,16 @@ struct LanesOfAxis {
       constexpr int64_t together = 4;
       const C* from = reinterpret_cast<const C*>(in);
       C* to = reinterpret_cast<C*>(out);
-      parallel_for_cost((outer + together - 1) / together, step_cost * static_cast<double>(length * std::min(outer, together)), [&](int64_t begin, int64_t end) {
-        int64_t row = begin * together;
-        const int64_t last = std::min(outer, end * together);
-        for (; row + together <= last; row += together) run_rows<together>(from + row * length, to + row * length, fold);
-        for (; row < last; ++row) run_rows<1>(from + row * length, to + row * length, fold);
-        return 0;
-      });
+      parallel_for_cost((outer + together - 1) / together,
+                        step_cost * static_cast<double>(length * std::min(outer, together)),
+                        [&](int64_t begin, int64_t end) {
+                          int64_t row = begin * together;
+                          const int64_t last = std::min(outer, end * together);
+                          for (; row + together <= last; row += together)
+                            run_rows<together>(from + row * length, to + row * length, fold);
+                          for (; row < last; ++row) run_rows<1>(from + row * length, to + row * length, fold);
+                          return 0;
+                        });
       return;
     }
     constexpr int64_t piece = 64;  // lanes that one task carries along
@@ -138,11 +150,15 @@ struct LanesOfAxis {
         for (int64_t step = 0; step < length; ++step) {
           const int64_t at = (o * length + (reverse ? length - 1 - step : step)) * inner + lane;
           const C* row = elements;
-          if (stored) row = reinterpret_cast<const C*>(in) + at;
-          else load_range<C>(dtype, in + at * size, count, elements);
+          if (stored)
+            row = reinterpret_cast<const C*>(in) + at;
+          else
+            load_range<C>(dtype, in + at * size, count, elements);
           for (int64_t k = 0; k < count; ++k) running[k] = fold(running[k], row[k], step == 0);
-          if (stored) std::copy_n(running, count, reinterpret_cast<C*>(out) + at);
-          else store_range<C>(dtype, out + at * size, count, running);
+          if (stored)
+            std::copy_n(running, count, reinterpret_cast<C*>(out) + at);
+          else
+            store_range<C>(dtype, out + at * size, count, running);
         }
       }
       return 0;
@@ -158,8 +174,10 @@ struct LaneFolds {
   static constexpr int64_t together = Across<C>::lanes, block = 4096;
 
   void fold(const C* in, C* out, int64_t stride, int64_t count, const C* before, C* last) const {
-    if (reverse) Across<C>::template fold<Product, true>(in, out, stride, count, before, last);
-    else Across<C>::template fold<Product, false>(in, out, stride, count, before, last);
+    if (reverse)
+      Across<C>::template fold<Product, true>(in, out, stride, count, before, last);
+    else
+      Across<C>::template fold<Product, false>(in, out, stride, count, before, last);
   }
 
   // Lanes by the vector; what vectors leave over is folded element by element.
@@ -169,14 +187,16 @@ struct LaneFolds {
       for (int64_t group = begin; group < end; ++group) {
         const int64_t first = group * together;
         if (first + together > outer || whole == 0) {
-          for (int64_t lane = first; lane < std::min(outer, first + together); ++lane) one_by_one(in + lane * length, out + lane * length, 0, length, nullptr);
+          for (int64_t lane = first; lane < std::min(outer, first + together); ++lane)
+            one_by_one(in + lane * length, out + lane * length, 0, length, nullptr);
           continue;
         }
         // The part that is a multiple of the vector's length begins where the fold does.
         const int64_t start = reverse ? length - whole : 0;
         C last[together];
         fold(in + first * length + start, out + first * length + start, length, whole, nullptr, last);
-        for (int64_t k = 0; k < together; ++k) one_by_one(in + (first + k) * length, out + (first + k) * length, whole, length, last + k);
+        for (int64_t k = 0; k < together; ++k)
+          one_by_one(in + (first + k) * length, out + (first + k) * length, whole, length, last + k);
       }
       return 0;
     });
@@ -191,16 +211,16 @@ struct LaneFolds {
       const Lane element = static_cast<Lane>(in[at]);
       if (step == 0)
         running = Across<C>::template begun<Product>(element);
-      else if constexpr (Product) running *= element;
-      else running += element;
+      else if constexpr (Product)
+        running *= element;
+      else
+        running += element;
       out[at] = static_cast<C>(running);
     }
   }
 
   // Few long lanes: sums of blocks, then sums of what comes before each, then the elements.
-  void run_blocks(const C* in, C* out) const
-    requires(!Product)
-  {
+  void run_blocks(const C* in, C* out) const requires(!Product) {
     using Lane = typename Across<C>::Lane;
     constexpr int64_t span = block * together;  // blocks that are folded at once
     const int64_t spans = length / span, blocks = spans * together;
@@ -211,7 +231,8 @@ struct LaneFolds {
       // Blocks are counted from where the lane ends up in: those of a reversed lane from its end.
       const int64_t start = reverse ? length - blocks * block : 0;
       parallel_for_cost(spans, 0.2 * span, [&](int64_t begin, int64_t end) {
-        for (int64_t s = begin; s < end; ++s) fold(from + start + s * span, nullptr, block, block, nullptr, sums.data() + s * together);
+        for (int64_t s = begin; s < end; ++s)
+          fold(from + start + s * span, nullptr, block, block, nullptr, sums.data() + s * together);
         return 0;
       });
       Lane before = static_cast<Lane>(-0.0);
@@ -223,7 +244,8 @@ struct LaneFolds {
         before += own;
       }
       parallel_for_cost(spans, 0.4 * span, [&](int64_t begin, int64_t end) {
-        for (int64_t s = begin; s < end; ++s) fold(from + start + s * span, to + start + s * span, block, block, sums.data() + s * together, nullptr);
+        for (int64_t s = begin; s < end; ++s)
+          fold(from + start + s * span, to + start + s * span, block, block, sums.data() + s * together, nullptr);
         return 0;
       });
       const C carried = static_cast<C>(before);
@@ -249,17 +271,19 @@ struct ColumnFolds {
 
   void run(const C* in, C* out) const {
     const int64_t pieces = (inner + piece - 1) / piece;
-    parallel_for_cost(outer * pieces, 0.3 * static_cast<double>(length * std::min(inner, piece)), [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t lane = task % pieces * piece, start = (task / pieces * length + (reverse ? length - 1 : 0)) * inner + lane;
-        const int64_t count = std::min(piece, inner - lane);
-        int64_t done = 0;
-        if (count == piece) some<vectors>(in + start, out + start), done = piece;
-        for (; done + width <= count; done += width) some<1>(in + start + done, out + start + done);
-        for (; done < count; ++done) one(in + start + done, out + start + done);
-      }
-      return 0;
-    });
+    parallel_for_cost(outer * pieces, 0.3 * static_cast<double>(length * std::min(inner, piece)),
+                      [&](int64_t begin, int64_t end) {
+                        for (int64_t task = begin; task < end; ++task) {
+                          const int64_t lane = task % pieces * piece,
+                                        start = (task / pieces * length + (reverse ? length - 1 : 0)) * inner + lane;
+                          const int64_t count = std::min(piece, inner - lane);
+                          int64_t done = 0;
+                          if (count == piece) some<vectors>(in + start, out + start), done = piece;
+                          for (; done + width <= count; done += width) some<1>(in + start + done, out + start + done);
+                          for (; done < count; ++done) one(in + start + done, out + start + done);
+                        }
+                        return 0;
+                      });
   }
 
  private:
@@ -277,8 +301,10 @@ struct ColumnFolds {
       // Each vector is written when it is known: all reads before all writes take four times as long.
 #pragma GCC unroll 16
       for (int64_t k = 0; k < Count; ++k) {
-        if constexpr (Product) running[k] *= Across<C>::read(in + k * width);
-        else running[k] += Across<C>::read(in + k * width);
+        if constexpr (Product)
+          running[k] *= Across<C>::read(in + k * width);
+        else
+          running[k] += Across<C>::read(in + k * width);
         std::memcpy(out + k * width, &running[k], 16);
       }
     }
@@ -292,8 +318,10 @@ struct ColumnFolds {
       if (++step == length) return;
       in += stride;
       out += stride;
-      if constexpr (Product) running *= static_cast<Lane>(*in);
-      else running += static_cast<Lane>(*in);
+      if constexpr (Product)
+        running *= static_cast<Lane>(*in);
+      else
+        running += static_cast<Lane>(*in);
     }
   }
 };
@@ -302,7 +330,10 @@ LanesOfAxis lanes_of(const KernelRequest& request) {
   const ArrayType& x = request.inputs[0];
   const int64_t axis = request.attrs.integer("axis");
   LanesOfAxis lanes{x.dtype, 1, x.shape[static_cast<std::size_t>(axis)], 1, request.attrs.boolean("reverse")};
-  for (int64_t d = 0; d < x.rank(); ++d) (d < axis ? lanes.outer : d > axis ? lanes.inner : lanes.length) *= d == axis ? 1 : x.shape[static_cast<std::size_t>(d)];
+  for (int64_t d = 0; d < x.rank(); ++d)
+    (d < axis   ? lanes.outer
+     : d > axis ? lanes.inner
+                : lanes.length) *= d == axis ? 1 : x.shape[static_cast<std::size_t>(d)];
   return lanes;
 }
 

@@ -3,12 +3,12 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/reference/regions.h"
-#include "lax/math/denormals.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 
@@ -36,8 +36,9 @@ HostKernel make_position(const KernelRequest& request) {
     } else {
       return [=](std::byte* const* buffers) {
         const math::FlushDenormals flush;  // comparisons take denormal numbers for zero
-        constexpr int64_t piece = 64;  // neighbouring results that are found together
-        const int64_t pieces = (inner + piece - 1) / piece, size = storage_size(dtype), out_size = storage_size(out_dtype);
+        constexpr int64_t piece = 64;      // neighbouring results that are found together
+        const int64_t pieces = (inner + piece - 1) / piece, size = storage_size(dtype),
+                      out_size = storage_size(out_dtype);
         const double cost = 1.5 * static_cast<double>(length * std::min(inner, piece));
         parallel_for_cost(outer * pieces, cost, [&](int64_t begin, int64_t end) {
           C held[piece], converted[piece];
@@ -47,8 +48,10 @@ HostKernel make_position(const KernelRequest& request) {
             for (int64_t i = 0; i < length; ++i) {
               const int64_t at = (o * length + i) * inner + first;
               const C* row = converted;
-              if (stored_as<C>(dtype)) row = reinterpret_cast<const C*>(buffers[0]) + at;
-              else load_range<C>(dtype, buffers[0] + at * size, count, converted);
+              if (stored_as<C>(dtype))
+                row = reinterpret_cast<const C*>(buffers[0]) + at;
+              else
+                load_range<C>(dtype, buffers[0] + at * size, count, converted);
               for (int64_t k = 0; k < count; ++k) {
                 if (i == 0 || is_better<Highest>(row[k], held[k])) {
                   held[k] = row[k];

@@ -4,8 +4,8 @@
 #include <complex>
 #include <memory>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/small_families.h"
+#include "core/array/element.h"
 #include "lax/reduce/monoid.h"
 
 namespace capibara::cpu {
@@ -16,13 +16,15 @@ template <class C>
 bool is_less(const C& a, const C& b) {
   if constexpr (is_complex_number<C>)
     return a.real() != b.real() ? a.real() < b.real() : a.imag() < b.imag();
-  else return a < b;
+  else
+    return a < b;
 }
 
 // Sums of 32-bit floats are kept in 64 bits and rounded once.
 template <Monoid M, class C>
-using Total = std::conditional_t<M == Monoid::add && std::is_same_v<C, float>, double,
-                                 std::conditional_t<M == Monoid::add && std::is_same_v<C, std::complex<float>>, std::complex<double>, C>>;
+using Total = std::conditional_t<
+    M == Monoid::add && std::is_same_v<C, float>, double,
+    std::conditional_t<M == Monoid::add && std::is_same_v<C, std::complex<float>>, std::complex<double>, C>>;
 
 template <Monoid M, class C>
 C combined(const C& a, const C& b) {
@@ -34,16 +36,24 @@ C combined(const C& a, const C& b) {
     }
     return is_less(a, b) == (M == Monoid::max) ? b : a;
   } else if constexpr (std::is_same_v<C, bool>) {
-    if constexpr (M == Monoid::add || M == Monoid::bit_or) return a || b;
-    else if constexpr (M == Monoid::bit_xor) return a != b;
-    else return a && b;
+    if constexpr (M == Monoid::add || M == Monoid::bit_or)
+      return a || b;
+    else if constexpr (M == Monoid::bit_xor)
+      return a != b;
+    else
+      return a && b;
   } else if constexpr (std::is_integral_v<C>) {
     const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);  // integers wrap
-    if constexpr (M == Monoid::add) return static_cast<C>(x + y);
-    else if constexpr (M == Monoid::mul) return static_cast<C>(x * y);
-    else if constexpr (M == Monoid::bit_and) return static_cast<C>(x & y);
-    else if constexpr (M == Monoid::bit_or) return static_cast<C>(x | y);
-    else return static_cast<C>(x ^ y);
+    if constexpr (M == Monoid::add)
+      return static_cast<C>(x + y);
+    else if constexpr (M == Monoid::mul)
+      return static_cast<C>(x * y);
+    else if constexpr (M == Monoid::bit_and)
+      return static_cast<C>(x & y);
+    else if constexpr (M == Monoid::bit_or)
+      return static_cast<C>(x | y);
+    else
+      return static_cast<C>(x ^ y);
   } else if constexpr (M == Monoid::add) {
     return a + b;
   } else if constexpr (is_complex_number<C>) {
@@ -55,7 +65,8 @@ C combined(const C& a, const C& b) {
 }
 
 template <Monoid M, class C>
-inline constexpr bool has_meaning = M == Monoid::add || M == Monoid::mul || M == Monoid::max || M == Monoid::min || std::is_integral_v<C>;
+inline constexpr bool has_meaning =
+    M == Monoid::add || M == Monoid::mul || M == Monoid::max || M == Monoid::min || std::is_integral_v<C>;
 
 // Which result each element of the operand belongs to, as runs along the innermost dimension.
 struct Runs {

@@ -6,13 +6,13 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/rows/row_lanes.h"
 #include "backends/cpu/kernels/scratch.h"
-#include "lax/math/denormals.h"
+#include "core/array/element.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 

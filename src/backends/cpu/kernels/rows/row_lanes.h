@@ -9,8 +9,8 @@
 #include <arm_neon.h>
 #endif
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/streaming.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu {
 

@@ -8,9 +8,9 @@
 #include "backends/cpu/kernels/rows/row_lanes.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/vector_exp.h"
-#include "lax/math/denormals.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
+#include "lax/math/denormals.h"
 
 namespace capibara::cpu {
 

@@ -44,7 +44,8 @@ struct Code {
   bool is_nan(Key bits) const { return (bits & magnitude) > infinity; }
   Key encode(Key bits) const {
     if constexpr (N == Numbers::floating) {
-      const auto negative = static_cast<Key>(static_cast<std::make_signed_t<Key>>(bits) >> last);  // all bits, or none: no branch
+      const auto negative =
+          static_cast<Key>(static_cast<std::make_signed_t<Key>>(bits) >> last);  // all bits, or none: no branch
       const Key rising = static_cast<Key>(is_zero(bits) ? top : bits ^ (negative | top));
       return is_nan(bits) ? static_cast<Key>(~Key{0}) : rising;
     }
@@ -107,10 +108,14 @@ struct KeySort {
       auto plain = [=](int64_t i) { return from[i]; };
       auto decoded = [=](uint32_t place, Key key) { to[place] = own.decode(key); };
       auto kept = [=](uint32_t place, Key key) { to[place] = key; };
-      if (first && last) passes.run(digits.width, digit, encoded, decoded);
-      else if (first) passes.run(digits.width, digit, encoded, kept);
-      else if (last) passes.run(digits.width, digit, plain, decoded);
-      else passes.run(digits.width, digit, plain, kept);
+      if (first && last)
+        passes.run(digits.width, digit, encoded, decoded);
+      else if (first)
+        passes.run(digits.width, digit, encoded, kept);
+      else if (last)
+        passes.run(digits.width, digit, plain, decoded);
+      else
+        passes.run(digits.width, digit, plain, kept);
       from = to;
     }
     if (special) restore(in, out, count);
@@ -155,8 +160,10 @@ struct KeySort {
     }
     int64_t zero = below, nan = count - nans;
     for (int64_t i = 0; i < count; ++i) {
-      if (code.is_zero(in[i])) out[zero++] = in[i];
-      else if (code.is_nan(in[i])) out[nan++] = in[i];
+      if (code.is_zero(in[i]))
+        out[zero++] = in[i];
+      else if (code.is_nan(in[i]))
+        out[nan++] = in[i];
     }
   }
 };
@@ -167,7 +174,8 @@ void sort_keys(const KeySort<Key, N>& sort, const AxisRows& rows, const Key* in,
   if (rows.stride == 1) {
     parallel_for_cost(rows.count, row_cost(rows.length) / 2, [&](int64_t begin, int64_t end) {
       Scratch<Key> scratch(rows.length, "sort");
-      for (int64_t row = begin; row < end; ++row) sort.row(in + row * rows.length, out + row * rows.length, scratch.data(), rows.length);
+      for (int64_t row = begin; row < end; ++row)
+        sort.row(in + row * rows.length, out + row * rows.length, scratch.data(), rows.length);
       return 0;
     });
     return;
@@ -175,20 +183,24 @@ void sort_keys(const KeySort<Key, N>& sort, const AxisRows& rows, const Key* in,
   // Neighbouring lanes are read and written together.
   constexpr int64_t together = 64 / sizeof(Key);
   const int64_t groups = (rows.stride + together - 1) / together, length = rows.length;
-  parallel_for_cost(rows.count / rows.stride * groups, row_cost(length) * static_cast<double>(std::min(together, rows.stride)), [&](int64_t begin, int64_t end) {
-    Scratch<Key> lanes(together * length, "sort"), sorted(together * length, "sort"), scratch(length, "sort");
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t lane = task % groups * together, count = std::min(together, rows.stride - lane), start = task / groups * length * rows.stride + lane;
-      for (int64_t i = 0; i < length; ++i) {
-        for (int64_t k = 0; k < count; ++k) lanes[k * length + i] = in[start + i * rows.stride + k];
-      }
-      for (int64_t k = 0; k < count; ++k) sort.row(lanes.data() + k * length, sorted.data() + k * length, scratch.data(), length);
-      for (int64_t i = 0; i < length; ++i) {
-        for (int64_t k = 0; k < count; ++k) out[start + i * rows.stride + k] = sorted[k * length + i];
-      }
-    }
-    return 0;
-  });
+  parallel_for_cost(
+      rows.count / rows.stride * groups, row_cost(length) * static_cast<double>(std::min(together, rows.stride)),
+      [&](int64_t begin, int64_t end) {
+        Scratch<Key> lanes(together * length, "sort"), sorted(together * length, "sort"), scratch(length, "sort");
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t lane = task % groups * together, count = std::min(together, rows.stride - lane),
+                        start = task / groups * length * rows.stride + lane;
+          for (int64_t i = 0; i < length; ++i) {
+            for (int64_t k = 0; k < count; ++k) lanes[k * length + i] = in[start + i * rows.stride + k];
+          }
+          for (int64_t k = 0; k < count; ++k)
+            sort.row(lanes.data() + k * length, sorted.data() + k * length, scratch.data(), length);
+          for (int64_t i = 0; i < length; ++i) {
+            for (int64_t k = 0; k < count; ++k) out[start + i * rows.stride + k] = sorted[k * length + i];
+          }
+        }
+        return 0;
+      });
 }
 
 template <class Key, Numbers N>
@@ -203,22 +215,32 @@ HostKernel key_kernel(const AxisRows& rows, Key infinity = 0, Key normal = 1) {
 HostKernel make_key_sort(DType dtype, const AxisRows& rows) {
   switch (dtype) {
     case DType::bool_:
-    case DType::uint8: return key_kernel<uint8_t, Numbers::natural>(rows);
-    case DType::uint16: return key_kernel<uint16_t, Numbers::natural>(rows);
-    case DType::uint32: return key_kernel<uint32_t, Numbers::natural>(rows);
-    case DType::uint64: return key_kernel<uint64_t, Numbers::natural>(rows);
-    case DType::int8: return key_kernel<uint8_t, Numbers::integer>(rows);
-    case DType::int16: return key_kernel<uint16_t, Numbers::integer>(rows);
-    case DType::int32: return key_kernel<uint32_t, Numbers::integer>(rows);
-    case DType::int64: return key_kernel<uint64_t, Numbers::integer>(rows);
+    case DType::uint8:
+      return key_kernel<uint8_t, Numbers::natural>(rows);
+    case DType::uint16:
+      return key_kernel<uint16_t, Numbers::natural>(rows);
+    case DType::uint32:
+      return key_kernel<uint32_t, Numbers::natural>(rows);
+    case DType::uint64:
+      return key_kernel<uint64_t, Numbers::natural>(rows);
+    case DType::int8:
+      return key_kernel<uint8_t, Numbers::integer>(rows);
+    case DType::int16:
+      return key_kernel<uint16_t, Numbers::integer>(rows);
+    case DType::int32:
+      return key_kernel<uint32_t, Numbers::integer>(rows);
+    case DType::int64:
+      return key_kernel<uint64_t, Numbers::integer>(rows);
     case DType::bfloat16:
       return key_kernel<uint16_t, Numbers::floating>(rows, 0x7f80, 0x0080);
-    case DType::float16: return key_kernel<uint16_t, Numbers::floating>(rows, 0x7c00);
+    case DType::float16:
+      return key_kernel<uint16_t, Numbers::floating>(rows, 0x7c00);
     case DType::float32:
       return key_kernel<uint32_t, Numbers::floating>(rows, 0x7f800000, 0x00800000);
     case DType::float64:
       return key_kernel<uint64_t, Numbers::floating>(rows, 0x7ff0000000000000, 0x0010000000000000);
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -230,7 +252,10 @@ struct Workspace {
   Scratch<std::byte> values, between, entries;
 
   Workspace(int64_t length, int64_t widest)
-      : order(length, "sort"), previous(length, "sort"), values(length * widest, "sort"), between(length * widest, "sort"),
+      : order(length, "sort"),
+        previous(length, "sort"),
+        values(length * widest, "sort"),
+        between(length * widest, "sort"),
         entries(length * 2 * (widest >= 8 ? 16 : 8), "sort") {}
 
   // The order of the row by `key(i)`; equal keys keep the order they had. `first`: they had none.
@@ -239,7 +264,8 @@ struct Workspace {
     auto* all = reinterpret_cast<Entry<Key>*>(entries.data());
     // A second pass works on the order of the first: positions count in it, and are looked up at the end.
     parallel_for_cost(length, 1.0, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) all[i] = {key(first ? static_cast<uint32_t>(i) : order[i]), static_cast<uint32_t>(i)};
+      for (int64_t i = begin; i < end; ++i)
+        all[i] = {key(first ? static_cast<uint32_t>(i) : order[i]), static_cast<uint32_t>(i)};
       return 0;
     });
     const Entry<Key>* sorted = sort_entries(all, all + length, length);
@@ -282,7 +308,8 @@ void arrange_by(Workspace& work, DType dtype, const std::byte* data, const AxisR
 }
 
 HostKernel make_sort(const KernelRequest& request) {
-  const std::size_t keys = static_cast<std::size_t>(request.attrs.integer("num_keys")), operands = request.inputs.size();
+  const std::size_t keys = static_cast<std::size_t>(request.attrs.integer("num_keys")),
+                    operands = request.inputs.size();
   AxisRows rows(request.inputs[0].shape, request.attrs.integer("dimension"));
   if (rows.length >= std::numeric_limits<uint32_t>::max()) return {};
   if (operands == 1) {
@@ -301,7 +328,8 @@ HostKernel make_sort(const KernelRequest& request) {
         for (std::size_t k = keys; k-- > 0;) arrange_by(work, dtypes[k], buffers[k], rows, row, k + 1 == keys);
         for (std::size_t k = 0; k < operands; ++k) {
           const int64_t size = storage_size(dtypes[k]), start = rows.start(row) * size;
-          move_row(size, buffers[k] + start, buffers[operands + k] + start, work.order.data(), rows.length, rows.stride);
+          move_row(size, buffers[k] + start, buffers[operands + k] + start, work.order.data(), rows.length,
+                   rows.stride);
         }
       }
       return 0;

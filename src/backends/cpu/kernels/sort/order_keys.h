@@ -7,9 +7,9 @@
 #include <cstring>
 #include <limits>
 
-#include "core/array/element.h"
 #include "backends/axis_rows.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "core/array/element.h"
 
 namespace capibara::cpu {
 
@@ -19,7 +19,8 @@ enum class Zeros { equal, distinct };
 
 // The unsigned type of the keys of a compute type, or of its parts.
 template <class C>
-using KeyOf = std::conditional_t<std::is_same_v<C, double> || std::is_same_v<C, std::complex<double>> || (std::is_integral_v<C> && sizeof(C) == 8),
+using KeyOf = std::conditional_t<std::is_same_v<C, double> || std::is_same_v<C, std::complex<double>> ||
+                                     (std::is_integral_v<C> && sizeof(C) == 8),
                                  uint64_t, uint32_t>;
 
 template <Zeros Z, class C>
@@ -51,7 +52,8 @@ void load_row(DType dtype, const std::byte* data, const AxisRows& rows, int64_t 
     for (int64_t i = 0; i < rows.length; ++i) out[i] = source[i * rows.stride];
     return;
   }
-  for (int64_t i = 0; i < rows.length; ++i) std::memcpy(between + i * size, from + i * rows.stride * size, static_cast<std::size_t>(size));
+  for (int64_t i = 0; i < rows.length; ++i)
+    std::memcpy(between + i * size, from + i * rows.stride * size, static_cast<std::size_t>(size));
   load_range<C>(dtype, between, rows.length, out);
 }
 

@@ -1,4 +1,5 @@
-// Sorting by the digits of unsigned keys, least digit first: stable, and shared out among threads without a trace in the result.
+// Sorting by the digits of unsigned keys, least digit first: stable, and shared out among threads without a trace in
+// the result.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +31,9 @@ struct Digits {
 class RadixPasses {
  public:
   explicit RadixPasses(int64_t count)
-      : count_(count), parts_(count >= (1 << 15) && !in_parallel_region() ? thread_count() : 1), counts_(parts_ * counters, "digits of keys") {}
+      : count_(count),
+        parts_(count >= (1 << 15) && !in_parallel_region() ? thread_count() : 1),
+        counts_(parts_ * counters, "digits of keys") {}
 
   template <class Digit, class Load, class Store>
   void run(int width, Digit digit_of, Load load_from, Store store_to) const {
@@ -95,7 +98,8 @@ struct Entry {
   bool operator<(const Entry& other) const { return key != other.key ? key < other.key : position < other.position; }
 };
 
-// Sorts entries by key, keeping the order of equal ones; `other` is as long, positions rise. Returns the array that holds the result.
+// Sorts entries by key, keeping the order of equal ones; `other` is as long, positions rise. Returns the array that
+// holds the result.
 template <class Key>
 Entry<Key>* sort_entries(Entry<Key>* entries, Entry<Key>* other, int64_t count) {
   if (count <= 96) {
@@ -111,8 +115,8 @@ Entry<Key>* sort_entries(Entry<Key>* entries, Entry<Key>* other, int64_t count) 
   for (int pass = 0; pass < digits.passes; ++pass) {
     const int shift = digits.shift(pass);
     passes.run(
-        digits.width, [=](const Entry<Key>& entry) { return (entry.key >> shift) & mask; }, [=](int64_t i) { return entries[i]; },
-        [=](uint32_t place, const Entry<Key>& entry) { other[place] = entry; });
+        digits.width, [=](const Entry<Key>& entry) { return (entry.key >> shift) & mask; },
+        [=](int64_t i) { return entries[i]; }, [=](uint32_t place, const Entry<Key>& entry) { other[place] = entry; });
     std::swap(entries, other);
   }
   return entries;

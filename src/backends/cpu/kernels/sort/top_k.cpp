@@ -18,7 +18,8 @@ constexpr int64_t block = 32;  // keys that are compared together
 template <class Key>
 class Selection {
  public:
-  explicit Selection(int64_t take) : take_(take), capacity_(2 * take + 2 * block), entries_(capacity_, "candidates of top_k") {}
+  explicit Selection(int64_t take)
+      : take_(take), capacity_(2 * take + 2 * block), entries_(capacity_, "candidates of top_k") {}
 
   void clear() { held_ = 0, bounded_ = false, limit_ = std::numeric_limits<Key>::max(); }
   void see(const Key* keys, int64_t count, int64_t position) {
@@ -86,7 +87,8 @@ struct Extremes {
       if (in_place) {
         from = reinterpret_cast<const C*>(data) + start + i;
       } else {
-        for (int64_t k = 0; k < count; ++k) std::memcpy(between + k * size, data + (start + (i + k) * stride) * size, static_cast<std::size_t>(size));
+        for (int64_t k = 0; k < count; ++k)
+          std::memcpy(between + k * size, data + (start + (i + k) * stride) * size, static_cast<std::size_t>(size));
         load_range<C>(dtype, between, count, values);
       }
       if (count == block) {
@@ -103,13 +105,14 @@ struct Extremes {
     const int64_t size = storage_size(dtype), from = rows.start(row), to = out_rows.start(row);
     for (int64_t i = 0; i < take(); ++i) {
       const int64_t position = entries[static_cast<std::size_t>(i)].position, place = to + i * out_rows.stride;
-      std::memcpy(buffers[1] + place * size, buffers[0] + (from + position * rows.stride) * size, static_cast<std::size_t>(size));
+      std::memcpy(buffers[1] + place * size, buffers[0] + (from + position * rows.stride) * size,
+                  static_cast<std::size_t>(size));
       reinterpret_cast<int32_t*>(buffers[2])[place] = static_cast<int32_t>(position);
     }
   }
 
-  // Few of each row: pieces of rows are searched by themselves, then what they found is searched once more. The order of
-  // keys and positions is total, so the pieces do not show.
+  // Few of each row: pieces of rows are searched by themselves, then what they found is searched once more. The order
+  // of keys and positions is total, so the pieces do not show.
   template <class C>
   void select(std::byte* const* buffers) const {
     using Key = KeyOf<C>;
@@ -176,21 +179,27 @@ HostKernel make_extremes(const KernelRequest& request, int64_t axis, bool greate
   const DType dtype = request.inputs[0].dtype;
   Extremes extremes{dtype, AxisRows(request.inputs[0].shape, axis), AxisRows(request.outputs[0].shape, axis), greatest};
   const int64_t length = extremes.rows.length, take = extremes.take();
-  if (take > length || request.outputs[1].dtype != DType::int32 || is_complex(dtype) || length >= std::numeric_limits<int32_t>::max()) return {};
+  if (take > length || request.outputs[1].dtype != DType::int32 || is_complex(dtype) ||
+      length >= std::numeric_limits<int32_t>::max())
+    return {};
   HostKernel kernel;
   visit_compute(dtype, [&]<class C>(Type<C>) {
     if constexpr (!is_complex_number<C>) {
       kernel = [extremes](std::byte* const* buffers) {
         if (extremes.take() == 0) return;
-        if (extremes.take() * 4 < extremes.rows.length) extremes.select<C>(buffers);
-        else extremes.sort<C>(buffers);
+        if (extremes.take() * 4 < extremes.rows.length)
+          extremes.select<C>(buffers);
+        else
+          extremes.sort<C>(buffers);
       };
     }
   });
   return kernel;
 }
 
-HostKernel make_top_k(const KernelRequest& request) { return make_extremes(request, request.attrs.integer("axis"), true); }
+HostKernel make_top_k(const KernelRequest& request) {
+  return make_extremes(request, request.attrs.integer("axis"), true);
+}
 
 HostKernel make_approx_top_k(const KernelRequest& request) {
   int64_t axis = request.attrs.integer("reduction_dimension");

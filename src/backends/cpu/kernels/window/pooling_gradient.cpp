@@ -11,8 +11,8 @@
 #include "backends/cpu/kernels/planes/layout.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/streaming.h"
-#include "program/ir/window_shape.h"
 #include "core/runtime/thread_pool.h"
+#include "program/ir/window_shape.h"
 
 namespace capibara::cpu {
 

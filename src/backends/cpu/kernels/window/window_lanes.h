@@ -19,7 +19,9 @@ inline constexpr bool has_lanes = std::is_arithmetic_v<C> && !std::is_same_v<C, 
 template <class C>
 struct Lanes {
   static constexpr int count = 16 / static_cast<int>(sizeof(C));
-  using Integer = std::conditional_t<sizeof(C) == 1, std::int8_t, std::conditional_t<sizeof(C) == 2, std::int16_t, std::conditional_t<sizeof(C) == 4, std::int32_t, std::int64_t>>>;
+  using Integer = std::conditional_t<
+      sizeof(C) == 1, std::int8_t,
+      std::conditional_t<sizeof(C) == 2, std::int16_t, std::conditional_t<sizeof(C) == 4, std::int32_t, std::int64_t>>>;
   using Unsigned = std::make_unsigned_t<Integer>;
   typedef C V __attribute__((vector_size(16)));
   typedef C Unaligned __attribute__((vector_size(16), aligned(alignof(C)), may_alias));
@@ -35,7 +37,10 @@ struct Lanes {
       return first;
     } else {
       const V second = *reinterpret_cast<const Unaligned*>(from + count);
-      return [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(first, second, (2 * I)...); }(std::make_integer_sequence<int, count>());
+      return [&]<int... I>(std::integer_sequence<int, I...>) {
+        return __builtin_shufflevector(first, second, (2 * I)...);
+      }
+      (std::make_integer_sequence<int, count>());
     }
   }
   // The same, but with 2 the one in front of the first is read.
@@ -44,8 +49,12 @@ struct Lanes {
     if constexpr (Stride == 1) {
       return load<1>(from);
     } else {
-      const V first = *reinterpret_cast<const Unaligned*>(from - 1), second = *reinterpret_cast<const Unaligned*>(from - 1 + count);
-      return [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(first, second, (2 * I + 1)...); }(std::make_integer_sequence<int, count>());
+      const V first = *reinterpret_cast<const Unaligned*>(from - 1),
+              second = *reinterpret_cast<const Unaligned*>(from - 1 + count);
+      return [&]<int... I>(std::integer_sequence<int, I...>) {
+        return __builtin_shufflevector(first, second, (2 * I + 1)...);
+      }
+      (std::make_integer_sequence<int, count>());
     }
   }
   static inline __attribute__((always_inline)) void store(C* to, V value) { *reinterpret_cast<Unaligned*>(to) = value; }
@@ -57,8 +66,10 @@ struct Lanes {
       constexpr bool highest = M == Monoid::max;
       if constexpr (std::is_floating_point_v<C>) {
 #if defined(__aarch64__)
-        if constexpr (sizeof(C) == 4) return highest ? (V)vmaxq_f32((float32x4_t)x, (float32x4_t)y) : (V)vminq_f32((float32x4_t)x, (float32x4_t)y);
-        else return highest ? (V)vmaxq_f64((float64x2_t)x, (float64x2_t)y) : (V)vminq_f64((float64x2_t)x, (float64x2_t)y);
+        if constexpr (sizeof(C) == 4)
+          return highest ? (V)vmaxq_f32((float32x4_t)x, (float32x4_t)y) : (V)vminq_f32((float32x4_t)x, (float32x4_t)y);
+        else
+          return highest ? (V)vmaxq_f64((float64x2_t)x, (float64x2_t)y) : (V)vminq_f64((float64x2_t)x, (float64x2_t)y);
 #else
         // Equal numbers are zeros of both signs, or the same bits; NaN wins.
         const V equal = (V)(highest ? (Bits)x & (Bits)y : (Bits)x | (Bits)y);
@@ -73,7 +84,11 @@ struct Lanes {
       return M == Monoid::add ? x + y : M == Monoid::mul ? x * y : x;
     } else {
       const Bits a = (Bits)x, b = (Bits)y;
-      return (V)(M == Monoid::add ? a + b : M == Monoid::mul ? a * b : M == Monoid::bit_and ? a & b : M == Monoid::bit_or ? a | b : a ^ b);
+      return (V)(M == Monoid::add       ? a + b
+                 : M == Monoid::mul     ? a * b
+                 : M == Monoid::bit_and ? a & b
+                 : M == Monoid::bit_or  ? a | b
+                                        : a ^ b);
     }
   }
 };
@@ -91,20 +106,23 @@ inline void fold_in_lanes(const C* const* taps, int64_t tap_count, C initial, in
       for (int64_t e = 0; e < tap_count; ++e) {
         const C* from = taps[e] + i * Stride;
 #pragma GCC unroll 4
-        for (int v = 0; v < 4; ++v) total[v] = L::template combine<M>(total[v], L::template load<Stride>(from + v * L::count * Stride));
+        for (int v = 0; v < 4; ++v)
+          total[v] = L::template combine<M>(total[v], L::template load<Stride>(from + v * L::count * Stride));
       }
 #pragma GCC unroll 4
       for (int v = 0; v < 4; ++v) L::store(out + i + v * L::count, total[v]);
     }
     for (; i + L::count + (Stride - 1) <= count; i += L::count) {
       typename L::V total = first;
-      for (int64_t e = 0; e < tap_count; ++e) total = L::template combine<M>(total, L::template load<Stride>(taps[e] + i * Stride));
+      for (int64_t e = 0; e < tap_count; ++e)
+        total = L::template combine<M>(total, L::template load<Stride>(taps[e] + i * Stride));
       L::store(out + i, total);
     }
     if (i < count && count > L::count) {  // the last vector once more, ending with the last window
       i = count - L::count;
       typename L::V total = first;
-      for (int64_t e = 0; e < tap_count; ++e) total = L::template combine<M>(total, L::template load_last<Stride>(taps[e] + i * Stride));
+      for (int64_t e = 0; e < tap_count; ++e)
+        total = L::template combine<M>(total, L::template load_last<Stride>(taps[e] + i * Stride));
       L::store(out + i, total);
       return;
     }
@@ -118,9 +136,12 @@ inline void fold_in_lanes(const C* const* taps, int64_t tap_count, C initial, in
 
 template <Monoid M, class C>
 void fold_windows(const C* const* taps, int64_t tap_count, C initial, int64_t stride, C* out, int64_t count) {
-  if (stride == 1) fold_in_lanes<M, C, 1>(taps, tap_count, initial, 1, out, count);
-  else if (stride == 2) fold_in_lanes<M, C, 2>(taps, tap_count, initial, 2, out, count);
-  else fold_in_lanes<M, C, 0>(taps, tap_count, initial, stride, out, count);
+  if (stride == 1)
+    fold_in_lanes<M, C, 1>(taps, tap_count, initial, 1, out, count);
+  else if (stride == 2)
+    fold_in_lanes<M, C, 2>(taps, tap_count, initial, 2, out, count);
+  else
+    fold_in_lanes<M, C, 0>(taps, tap_count, initial, stride, out, count);
 }
 
 }  // namespace capibara::cpu

@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/array/element.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "backends/reference/kernels.h"
-#include "program/ir/window_shape.h"
+#include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
+#include "program/ir/window_shape.h"
 
 namespace capibara::cpu {
 

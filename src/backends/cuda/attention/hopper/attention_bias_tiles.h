@@ -1,8 +1,8 @@
 // Slopes of the bias that are those of the logits, stored a tile at a time by the kernel whose rows are queries.
 #pragma once
 
-#include "backends/cuda/attention/hopper/attention_extras.h"
 #include "backends/cuda/attention/attention_parts.h"
+#include "backends/cuda/attention/hopper/attention_extras.h"
 
 namespace capibara::cuda::attention {
 

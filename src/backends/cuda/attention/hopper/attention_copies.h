@@ -1,8 +1,8 @@
 // What the warpgroup that copies does for kernels whose rows are queries.
 #pragma once
 
-#include "backends/cuda/attention/hopper/attention_extras.h"
 #include "backends/cuda/attention/attention_problem.h"
+#include "backends/cuda/attention/hopper/attention_extras.h"
 
 // A mask as bits: made of its bytes once by a kernel of its own, and read a word at a time by those of warpgroups.
 

@@ -6,8 +6,8 @@
 
 #include "backends/cuda/attention/attention_bias_grid.h"
 #include "backends/cuda/attention/attention_dropout.h"
-#include "backends/cuda/attention/hopper/attention_groups.h"
 #include "backends/cuda/attention/attention_problem.h"
+#include "backends/cuda/attention/hopper/attention_groups.h"
 
 // Which of 64 neighbouring keys a query sees, as bits: what positions, segments and patterns say.
 

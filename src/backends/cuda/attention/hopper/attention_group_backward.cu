@@ -2,12 +2,12 @@
 // these and with them the slopes of logits, of which others make the rest.
 #include <type_traits>
 
-#include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 #include "backends/cuda/attention/attention_parts.h"
-#include "backends/cuda/attention/hopper/attention_copies.h"
 #include "backends/cuda/attention/attention_slopes.h"
-#include "backends/cuda/attention/hopper/attention_worker_stages.h"
 #include "backends/cuda/attention/attention_start.h"
+#include "backends/cuda/attention/hopper/attention_bias_tiles.h"
+#include "backends/cuda/attention/hopper/attention_copies.h"
+#include "backends/cuda/attention/hopper/attention_worker_stages.h"
 
 // Numbers of the queries that a stage brings to a worker whose rows are keys.
 

@@ -2,9 +2,9 @@
 // sums 64 rows in registers over what the bias is broadcast along.
 #pragma once
 
+#include "backends/cuda/attention/attention_slopes.h"
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 #include "backends/cuda/attention/hopper/attention_copies.h"
-#include "backends/cuda/attention/attention_slopes.h"
 
 // What the warpgroup that copies does for the slopes of a broadcast bias: tiles of all iterations, in slots.
 

@@ -3,8 +3,8 @@
 
 #include <type_traits>
 
-#include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 #include "backends/cuda/attention/attention_start.h"
+#include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 
 // The slopes of a bias that all entries of a batch share: sums of those of their logits, which are stored.
 

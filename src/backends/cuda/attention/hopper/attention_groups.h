@@ -1,12 +1,12 @@
 // Attention by warpgroups: one copies tiles into stages of shared memory, two multiply, each 64 rows of its own.
 #pragma once
 
-#include <cstdint>
 #include <cuda_runtime.h>
+#include <cstdint>
 
 #include "backends/cuda/attention/attention_boxes.h"
-#include "backends/cuda/attention/attention_rows.h"
 #include "backends/cuda/attention/attention_products.h"
+#include "backends/cuda/attention/attention_rows.h"
 
 // Barriers in shared memory, between the warpgroup that copies and those that multiply, and waits for products.
 

@@ -2,8 +2,8 @@
 // their own, so that those of the keys are free as soon as the logits are computed.
 #pragma once
 
-#include "backends/cuda/attention/hopper/attention_forward_worker.h"
 #include "backends/cuda/attention/hopper/attention_copies.h"
+#include "backends/cuda/attention/hopper/attention_forward_worker.h"
 
 // What the warpgroup that copies does for attention forwards by 128 keys: keys and values in slots of their own.
 

@@ -11,8 +11,8 @@
 
 #include "backends/cpu/kernels/gemm/amx/gemm_amx_block.h"
 #include "backends/cpu/kernels/gemm/gemm_parts.h"
-#include "backends/cpu/kernels/scratch.h"
 #include "backends/cpu/kernels/gemm/round_brains.h"
+#include "backends/cpu/kernels/scratch.h"
 #include "core/runtime/interrupt.h"
 
 // How a matmul on AMX is cut into tasks and blocks: its result does not depend on it.
