@@ -3,17 +3,21 @@
     run.py [FAMILY or NAME ...]
 
 A family is a file of cases/, a name a function (`numpy.sum`) or a part of the printed call. Results of jax are kept in
-build/differential, keyed by the call and the version of jax. CAPIBARA_PYTHON_PATH says where the built module is.
+build/differential, keyed by the call and the version of jax; those of the share that ./run test takes are also recorded in
+tests/data for each kind of processor, since the last bits of jax's results differ between them (`--share 10 --record`). CAPIBARA_PYTHON_PATH
+says where the built module is.
 What passed and failed of each name is left in build/differential/results/FAMILY.json.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import functools
 import hashlib
 import json
 import os
 import pickle
+import platform
 import signal
 import subprocess
 import sys
@@ -24,11 +28,13 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.append(str(ROOT / "tools" / "run"))
+sys.path.append(str(ROOT / "tests" / "data"))
 
 import compare  # noqa: E402
 import evaluate  # noqa: E402
 import makers  # noqa: E402
 import patience  # noqa: E402
+import recordings  # noqa: E402
 
 KEPT = ROOT / "build" / "differential"
 CASES = HERE / "cases"
@@ -133,13 +139,29 @@ def kept_file(path):
     return KEPT / f"jax-{jax_version()}-{rules}" / f"{path.parent.name}-{path.stem}.pickle"
 
 
+RECORDED = f"differential_{platform.machine()}"
+
+
+@functools.cache
+def recorded():
+    """{name: bytes} of the files that tests/data holds of what was kept; an archive of other rules has other names."""
+    return recordings.members(RECORDED) if recordings.path(RECORDED).exists() else {}
+
+
+def record():
+    """Writes what is kept of jax's results for the present rules to tests/data."""
+    folder = kept_file(CASES / "any.py").parent
+    files = {str(file.relative_to(KEPT)): file.read_bytes() for file in sorted(folder.glob("*.pickle"))}
+    recordings.pack(recordings.path(RECORDED), files)
+
+
 def oracle(path, cases, fresh):
     """The outcomes of jax for the cases, from those kept and for the rest from jax itself."""
     kept = kept_file(path)
     outcomes = {}
-    if kept.exists() and not fresh:
+    if not fresh:
         try:
-            outcomes = pickle.loads(kept.read_bytes())
+            outcomes = pickle.loads(kept.read_bytes() if kept.exists() else recorded()[str(kept.relative_to(KEPT))])
         except Exception:
             outcomes = {}
     needed = wanted(cases, outcomes)
@@ -313,6 +335,7 @@ def main(arguments=None):
     parser.add_argument("--jobs", type=int, default=1, help="families evaluated at a time")
     parser.add_argument("--share", type=int, default=100, help="percent of the calls to compare, beyond one of each name")
     parser.add_argument("--fresh", action="store_true", help="do not use the kept results of jax")
+    parser.add_argument("--record", action="store_true", help="write the results of jax that are kept to tests/data")
     parser.add_argument("--limit", type=int, default=0, help="print at most this many failures of each family")
     parser.add_argument("--file", type=Path, action="append", default=[], help="a file of cases elsewhere")
     options = parser.parse_args(arguments)
@@ -349,6 +372,8 @@ def main(arguments=None):
 
     if options.against == "capibara" and not options.file:
         write_coverage()
+    if options.record:
+        record()
     print()
     for module in sorted(total.modules):
         passed, failed, skipped = total.modules[module]

@@ -52,7 +52,7 @@ def named_paths(text):
 
 
 def exists(word):
-    # Pages may name a pair of files without their ending: `src/runtime/key_value_store`.
+    # Pages may name a pair of files without their ending: `src/core/processes/key_value_store`.
     pattern = re.sub(r"<[^>]*>", "*", word).rstrip("/")
     return any(ROOT.glob(pattern)) or any(ROOT.glob(pattern + ".*"))
 
@@ -104,7 +104,7 @@ def test_named_files_exist(page):
 def test_a_path_that_does_not_exist_is_found():
     assert list(named_paths("see `src/no_such_room/file.cpp`")) == ["src/no_such_room/file.cpp"]
     assert not exists("src/no_such_room/file.cpp")
-    assert exists("src/library/table/<module>_<family>.cpp")
+    assert exists("src/library/table/<module>/<family>.cpp")
 
 
 @every_page
