@@ -56,7 +56,7 @@ def plot(title, records):
         return None
     every = [ratio for _, _, found in lines for _, ratio in found]
     low, high = max(0.05, min(0.5, min(every))), max(4.0, min(max(every), 200.0))
-    left, width, height = 330, 520, 10
+    left, width, height = 370, 520, 10
 
     def place(ratio):
         return left + width * (math.log(min(max(ratio, low), high)) - math.log(low)) / (math.log(high) - math.log(low))
