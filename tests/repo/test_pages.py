@@ -96,7 +96,7 @@ def test_headings_and_words_are_english(page):
 
 @every_page
 def test_named_files_exist(page):
-    if page.name == "CHANGELOG.md":  # tells of files as they were
+    if page.name in ("CHANGELOG.md", "moves.md"):  # tell of files as they were
         return
     assert [word for word in sorted(set(named_paths(page.read_text()))) if not exists(word)] == []
 
