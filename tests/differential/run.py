@@ -4,9 +4,9 @@
 
 A family is a file of cases/, a name a function (`numpy.sum`) or a part of the printed call. Results of jax are kept in
 build/differential, keyed by the call and the version of jax; those of the share that ./run test takes are also recorded in
-tests/data for each kind of processor, since the last bits of jax's results differ between them (`--share 10 --record`). CAPIBARA_PYTHON_PATH
-says where the built module is.
-What passed and failed of each name is left in build/differential/results/FAMILY.json.
+tests/data for each kind of processor, since the last bits of jax's results differ between them (`--share 10 --record`).
+CAPIBARA_PYTHON_PATH says where the built module is. What passed and failed of each name is left in
+build/differential/results/FAMILY.json.
 """
 
 import argparse
@@ -148,11 +148,14 @@ def recorded():
     return recordings.members(RECORDED) if recordings.path(RECORDED).exists() else {}
 
 
+def recorded_name(kept):
+    return f"{RECORDED}/{kept.relative_to(KEPT)}"
+
+
 def record():
     """Writes what is kept of jax's results for the present rules to tests/data."""
     folder = kept_file(CASES / "any.py").parent
-    files = {str(file.relative_to(KEPT)): file.read_bytes() for file in sorted(folder.glob("*.pickle"))}
-    recordings.pack(recordings.path(RECORDED), files)
+    recordings.pack(recordings.path(RECORDED), {recorded_name(file): file.read_bytes() for file in folder.glob("*.pickle")})
 
 
 def oracle(path, cases, fresh):
@@ -161,7 +164,7 @@ def oracle(path, cases, fresh):
     outcomes = {}
     if not fresh:
         try:
-            outcomes = pickle.loads(kept.read_bytes() if kept.exists() else recorded()[str(kept.relative_to(KEPT))])
+            outcomes = pickle.loads(kept.read_bytes() if kept.exists() else recorded()[recorded_name(kept)])
         except Exception:
             outcomes = {}
     needed = wanted(cases, outcomes)
