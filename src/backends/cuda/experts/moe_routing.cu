@@ -181,10 +181,6 @@ __global__ void __launch_bounds__(32 * pull_warps)
   }
 }
 
-}  // namespace
-
-namespace {
-
 constexpr unsigned nobody = 0xffffffffu;
 constexpr int warps = 32;  // of a block that chooses or places: many, since each waits for its own token
 constexpr int row_warps = block_tokens / 32;

@@ -327,10 +327,6 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
 #endif
 }
 
-}  // namespace
-
-namespace {
-
 constexpr int warps = 8, padding = 8;  // padding: elements, so that rows of a tile meet in no bank
 template <int groups>
 constexpr int codes_at_once = groups > 16 ? 32 : 64;

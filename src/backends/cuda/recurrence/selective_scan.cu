@@ -213,10 +213,6 @@ __global__ void __launch_bounds__(Parts * 32)
   if (place.segment + 1 == s.segments) store_states(last, place, h);
 }
 
-}  // namespace
-
-namespace {
-
 template <int states, class T>
 cudaError_t start_for(const ScanInputs<T>& in, const ScanSizes& s, T* y, float* last, float* starts, float* ends,
                       cudaStream_t stream) {

@@ -93,10 +93,6 @@ __global__ void __launch_bounds__(128)
     (i < matrix + dim ? dD : dbias - dim)[batch * dim + i - matrix] = sum;
 }
 
-}  // namespace
-
-namespace {
-
 template <int Own, int Parts, int Lane>
 struct BackwardMemory {
   static constexpr int channels = Lane * 32, width = Own * Parts, threads = Parts * 32;

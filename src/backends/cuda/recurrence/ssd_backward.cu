@@ -52,10 +52,6 @@ __global__ void __launch_bounds__(256) add_heads(const __nv_bfloat16* dB, const 
   put_piece((blockIdx.y ? to_C : to_B) + i * 8, sums);
 }
 
-}  // namespace
-
-namespace {
-
 template <int states>
 __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, SsdSizes s, SsdGradients out) {
   using Memory = SsdBackwardMemory<states>;

@@ -300,10 +300,6 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back_bulk(NormGradients
 #endif
 }
 
-}  // namespace
-
-namespace {
-
 // Adds the blocks' sums: 32 columns for a block, one column in each lane, the rows of `partial` shared by its warps.
 // Its second dimension of blocks tells scale from bias.
 template <class T>

@@ -50,10 +50,6 @@ __device__ void write_values(T* row, int column, const float (&values)[count]) {
     put_piece(row + column, values);
 }
 
-}  // namespace
-
-namespace {
-
 // The sum of exp(value - greatest). A row without a value above -infinity has a sum of NaN once a block has joined it.
 struct Powers {
   float greatest = -INFINITY, sum = 0;
