@@ -399,8 +399,7 @@ TEST(Random, LoweredGammaEqualsItsKernel) {
   }
 }
 
-// ---- transforms
-// -------------------------------------------------------------------------------------------------------
+// ---- transforms -----------------------------------------------------------------------------------------------------
 
 Array three_keys(const std::string& impl) { return random::split(random::key(7, {.impl = impl}), 3); }
 
@@ -484,8 +483,7 @@ TEST(Random, ProgramsPrintAsJaxprs) {
   EXPECT_TRUE(contains(normal, "or g 1065353216:u32[]") || contains(normal, "1065353216:u32[]")) << normal;
 }
 
-// ---- errors
-// -----------------------------------------------------------------------------------------------------------
+// ---- errors ---------------------------------------------------------------------------------------------------------
 
 TEST(Random, RefusesBatchesOfKeys) {
   std::string message = message_of<ValueError>([] { random::normal(random::split(random::key(0))); });

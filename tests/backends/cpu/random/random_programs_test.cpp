@@ -267,8 +267,7 @@ TEST(RandomPrograms, FoundThatSumsOfNothingReadNothing) {
   EXPECT_EQ(difference(found, run_on_reference, run_on_cpu), "");
 }
 
-// ---- the cpu backend
-// -------------------------------------------------------------------------------------------------
+// ---- the cpu backend ------------------------------------------------------------------------------------------------
 
 volatile uint64_t running_seed = 0;
 

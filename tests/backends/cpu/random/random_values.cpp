@@ -290,8 +290,7 @@ Value Generator::step(const Value& x) {
   throw Unfit{};
 }
 
-// ---- whole programs
-// --------------------------------------------------------------------------------------------------
+// ---- whole programs -------------------------------------------------------------------------------------------------
 
 Generator::Generator(uint64_t seed, Kind kind) : seed_(seed), kind_(kind), dice_(seed) {
   static const std::vector<DType> all = {

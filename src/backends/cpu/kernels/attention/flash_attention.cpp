@@ -439,8 +439,7 @@ class Forward {
   const int64_t key_block_, query_block_, query_blocks_, key_blocks_, value_rows_, key_panel_, value_panel_;
 };
 
-// ---- the kernel for the types of a call
-// ------------------------------------------------------------------------------
+// ---- the kernel for the types of a call -----------------------------------------------------------------------------
 
 // Calls make(kind of product, type of the elements in memory); no kernel for other types and sizes.
 template <class Make>

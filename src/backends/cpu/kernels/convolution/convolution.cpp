@@ -447,8 +447,7 @@ void run_groups(const ConvolutionPlan& plan, const S* lhs, const S* rhs, typenam
              });
 }
 
-// ---- without
-// ------------------------------------------------------------------------------------------------------------
+// ---- without --------------------------------------------------------------------------------------------------------
 
 template <class T>
 void run_depthwise(const ConvolutionPlan& plan, const T* lhs, const T* rhs, T* out) {
