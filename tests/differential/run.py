@@ -158,13 +158,28 @@ def record():
     recordings.pack(recordings.path(RECORDED), {recorded_name(file): file.read_bytes() for file in folder.glob("*.pickle")})
 
 
+CHECKOUT = "{checkout}"  # stands for the folder of the tree in what is kept: texts of errors name files
+
+
+def with_folder(outcome, old, new):
+    """An outcome whose texts name another folder."""
+    if isinstance(outcome, str):
+        return outcome.replace(old, new)
+    if isinstance(outcome, dict):
+        return {with_folder(key, old, new): with_folder(value, old, new) for key, value in outcome.items()}
+    if type(outcome) in (tuple, list):
+        return type(outcome)(with_folder(value, old, new) for value in outcome)
+    return outcome
+
+
 def oracle(path, cases, fresh):
     """The outcomes of jax for the cases, from those kept and for the rest from jax itself."""
     kept = kept_file(path)
     outcomes = {}
     if not fresh:
         try:
-            outcomes = pickle.loads(kept.read_bytes() if kept.exists() else recorded()[recorded_name(kept)])
+            found = pickle.loads(kept.read_bytes() if kept.exists() else recorded()[recorded_name(kept)])
+            outcomes = with_folder(found, CHECKOUT, str(ROOT))
         except Exception:
             outcomes = {}
     needed = wanted(cases, outcomes)
@@ -181,7 +196,8 @@ def oracle(path, cases, fresh):
         kept.parent.mkdir(parents=True, exist_ok=True)
         current = {case.identity for case in cases}
         partial = kept.with_suffix(f".{os.getpid()}")
-        partial.write_bytes(pickle.dumps({identity: modes for identity, modes in outcomes.items() if identity in current}))
+        known = {identity: modes for identity, modes in outcomes.items() if identity in current}
+        partial.write_bytes(pickle.dumps(with_folder(known, str(ROOT), CHECKOUT)))
         partial.replace(kept)
     return outcomes, note
 

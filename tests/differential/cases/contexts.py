@@ -114,7 +114,7 @@ KEYS += [
 
 # --- the environment -------------------------------------------------------------------------------------------------
 
-SHARED = ("jax:", "numpy:", "python:", "device info:", "process_count:", "platform:")
+SHARED = ("jax:", "numpy:", "python:", "device info:", "process_count:")  # "platform:" names the kernel that runs
 
 
 def printed(f):
