@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -17,9 +18,15 @@ def run(*arguments, **options):
     return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, errors="replace", timeout=300, **options)
 
 
+def hear_signals():
+    """Undoes what nohup and shells without job control leave to their children: signals that are ignored."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(*arguments, **options):
     return subprocess.Popen([COMMAND, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                            errors="replace", **options)
+                            errors="replace", preexec_fn=hear_signals, **options)
 
 
 def wait_for_step(process):
