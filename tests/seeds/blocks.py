@@ -65,7 +65,8 @@ BLOCKS = {
     "000": {
         1: {"after": "assert custom_activations.swiglu and tpu_optimization.configure_tpu and jax.numpy.ones(2).sum() == 2"},
         2: {"after": "assert my_function(3.0) == 6 and callable(custom_prim)"},
-        3: {"says": "no primitive is registered as 'tpu'", "why": "page"},
+        3: {"before": "from capibara.jax.core import custom_prim\ncustom_prim('tpu', lambda x: 2 * x)\n",
+            "after": "assert y[0, 0] == 10 and z.tolist() == (2 * x).tolist()"},
         4: {"before": _RANDOM + "x, kernel = draw(0, 1, 3, 8, 8), draw(1, 4, 3, 3, 3)\n"
                       "fn = lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1])\nxs = (jnp.full(5, 0.5), jnp.arange(5.0))\n",
             "after": "assert result.shape == (1, 4, 8, 8)\nassert np.allclose(mamba_out[1], [0, 1, 2.5, 4.25, 6.125])"},
@@ -175,7 +176,9 @@ BLOCKS = {
             "    assert policy(lambda x: 2 * x)(jnp.ones((8, 8))).sum() == 128"},
         4: {"before": _TPU_CONFIG, "after": "assert compute_dtype is jnp.bfloat16"},
         5: {"before": _TPU_CONFIG, "after": "assert get_sharding_spec(tpu_config, (4, 4)) == PartitionSpec('data', 'model')"},
-        6: {"before": _TPU_CONFIG, "after": "profile_tpu_usage(tpu_config)", "says": "tpu", "why": "machine"},
+        6: {"before": _TPU_CONFIG, "after": "try:\n    profile_tpu_usage(tpu_config)\nexcept RuntimeError as error:\n    print(error)\n"
+            "found = tpu_config.profile_tpu_usage(lambda: jnp.ones((64, 64)) @ jnp.ones((64, 64)))\n"
+            "assert found['device_utilization'] > 0 and found['memory_peak'] > 0", "prints": "tpu"},
         7: {"before": _TPU_CONFIG,
             "after": "load = jnp.zeros((4, 8)).at[1, 2].set(0.95)\nassert detect_hotspots(tpu_config, load) == [(1, 2)]"},
         8: {"before": _TPU_CONFIG + "batch_hotspots, hidden_hotspots = [1, 2], [1]\n", "devices": 32,

