@@ -141,7 +141,8 @@ BLOCKS = {
         25: {"before": _CONFIG, "after": "assert jax.config.jax_debug_nans and jax.config.jax_disable_jit"},
         26: {"before": _RANDOM + "a, b = draw(0, 64, 32), draw(1, 32, 16)\n", "after": "assert output.shape == (64, 16)"},
         27: {"before": "import capibara.jax as jax\n", "says": "10.0.0.1:1234", "why": "machine"},
-        28: {"before": _JAX + "params = {'w': jnp.ones(3)}\nopt_state = {'m': jnp.zeros(3)}\n", "says": "credentials: none found", "why": "machine"},
+        28: {"before": _JAX + "params = {'w': jnp.ones(3)}\nopt_state = {'m': jnp.zeros(3)}\n",
+             "says": "credentials: none found", "why": "machine"},
     },
     "002": {
         1: {"shell": True, "prints": "not needed"},
