@@ -25,7 +25,7 @@ void start() {
 }
 
 Profile stop(bool wait) {
-  if (wait && active()) wait_for_background();  // programs that were called belong to it
+  if (wait && active() && !in_background()) wait_for_background();  // programs that were called belong to it
   Profile profile = end_session();
   profile.threads_used = thread_count();
   if (profile.slots.empty()) return profile;
