@@ -23,8 +23,9 @@ inline bool active() { return detail::recording.load(std::memory_order_relaxed);
 
 // Begins to record. Raises RuntimeError where a profile is being taken already.
 void start();
-// Ends it and returns what was recorded. Raises RuntimeError where none is being taken.
-Profile stop();
+// Ends it and returns what was recorded, once the programs that were called before have ended; without `wait` what they
+// have done so far. Raises RuntimeError where none is being taken.
+Profile stop(bool wait = true);
 
 // A named stretch of time on this thread, from construction to destruction; nothing where no profile is being taken.
 class Span {
@@ -61,8 +62,11 @@ void name_thread(std::string_view name);
 
 // ---- reports
 
-// The peaks of this machine: measured once, in about a second, and kept in the cache folder.
+// The peaks of the default device for float32: measured once, in about a second, and kept in the cache folder.
 Peaks machine_peaks();
+// Operations per second of a matmul of elements of this type on the default device, measured once and kept too; 0 where
+// the device has no matmul of them.
+double peak_flops(RateType type);
 
 // A line of the table: the calls of one site.
 struct Row {
@@ -79,6 +83,7 @@ struct Summary {
   std::vector<Row> rows;    // the longest first
   int64_t duration = 0;     // of the profile, nanoseconds
   int64_t nanoseconds = 0;  // in all sites
+  int64_t compile_nanoseconds = 0, host_nanoseconds = 0;  // compiling; with neither a program nor the compiler at work
   Peaks peaks;
   int64_t peak_bytes = 0;
   std::vector<MemoryBlock> peak_blocks;  // the largest first

@@ -6,12 +6,19 @@
 #include <utility>
 #include <vector>
 
+#include <capibara/analysis.h>
+
 namespace capibara::profile {
 
-// What a machine can do at best, measured; 0 where it was not.
+// What a device can do at best, measured; 0 where it was not.
 struct Peaks {
-  double flops_per_second = 0;  // of a float32 matmul on all threads
-  double bytes_per_second = 0;  // from and to memory, on all threads
+  double flops_per_second = 0;                       // of a float32 matmul on the whole device
+  double bytes_per_second = 0;                       // from and to its memory
+  std::array<double, rate_type_count> by_type = {};  // of matmuls by RateType; float32's is flops_per_second
+
+  double flops_of(RateType type) const {
+    return type == RateType::float32 ? flops_per_second : by_type[static_cast<std::size_t>(type)];
+  }
 };
 
 // A thread that recorded something.
@@ -33,6 +40,7 @@ struct Slot {
   int32_t line = 0;
   std::string scope;                         // "layer1/attention"
   double flops = 0;                          // of one call
+  RateType rate_type = RateType::float32;    // of its costliest equation: which peak it is compared with
   double bytes_read = 0, bytes_written = 0;  // by one call
   int64_t calls = 0;                         // while the profile was taken
   int64_t nanoseconds = 0;                   // in all of these calls

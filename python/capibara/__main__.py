@@ -1,8 +1,10 @@
-"""python -m capibara script.py, or -m module: runs a program that says `import jax` on capibara."""
+"""python -m capibara script.py, -m module or -c code: runs a program that says `import jax`, or `import mithril`, on capibara."""
 import importlib
 import importlib.machinery
+import os
 import runpy
 import sys
+import types
 
 
 class _JaxWhenImported:
@@ -22,30 +24,72 @@ class _JaxWhenImported:
         module.__spec__ = self._spec  # importing sets that of the other name
 
 
+class _Mithril:
+    """Answers `import mithril` and its modules with those of capibara."""
+
+    def find_spec(self, name, path=None, target=None):
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if name == "mithril" or name.startswith("mithril.") else None
+
+    def create_module(self, spec):
+        module = importlib.import_module("capibara." + spec.name)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = module.__spec__.loader_state
+
+
+_USAGE = """usage: python -m capibara SCRIPT.py [arguments]
+       python -m capibara -m MODULE [arguments]
+       python -m capibara -c CODE [arguments]
+
+Runs a program that says `import jax`, or `import mithril`, on capibara."""
+
+
 def main():
     if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
-        print("usage: python -m capibara SCRIPT.py [arguments]\n       python -m capibara -m MODULE [arguments]\n\n"
-              "Runs a program that says `import jax` on capibara.")
+        print(_USAGE)
         return 0 if len(sys.argv) > 1 else 2
-    import os
-    sys.meta_path.insert(0, _JaxWhenImported())
-    if sys.argv[1] == "-m":
-        if len(sys.argv) < 3:
-            print("python -m capibara: -m expects the name of a module", file=sys.stderr)
-            return 2
+    form = sys.argv[1]
+    if form.startswith("-") and form not in ("-m", "-c"):
+        print(f"python -m capibara: there is no option {form}\n{_USAGE}", file=sys.stderr)
+        return 2
+    if form in ("-m", "-c") and len(sys.argv) < 3:
+        print(f"python -m capibara: {form} expects {'the name of a module' if form == '-m' else 'code'}", file=sys.stderr)
+        return 2
+    sys.meta_path[:0] = [_JaxWhenImported(), _Mithril()]
+    if form == "-m":
         sys.argv = sys.argv[2:]
         sys.path[0] = os.getcwd()  # as `python -m` has it
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
         return 0
-    script = os.path.abspath(sys.argv[1])  # as `python script.py` sets __file__
+    if form == "-c":
+        code = sys.argv[2]
+        sys.argv = ["-c", *sys.argv[3:]]
+        sys.path[0] = ""  # as `python -c` has it
+        return _shown("<string>", lambda: _run_code(code))
+    script = os.path.abspath(form)  # as `python script.py` sets __file__
+    if not os.path.exists(script):
+        print(f"python -m capibara: can't open file {script!r}: there is none", file=sys.stderr)
+        return 2
     sys.argv = sys.argv[1:]
     sys.path[0] = os.path.dirname(script)
+    return _shown(script, lambda: runpy.run_path(script, run_name="__main__"))
+
+
+def _run_code(code):
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    exec(compile(code, "<string>", "exec"), module.__dict__)
+
+
+def _shown(file, run):
+    """The status of a program, whose errors are shown as `python script.py` shows them: the frames from the script on."""
     try:
-        runpy.run_path(script, run_name="__main__")
+        run()
     except Exception as error:
-        # As `python script.py` shows it: the frames from the script on.
         frames = error.__traceback__
-        while frames is not None and frames.tb_frame.f_code.co_filename != script:
+        while frames is not None and frames.tb_frame.f_code.co_filename != file:
             frames = frames.tb_next
         error.__traceback__ = frames or error.__traceback__
         sys.excepthook(type(error), error, error.__traceback__)

@@ -169,8 +169,7 @@ void bind_profiles(nb::module_& m) {
       [](bool wait) {
         Profile taken = [&] {
           nb::gil_scoped_release others;
-          if (wait) wait_for_background();  // programs that were called belong to it
-          return profile::stop();
+          return profile::stop(wait);
         }();
         for (const std::string& refusal :
              taken.refusals) {  // else a profile without its device would pass for a whole one
@@ -184,7 +183,22 @@ void bind_profiles(nb::module_& m) {
     const profile::Peaks peaks = profile::machine_peaks();
     return std::pair(peaks.flops_per_second, peaks.bytes_per_second);
   });
-  m.def("executed_flops", [] { return process_counters.flops.load(std::memory_order_relaxed); });
+  m.def("peak_flops", [](const std::string& type) {
+    const std::optional<DType> element = dtype_from_name(type);
+    if (!element) throw ValueError(concat("peak_flops: there is no element type '", type, "'"));
+    nb::gil_scoped_release others;
+    return profile::peak_flops(rate_type(*element));
+  });
+  // {type: operations so far}, of the types that have some.
+  m.def("executed_flops", [] {
+    nb::dict counted;
+    const FlopsByType flops = counted_flops();
+    for (std::size_t type = 0; type < flops.size(); ++type) {
+      const std::string_view name = dtype_name(element_type(static_cast<RateType>(type)));
+      if (flops[type] > 0) counted[nb::str(name.data(), name.size())] = flops[type];
+    }
+    return counted;
+  });
   m.def("load_profile", [](const std::string& file) { return profile::load(file); });
   m.def("save_tensorboard",
         [](nb::bytes xspace, const std::string& host, const std::string& folder, const std::string& run) {

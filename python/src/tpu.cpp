@@ -3,9 +3,12 @@
 #include <capibara/tpu.h>
 
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "backends/pjrt/plugin.h"
 #include "tpu.h"
 #include "tpu/compiled.h"
 
@@ -50,6 +53,7 @@ nb::dict slice_dict(const tpu::Slice& slice) {
   d["topology"] = slice.topology();
   d["wraps"] = slice.wraps();
   d["hbm_gib"] = slice.hbm_gib();
+  d["links"] = slice.links();
   return d;
 }
 
@@ -219,6 +223,12 @@ void bind_hardware(nb::module_& m) {
 }
 
 void bind_flags(nb::module_& m) {
+  // (path, LIBTPU_INIT_ARGS as they were then), or None before libtpu is loaded.
+  m.def("loaded_libtpu", []() -> std::optional<std::pair<std::string, std::string>> {
+    const std::optional<pjrt::LoadedLibtpu> loaded = pjrt::loaded_libtpu();
+    if (!loaded) return std::nullopt;
+    return std::pair(loaded->path, loaded->init_args);
+  });
   m.def(
       "check_flag",
       [](const std::string& name, const std::string& value, bool compile_option) {

@@ -378,3 +378,24 @@ def test_a_module_runs_as_python_runs_it(tmp_path):
                               env={**os.environ, "PYTHONPATH": path})
     assert run("-m", "module", "a", "-b").stdout.strip() == f"capibara.jax ['a', '-b'] {os.path.realpath(tmp_path)}"
     assert run("-m").returncode == 2
+
+
+def test_code_runs_as_python_runs_it(tmp_path):
+    import os
+    import subprocess
+    import sys
+    import capibara
+    path = os.path.dirname(os.path.dirname(os.path.abspath(capibara.__file__)))
+
+    def run(*arguments):
+        return subprocess.run([sys.executable, "-m", "capibara", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "PYTHONPATH": path})
+    code = ("import sys, jax, mithril as ml, mithril.models\n"
+            "print(jax.__name__, ml.__name__, mithril.models.Linear.__name__, sys.argv, __name__)")
+    assert run("-c", code, "a").stdout.strip() == "capibara.jax capibara.mithril Linear ['-c', 'a'] __main__"
+    failed = run("-c", "def f():\n    return 1 / 0\nf()")
+    assert failed.returncode == 1 and failed.stderr.splitlines()[1].startswith('  File "<string>", line 3')
+    assert run("-c", "import sys; sys.exit(3)").returncode == 3
+    for words, says in (["-c"], "-c expects code"), (["-x"], "there is no option -x"), (["nowhere.py"], "nowhere.py': there is none"):
+        done = run(*words)
+        assert done.returncode == 2 and says in done.stderr

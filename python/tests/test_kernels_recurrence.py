@@ -395,3 +395,26 @@ def errors():
 def test_errors_name_the_argument(call, words):
   with pytest.raises((TypeError, ValueError), match=words):
     call()
+
+
+def test_the_length_may_be_any_axis_but_the_last():
+  u, delta, A = draw(0, (2, 12, 6)), abs(draw(1, (2, 12, 6))), -abs(draw(2, (6, 4)))
+  B, C, z, segments = draw(3, (2, 12, 4)), draw(4, (2, 12, 4)), draw(5, (2, 12, 6)), np.repeat([[0, 1, 2]], 4, 1).repeat(2, 0)
+  want, last = kernels.selective_scan(u, delta, A, B, C, z=z, segment_ids=segments, return_last_state=True)
+  first = lambda x: jnp.moveaxis(jnp.asarray(x), 1, 0)
+  for axis in (0, -3):
+    got, own_last = kernels.selective_scan(first(u), first(delta), A, first(B), first(C), z=first(z), segment_ids=first(segments),
+                                           return_last_state=True, axis=axis)
+    assert np.array_equal(np.asarray(got).swapaxes(0, 1), want) and np.array_equal(own_last, last)
+  options = {"delta": delta, "z": z}
+  want = kernels.mamba_ssm_kernel(u, A, B, C, **options)
+  for use_associative_scan in (True, False):
+    got = kernels.mamba_ssm_kernel(first(u), A, first(B), first(C), delta=first(delta), z=first(z), axis=0,
+                                   use_associative_scan=use_associative_scan)
+    close(jnp.moveaxis(got, 0, 1), want, 1e-5)
+  shared = kernels.mamba_ssm_kernel(first(u), A, B[0], C[0], axis=0)  # without leading axes: [length, state]
+  close(jnp.moveaxis(shared, 0, 1), kernels.mamba_ssm_kernel(u, A, B[0], C[0]), 1e-6)
+  with pytest.raises(ValueError, match="the last axis is that of the channels"):
+    kernels.selective_scan(u, delta, A, B, C, axis=-1)
+  with pytest.raises(Exception, match="axis"):
+    kernels.mamba_ssm_kernel(u, A, B, C, axis=3)

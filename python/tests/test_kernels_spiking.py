@@ -226,3 +226,14 @@ def test_wrong_arguments_are_named(call, words):
   with pytest.raises((TypeError, ValueError)) as caught:
     call()
   assert words in str(caught.value)
+
+
+def test_time_may_be_any_axis():
+  x, start = draw(0, (20, 3, 5)), draw(1, (3, 5))
+  want, last = kernels.spiking_neuron(x, 0.5, return_potential=True, initial_potential=start)
+  for axis in (1, 2, -1, -3):
+    moved = jnp.moveaxis(x, 0, axis)
+    got, own_last = kernels.spiking_neuron(moved, 0.5, return_potential=True, initial_potential=start, axis=axis)
+    assert got.shape == moved.shape and np.array_equal(np.moveaxis(np.asarray(got), axis, 0), want) and np.array_equal(own_last, last)
+  with pytest.raises(Exception, match="axis"):
+    kernels.spiking_neuron(x, axis=3)

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import capibara.jax as jax
@@ -66,6 +67,74 @@ def test_flops_are_those_of_the_program():
             step(x)
         metrics = monitor.get_current_metrics()
     assert metrics["current_tflops"] * 1e12 * metrics["uptime_seconds"] == pytest.approx(10 * 2 * 128**3, rel=0.3)
+
+
+def test_operations_outside_of_jit_count_once():
+    from capibara import _core
+
+    def counted(work):
+        before = _core.executed_flops()
+        work()
+        after = _core.executed_flops()
+        return {name: flops - before.get(name, 0) for name, flops in after.items() if flops > before.get(name, 0)}
+
+    x, half, wide = jnp.ones((32, 48)), jnp.ones((16, 16), jnp.bfloat16), np.ones((4, 4))
+    assert counted(lambda: x @ x.T) == {"float32": 2 * 32 * 32 * 48}
+    assert counted(lambda: x + x) == {"float32": 32 * 48}
+    assert counted(lambda: half @ half) == {"bfloat16": 2 * 16**3}
+    with jax.enable_x64():
+        assert counted(lambda: jnp.asarray(wide) @ jnp.asarray(wide)) == {"float64": 2 * 4**3}
+    assert counted(lambda: jnp.transpose(x).block_until_ready()) == {}
+    square = lambda a: a @ a
+    y = jnp.ones((32, 32))
+    once = counted(lambda: jax.jit(square)(y))
+    assert once == counted(lambda: square(y)) == {"float32": 2 * 32**3}
+    # What a counted operation consists of is a part of it: a loop of five products, and a rule that calls a jitted function.
+    looped = counted(lambda: jax.lax.scan(lambda c, _: (c @ y, None), y, None, length=5))
+    assert looped == {"float32": 5 * 2 * 32**3}
+    ruled = jax.custom_jvp(lambda a: jax.jit(square)(a))
+    ruled.defjvp(lambda primals, tangents: (ruled(*primals), tangents[0]))
+    assert counted(lambda: ruled(y)) == {"float32": 2 * 32**3}
+
+
+def test_utilization_is_absent_until_something_was_counted(tmp_path):
+    program = """
+import json, sys
+import capibara.jax.numpy as jnp
+from capibara.core.tpu import TPUMonitor
+with TPUMonitor(1000, log_file=sys.argv[1]) as monitor:
+    before = monitor.get_current_metrics()
+    try:
+        before["utilization"]
+    except KeyError as error:
+        print(error)
+    x = jnp.ones((64, 64))
+    (x @ x).block_until_ready()
+    after = monitor.get_current_metrics()
+print("utilization" in before, "current_tflops" in before, after["utilization"] > 0, after["current_tflops"] > 0)
+"""
+    done = subprocess.run([sys.executable, "-c", program, str(tmp_path / "log")], capture_output=True, text=True, timeout=120)
+    absent = "'utilization: absent, nothing was counted yet, or a type that the device multiplies at no known rate'"
+    assert done.stdout.splitlines() == [absent, "False False True True"], done.stderr
+    assert json.loads((tmp_path / "log").read_text().splitlines()[-1])["utilization"] > 0
+
+
+def test_peaks_are_by_type_and_measured_once():
+    from capibara import _core
+    peaks = {name: _core.peak_flops(name) for name in ("float32", "float64", "bfloat16", "int8")}
+    assert all(peak > 1e6 for peak in peaks.values())
+    assert peaks == {name: _core.peak_flops(name) for name in peaks}
+    assert peaks["float32"] == _core.machine_peaks()[0] and _core.peak_flops("complex128") == peaks["float64"]
+    with pytest.raises(ValueError, match="no element type 'half'"):
+        _core.peak_flops("half")
+
+
+def test_use_of_the_device_is_none_where_nothing_was_counted(tmp_path):
+    from capibara.core.tpu import TPUConfig
+    config, x = TPUConfig(), jnp.ones((128, 128))
+    assert config.profile_tpu_usage(trace_dir=str(tmp_path / "1"))["device_utilization"] is None
+    assert config.profile_tpu_usage(lambda: jnp.transpose(x), trace_dir=str(tmp_path / "2"))["device_utilization"] is None
+    assert config.profile_tpu_usage(lambda: x @ x, trace_dir=str(tmp_path / "3"))["device_utilization"] > 0  # outside of jit, too
 
 
 def test_alerts_call_once_and_name_wrong_metrics():

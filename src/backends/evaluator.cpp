@@ -9,7 +9,9 @@
 #include "backends/result_placement.h"
 #include "core/array/body.h"
 #include "core/profile/recorder.h"
+#include "core/runtime/counters.h"
 #include "core/sharding/explicit.h"
+#include "program/ir/cost.h"
 #include "program/ir/explicit_types.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
@@ -18,6 +20,7 @@
 #include "program/ir/views.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace capibara {
 
@@ -96,6 +99,7 @@ Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inpu
   }
   site.text += ")";
   if (primitive->flops) site.flops = primitive->flops(types, attrs);
+  if (!types.empty()) site.rate_type = rate_type(types[0].dtype);
   const SourceInfo info = source_info(current_source());
   site.file = info.file;
   site.line = info.line;
@@ -107,6 +111,13 @@ Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inpu
 }  // namespace
 
 Arrays run_now(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
+  std::optional<CountedWork> parts;
+  if (!CountedWork::is_part()) {
+    const FlopsByType flops = operation_flops(primitive, inputs, attrs);
+    CountedWork::add(flops);
+    // An operation of which nothing is known may consist of others, which are.
+    if (flops != FlopsByType{}) parts.emplace();
+  }
   return profile::active() ? evaluate_profiled(primitive, inputs, attrs) : evaluate_now(primitive, inputs, attrs);
 }
 

@@ -368,14 +368,63 @@ std::pair<Array, Array> run(const char* op, const Array& u, const Array& delta, 
 
 Family selective_scan_records() { return {forward_record(), grad_record()}; }
 
+namespace {
+
+// The same arrays with the length last but one, as the kernel takes them: `axis` counts the axes of u.
+class LengthLast {
+ public:
+  LengthLast(const char* op, const Array& u, int64_t axis) : rank_(u.ndim()) {
+    if (rank_ < 2) {
+      axis_ = -1;
+      return;
+    }
+    axis_ = checked_axis(op, axis, u.type());
+    if (axis_ == rank_ - 1) {
+      throw ValueError(concat(
+          op, ": the last axis is that of the channels, so that the length is another one (argument 'axis'), got ",
+          axis, " for ", to_string(u.type())));
+    }
+  }
+  bool is_needed() const { return axis_ >= 0 && axis_ != rank_ - 2; }
+  Array moved(const Array& x) const { return x.ndim() == rank_ ? move_axis(x, axis_, rank_ - 2) : x; }
+  std::optional<Array> moved(const std::optional<Array>& x) const { return x ? std::optional(moved(*x)) : x; }
+  Array back(const Array& y) const { return move_axis(y, rank_ - 2, axis_); }
+  template <class Options>
+  Options options(Options given) const {
+    given.z = moved(given.z);
+    if (given.segment_ids && given.segment_ids->ndim() == rank_ - 1)
+      given.segment_ids = move_axis(*given.segment_ids, axis_, rank_ - 2);
+    given.axis = -2;
+    return given;
+  }
+
+ private:
+  int64_t rank_, axis_ = 0;
+};
+
+}  // namespace
+
 std::pair<Array, Array> selective_scan(const Array& u, const Array& delta, const Array& A, const Array& B,
                                        const Array& C, const SelectiveScanOptions& options) {
+  const LengthLast length("selective_scan", u, options.axis);
+  if (length.is_needed()) {
+    const auto [y, last] = selective_scan(length.moved(u), length.moved(delta), A, length.moved(B), length.moved(C),
+                                          length.options(options));
+    return {length.back(y), last};
+  }
   return run("selective_scan", u, delta, A, B, C, options, false);
 }
 
 Array mamba_ssm_kernel(const Array& inputs, const Array& A_matrix, const Array& B_matrix, const Array& C_matrix,
                        const MambaOptions& options) {
   const char* op = "mamba_ssm_kernel";
+  const LengthLast length(op, inputs, options.axis);
+  if (length.is_needed()) {
+    MambaOptions own = length.options(options);
+    own.delta = length.moved(own.delta);
+    return length.back(
+        mamba_ssm_kernel(length.moved(inputs), A_matrix, length.moved(B_matrix), length.moved(C_matrix), own));
+  }
   if (inputs.ndim() < 2 || A_matrix.ndim() != 2)
     throw ValueError(concat(op, ": arguments 'inputs' and 'A_matrix' must be [..., length, dim] and [dim, state], got ",
                             to_string(inputs.type()), " and ", to_string(A_matrix.type())));

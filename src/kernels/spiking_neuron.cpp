@@ -278,11 +278,13 @@ SpikingResult spiking_neuron(const Array& inputs, const SpikingOptions& options)
   static const Primitive& handle = *new Primitive(primitive("spiking_neuron"));
   const Attrs attrs = checked_attrs(options);
   require_steps("spiking_neuron", inputs.type());
-  const ArrayType type = potential_type(inputs.type());
+  const int64_t axis = checked_axis("spiking_neuron", options.axis, inputs.type());
+  const Array steps = move_axis(inputs, axis, 0);
+  const ArrayType type = potential_type(steps.type());
   const Array potential = options.initial_potential ? options.initial_potential->astype(type.dtype)
                                                     : lax::full(type.shape, Array(options.reset_value), type.dtype);
-  Arrays results = capibara::bind(handle, Arrays{inputs, potential}, attrs);
-  return {results[0], results[1]};
+  Arrays results = capibara::bind(handle, Arrays{steps, potential}, attrs);
+  return {move_axis(results[0], 0, axis), results[1]};
 }
 
 }  // namespace capibara::kernels

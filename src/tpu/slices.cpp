@@ -109,6 +109,16 @@ std::vector<bool> Slice::wraps() const {
   return rings;
 }
 
+int Slice::links() const {
+  const std::vector<bool> rings = wraps();
+  int links = 0;
+  for (std::size_t dim = 0; dim < shape.size(); ++dim) {
+    const int along = shape[dim] - (rings[dim] && shape[dim] > 2 ? 0 : 1);  // of two chips a ring has one link
+    links += chips_per_slice() / shape[dim] * along;
+  }
+  return links * slices;
+}
+
 std::string Slice::name() const {
   const std::string one = number_name(*chip, chips_per_slice());
   return slices == 1 ? one : concat(slices, "x ", one);

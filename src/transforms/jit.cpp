@@ -13,6 +13,7 @@
 #include "lax/call.h"
 #include "program/ir/build.h"
 #include "program/ir/copy.h"
+#include "program/ir/cost.h"
 #include "program/ir/dce.h"
 #include "program/ir/plain_types.h"
 #include "program/trace/trace.h"
@@ -75,7 +76,7 @@ void JitEntry::compile() const {
   const DefaultDeviceScope scope(device);
   const CompilerOptionsScope compiler_scope(compiler_options);
   ready_.executable = default_backend().compile_donating(ready_.program, ready_.donated);
-  ready_.flops = static_cast<uint64_t>(std::min(count_cost(ready_.program).flops, 1e18));
+  ready_.flops = program_flops(ready_.program);
   Counters::add(process_counters.compilations, 1);
   Counters::add(process_counters.compile_nanoseconds,
                 static_cast<uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count()));
@@ -211,7 +212,7 @@ Arrays call_jit_entry(const JitEntry& entry, std::span<const Array> leaves) {
   if (ready.says_placement && entry.committed) check_arguments(ready.program, inputs);
   if (ready.says_placement) ready.agreed.run([&] { agree_on_program(ready.program, entry.options.name); });
   Counters::add(process_counters.executions, 1);
-  Counters::add(process_counters.flops, ready.flops);
+  CountedWork::add(ready.flops);
   Arrays outputs;
   if (settings.debug_nans || settings.debug_infs) {
     outputs = execute_checked(entry, inputs);

@@ -6,6 +6,7 @@
 
 #include "backends/backend.h"
 #include "core/runtime/compiler_options.h"
+#include "core/runtime/counters.h"
 #include "core/runtime/interrupt.h"
 #include "core/runtime/once.h"
 #include "core/sharding/explicit.h"
@@ -60,7 +61,7 @@ class JitEntry {
     bool says_placement = false;  // of its results
     Types result_types;           // where Explicit axes split them; the compiled program has none
     std::shared_ptr<Executable> executable;
-    uint64_t flops = 0;  // of one call
+    FlopsByType flops{};  // of one call
     // Outputs that the executable hands on from its inputs, found when it first runs.
     mutable Once compared;
     mutable std::vector<std::size_t> handed_on;

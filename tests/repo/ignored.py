@@ -99,6 +99,7 @@ HINTS = {
         ("_made_modules._Finder.find_spec", "*"): "importlib's protocol",
         ("_made_modules._Finder.create_module", "*"): "importlib's protocol",
         ("__main__._JaxWhenImported.find_spec", "*"): "importlib's protocol",
+        ("__main__._Mithril.find_spec", "*"): "importlib's protocol",
         ("__main__._JaxWhenImported.create_module", "spec"): "importlib's protocol",
         ("jax._src.traceback_util.api_boundary", "*"): "names for jax's own reports",
         ("jax.debug._FieldCheck.format_field", "*"): "string.Formatter's protocol",

@@ -1,5 +1,6 @@
 """The blocks of seed 000 that speak of capibara.jax itself, each as a test; README.md says which block is where."""
 
+import dataclasses
 import math
 import os
 import subprocess
@@ -75,7 +76,7 @@ def test_numpy():
     equal(y, np.full((10, 10), 10.0))
 
     # The extension applies the user's primitive of that name.
-    with pytest.raises(ValueError, match="tpu"):
+    with pytest.raises(ValueError, match="no primitive is registered as 'tpu'.*register one first, by @core.custom_prim"):
         jnp.custom_op(x, optimization="tpu")
     from capibara.jax.core import custom_prim
     custom_prim("tpu", lambda x: x + 1, abstract_eval=lambda x: x)
@@ -159,6 +160,38 @@ def test_tree_util():
     equal(held.value, [0, 2, 4])
     assert held.name == "weights"
     equal(jax.grad(lambda held: (held.value**2).sum())(MyClass(jnp.ones(2), "w")).value, [2, 2])
+
+
+def test_plain_classes_and_dataclasses_are_pytrees():
+    from capibara.jax import tree_util
+
+    class Plain:
+        def __init__(self):
+            self.weight, self.name, self.activation, self.inner = jnp.ones(2), "layer", jnp.tanh, {"bias": jnp.zeros(1)}
+
+    assert tree_util.register_custom_pytree(Plain) is Plain
+    doubled = jax.jit(lambda held: tree_util.tree_map(lambda v: 2 * v + 1, held))(Plain())
+    equal(doubled.weight, [3, 3])
+    equal(doubled.inner["bias"], [1])
+    assert doubled.name == "layer" and doubled.activation is jnp.tanh
+    paths = [tree_util.keystr(path) for path, _ in tree_util.tree_leaves_with_path(Plain())]
+    assert paths == [".inner['bias']", ".weight"]
+
+    @tree_util.register_custom_pytree
+    @dataclasses.dataclass
+    class Fields:
+        weight: jax.Array
+        size: int = dataclasses.field(default=3, metadata={"static": True})
+
+    assert tree_util.tree_leaves(Fields(1.0)) == [1.0] and tree_util.tree_map(lambda v: 2 * v, Fields(1.0)) == Fields(2.0)
+
+    class Slots:
+        __slots__ = ("weight",)
+
+    with pytest.raises(TypeError, match="Slots keeps its attributes in slots"):
+        tree_util.register_custom_pytree(Slots)
+    with pytest.raises(TypeError, match="expected a class"):
+        tree_util.register_custom_pytree(3)
 
 
 # --- block 7: random -------------------------------------------------------------------------------------------------
@@ -298,15 +331,18 @@ def test_compatibility():
 
     is_compatible = check_compatibility(version="0.4.20")
     print(f"Compatible: {is_compatible}")
-    assert is_compatible["version"] == "0.4.20"
-    assert is_compatible["compatible"] == (not is_compatible["missing"])
+    assert is_compatible["version"] == "0.4.20" and not is_compatible and not is_compatible["compatible"]
+    missing = set(is_compatible["missing"])  # names that 0.4.20 had and later releases took away
+    assert {"jax.tree_map", "jax.xla_computation", "numpy.in1d", "numpy.trapz", "numpy.row_stack"} <= missing
+    assert "jax.ffi" not in missing and str(is_compatible).startswith(f"False ({len(missing)} of ")
     for name in is_compatible["missing"]:
         reached = jax
         for part in name.removeprefix("jax.").split("."):
             reached = getattr(reached, part, None)
         assert reached is None, f"{name} exists"
-    with pytest.raises(ValueError, match="9.9.9"):
-        check_compatibility(version="9.9.9")
+    for unknown in ("9.9.9", "0.4.19", "0.4.39", "latest", 3):
+        with pytest.raises(ValueError, match="from 0.4.20 to 0.10.2"):
+            check_compatibility(version=unknown)
 
 
 # --- block 17: primitives --------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 import time
 
 import capibara.jax as jax
+from capibara import _core
 import capibara.jax.numpy as jnp
 import numpy as np
+import pytest
 
 
 # --- Checkpointing en TPU ----------------------------------------------------------------------------------------------
@@ -42,8 +44,8 @@ def test_checkpointing(tmp_path):
 
 def test_real_time_metrics_and_alerts(capsys):
     train_step = jax.jit(lambda batch: jnp.mean(batch @ batch))
-    dataloader = [jnp.ones((32, 32)) * i for i in range(3)]
-    alerts = []
+    dataloader = [jnp.ones((256, 256)) * i for i in range(3)]
+    alerts, seen = [], []
 
     from capibara.core.tpu import TPUMonitor
 
@@ -80,11 +82,16 @@ def test_real_time_metrics_and_alerts(capsys):
         print(f"TPU Utilization: {metrics['utilization']:.1%}")
         print(f"HBM Usage: {metrics['memory_usage_gb']:.1f}GB")
         print(f"TFLOPS: {metrics['current_tflops']:.1f}")
+        seen.append(metrics)
 
     while not alerts:
         time.sleep(0.01)
     monitor.stop()
 
-    assert float(loss) == 128 and alerts == ["⚠️ Low TPU utilization!"]
+    assert float(loss) == 1024 and alerts == ["⚠️ Low TPU utilization!"]
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 9 and lines[0].startswith("TPU Utilization: ") and lines[0].endswith("%")
+    for metrics in seen:  # the operations that were counted, in the time of a sample, beside the peak of their type
+        assert metrics["current_tflops"] == 0 or metrics["current_tflops"] * 1e12 / metrics["utilization"] == pytest.approx(
+            _core.peak_flops("float32"), rel=1e-6)
+        assert metrics["memory_usage_gb"] * 1e9 >= 3 * 256 * 256 * 4

@@ -98,6 +98,9 @@ def test_unknown_commands_and_options_are_usage_errors():
 @pytest.mark.skipif(not (BUILD / "lib" / "libcapibara_cpu.so").exists(), reason="the native compiler is not built")
 def test_programs_are_compiled_where_there_is_a_compiler():
     assert "programs run on 'cpu' by default" in capibara("doctor", CAPIBARA_PLATFORM="").stdout
+    for platforms, says in (("", "JAX_PLATFORMS not set: Python programs run on"), ("cpu", "'cpu': Python programs run on 'cpu'"),
+                            ("magic", "there is no platform 'magic', so that every Python program raises")):
+        assert says in " ".join(capibara("doctor", JAX_PLATFORMS=platforms).stdout.split())
 
 
 def test_show_prints_the_program(tmp_path):

@@ -73,9 +73,10 @@ def test_flags_are_read_back_from_a_compiled_probe(monkeypatch):
     monkeypatch.setenv("TPU_LIBRARY_PATH", str(FOUND[0]))
     monkeypatch.setenv("LIBTPU_INIT_ARGS", "")
     tpu_optimization.enable_all_optimizations()
-    verified = tpu_optimization.verify_optimizations()
-    assert verified["active"] and verified["origin"].startswith("compiled")
-    assert verified["flags"]["xla_tpu_enable_megacore_fusion"]["value"] == "true"
+    with pytest.warns(RuntimeWarning, match="not loaded"):
+        verified = tpu_optimization.verify_optimizations()
+    assert not verified["active"] and verified["flags"]["xla_tpu_enable_megacore_fusion"]["compiled"] == "true"
     monkeypatch.setenv("LIBTPU_INIT_ARGS", "--xla_tpu_enable_data_parallelism=true")  # ends the child, not this process
-    refused = tpu_optimization.verify_optimizations()
-    assert not refused["active"] and "not compiled" in refused["origin"]
+    with pytest.warns(RuntimeWarning, match="not loaded"):
+        refused = tpu_optimization.verify_optimizations()
+    assert not refused["active"] and all(row["compiled"] is None for row in refused["flags"].values())

@@ -57,6 +57,67 @@ def test_unmeasured_figures_say_so():
     assert "nothing was run on a TPU" in metrics["throughput_samples_s"].origin
 
 
+def test_modelled_figures_say_so_where_they_are_printed():
+    metrics = TPUConfig(tpu_version="v6e", num_chips=64, topology="8x8").get_performance_metrics()
+    shown = f"{metrics['utilization']:.1%} {metrics['throughput_samples_s']:.1f} {metrics['utilization']}"
+    assert shown.count("(modelled)") == 3 and shown.startswith(f"{float(metrics['utilization']):.1%} (modelled)")
+    assert f"{metrics['total_tflops']:.1f}" == "58752.0"  # of the vendor's table
+
+
+@pytest.mark.parametrize("chip, count, topology, links", [("v4", 4, "2x2x1", 4), ("v4", 8, "2x2x2", 12), ("v4", 64, "4x4x4", 192),
+                                                          ("v6e", 64, "8x8", 112), ("v6e", 256, "16x16", 512), ("v5e", 1, "1x1", 0)])
+def test_interconnect_counts_the_links_that_are_wired(chip, count, topology, links):
+    metrics = TPUConfig(tpu_version=chip, num_chips=count, topology=topology).get_performance_metrics()
+    one_way = {"v4": 45, "v5e": 45, "v6e": 90}[chip]
+    assert metrics["interconnect_bandwidth_gb_s"] == pytest.approx(2 * one_way * links)
+
+
+def test_fields_about_types_act_whenever_they_are_set():
+    types = lambda config: (config.compute_dtype, config.param_dtype, config.use_mixed_precision, config.fp32_params)
+    assert types(TPUConfig()) == ("bfloat16", "float32", True, True)
+    assert types(TPUConfig(precision="bfloat16")) == ("bfloat16", "bfloat16", False, False)
+    assert types(TPUConfig(precision="bfloat16", fp32_params=True)) == ("bfloat16", "float32", True, True)
+    config = TPUConfig(tpu_version="v6e", num_chips=4)
+    whole, kept = config.get_total_tflops(), config.training()["state_bytes"]
+    config.fp32_params = False
+    assert types(config) == ("bfloat16", "bfloat16", False, False) and config.training()["state_bytes"] == kept - 2
+    config.precision = "float32"
+    assert types(config) == ("float32", "float32", False, True) and config.get_total_tflops() == pytest.approx(whole / 6)
+    metrics = config.get_performance_metrics()
+    assert f"{metrics['utilization']:.1%}" == "-" and not metrics["throughput_samples_s"] and "float32" in repr(metrics["utilization"])
+    config.precision = "mixed"
+    assert types(config) == ("bfloat16", "float32", True, True) and config.get_total_tflops() == whole
+    config.use_mixed_precision = False
+    assert config.compute_dtype == "float32"
+    config.compute_dtype = "int8"
+    assert config.get_total_tflops() > whole
+    with pytest.raises(TPUError, match="assign those first"):
+        TPUConfig(fp32_params=False, use_mixed_precision=True)
+    with pytest.raises(TPUError, match="v3 has no units for int8"):
+        TPUConfig(tpu_version="v3", compute_dtype="int8")
+    assert config.compute_dtype == "int8"
+    with pytest.raises(TPUError, match="param_dtype is one of bfloat16, float32, got None"):
+        config.param_dtype = None
+
+
+def test_what_is_refused_changes_nothing():
+    config = TPUConfig(num_chips=4)
+    before = dict(vars(config))
+    for name, value in (("num_chips", 5), ("mesh_shape", (3, 3)), ("precision", "half")):
+        with pytest.raises(TPUError):
+            setattr(config, name, value)
+    assert vars(config) == before
+
+
+def test_a_mesh_that_does_not_divide_the_heads_is_planned_with_what_does():
+    config = TPUConfig(tpu_version="v6e", num_chips=64, topology="8x8")
+    config.mesh_shape = (4, 16)
+    metrics = config.get_performance_metrics()
+    assert 0 < metrics["utilization"] < 1 and "mesh fsdp=32,tensor=2" in metrics["utilization"].origin
+    note, = config.validate()
+    assert "16 does not divide the heads of the preset 1b" in note and "fsdp=32,tensor=2" in note
+
+
 def test_sharding_specs_split_what_divides():
     config = TPUConfig(num_chips=32, topology="4x8")
     assert config.get_sharding_spec((8, 16)) == P("data", "model")

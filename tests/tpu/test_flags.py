@@ -75,6 +75,25 @@ def test_levels_set_flags_that_libtpu_knows(init_args):
     with pytest.raises(ValueError, match="from 0 to 3, got 7"):
         enable_xla_optimizations(7)
     tpu_optimization.enable_all_optimizations()
-    assert tpu_optimization.verify_optimizations()["active"]
-    os.environ["LIBTPU_INIT_ARGS"] = ""
-    assert not tpu_optimization.verify_optimizations()["active"]
+    with pytest.warns(RuntimeWarning, match="not loaded"):
+        verified = tpu_optimization.verify_optimizations()
+    assert not verified["active"] and not verified["loaded"] and verified["origin"].startswith("not loaded")
+    assert all(row["requested"] is not None and row["value"] is None for row in verified["flags"].values())
+
+
+def test_flags_are_compared_with_what_the_loaded_libtpu_read(init_args, monkeypatch):
+    from capibara.core.tpu import _flags, set_xla_flags
+    from capibara.jax.tpu_v4 import tpu_optimization
+    read = {"xla_tpu_scoped_vmem_limit_kib": "65536"}
+    for module in (_flags, tpu_optimization):
+        monkeypatch.setattr(module, "libtpu_arguments", lambda: read)
+    monkeypatch.setattr(tpu_optimization, "_enabled", [])
+    assert set_xla_flags({"xla_tpu_scoped_vmem_limit_kib": 65536})["too_late"] == []
+    verified = tpu_optimization.verify_optimizations()
+    assert verified["active"] and verified["flags"]["xla_tpu_scoped_vmem_limit_kib"]["value"] == "65536"
+    with pytest.warns(RuntimeWarning, match="libtpu is loaded and read its flags before.*xla_tpu_scoped_vmem_limit_kib"):
+        done = set_xla_flags({"xla_tpu_scoped_vmem_limit_kib": 32768, "xla_tpu_enable_async_collective_fusion": True})
+    assert done["too_late"] == ["xla_tpu_scoped_vmem_limit_kib"]  # the other one is the default
+    with pytest.warns(RuntimeWarning, match="without effect"):
+        verified = tpu_optimization.verify_optimizations()
+    assert not verified["active"] and verified["loaded"] and verified["flags"]["xla_tpu_scoped_vmem_limit_kib"]["value"] == "65536"

@@ -1,6 +1,7 @@
 // capibara doctor: what this build has, which plugins this machine has, and whether each of them works.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include <capibara/config.h>
 #include <capibara/error.h>
@@ -43,6 +44,25 @@ bool has_tpu() {
     if (finding.subject == "PCI") return finding.state == "ok";
   }
   return false;
+}
+
+// What a Python program makes of the variable that jax reads too; the first platform counts.
+std::string describe_jax_platforms() {
+  const char* text = std::getenv("JAX_PLATFORMS");
+  if (!text || !*text) return concat("not set: Python programs run on '", config().platform, "'");
+  const std::string given = text, first = given.substr(0, given.find(','));
+  const auto fails = [&](const std::string& why) {
+    return concat("'", given, "': ", why, ", so that every Python program raises; unset it, or set JAX_PLATFORMS=cpu");
+  };
+  if (first == "cpu" || first == "reference") return concat("'", given, "': Python programs run on '", first, "'");
+  if (!pjrt::is_platform(first)) return fails(concat("there is no platform '", first, "'"));
+  if (first == "tpu" && !has_tpu()) return fails("there is no TPU here");
+  try {
+    pjrt::choose(first);
+  } catch (const Error&) {
+    return fails(concat("this machine has no plugin for '", first, "'"));
+  }
+  return concat("'", given, "': Python programs run on '", first, "'");
 }
 
 void describe_plugin(const pjrt::Candidate& candidate) {
@@ -99,6 +119,7 @@ void describe_tpu() {
 int doctor(const Arguments& arguments) {
   if (!arguments.words.empty()) throw UsageError{concat("unexpected '", arguments.words[0], "'")};
   std::printf("capibara %s\nprograms run on '%s' by default\n", version(), config().platform.c_str());
+  std::printf("  %-13s %s\n", "JAX_PLATFORMS", describe_jax_platforms().c_str());
   for (const char* name : {"cpu", "reference"}) std::printf("  %-10s x + 1 %s\n", name, try_addition(name).c_str());
   std::printf("  %-10s %s\n", "MPI", processes::describe_mpi().c_str());
   const pjrt::Search found = pjrt::search();

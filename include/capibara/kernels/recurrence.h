@@ -24,6 +24,7 @@ struct SelectiveScanOptions {
   bool delta_softplus = false;         // the step is softplus(delta + delta_bias)
   std::optional<Array> initial_state;  // [..., dim, state]; zero by default
   std::optional<Array> segment_ids;    // integers [..., length]: the state is cleared where they change
+  int64_t axis = -2;                   // of u that is the length, also in what has as many axes and in segment_ids
 };
 // The selective scan of Mamba: h[t] = exp(delta[t] * A) * h[t - 1] + delta[t] * B[t] * u[t], y[t] = C[t] . h[t].
 // u and delta are [..., length, dim], A is [dim, state], B and C are [..., length, state]. The state is float32 at

@@ -17,12 +17,14 @@ struct SpikingOptions {
   std::optional<double> slope = {};  // of the surrogate; by default 2, 25, 25, 1 and 1 for those with a slope
   bool detach_reset = false;         // whether the reset, as a function of the spike, has no derivative
   std::optional<Array> initial_potential = {};  // of the shape of one step; by default reset_value everywhere
+  int64_t axis = 0;                             // of time
 };
 struct SpikingResult {
   Array spikes, potential;  // the potential after the last step
 };
-// Spikes of leaky integrate-and-fire neurons over the first axis, with a surrogate derivative.
-// Steps are the first axis of `inputs`, and each other element is a neuron of its own:
+// Spikes of leaky integrate-and-fire neurons over an axis of time, with a surrogate derivative.
+// Steps are the axis of `inputs` that the options name, the first by default, and each other element is a neuron of its
+// own:
 //   u = potential - leak_rate * (potential - reset_value) + input
 //   spike = 1 where u >= threshold, else 0
 //   potential = u * (1 - spike) + reset_value * spike ("hard"), u - threshold * spike ("soft"), u ("none")

@@ -48,6 +48,7 @@ struct Slice {
   int hosts() const;                     // of all slices
   std::vector<int> host_bounds() const;  // chips of one host
   std::vector<bool> wraps() const;       // whether each dimension is a ring
+  int links() const;                     // between chips, of all slices
   std::string name() const;              // v4-32, 2x v5e-256
   std::string topology() const;          // v4:2x2x4, the name that libtpu knows
   double hbm_gib() const;                // usable by one device

@@ -43,10 +43,32 @@ def install():
             sys.modules[name.removeprefix("capibara.")] = module
 
 
+class Compatibility(dict):
+    """What `check_compatibility` found: true where nothing is missing; it prints in words."""
+
+    def __bool__(self):
+        return self["compatible"]
+
+    def __str__(self):
+        if self:
+            return f"True (all {self['names']} public names of jax {self['version']} exist)"
+        missing = self["missing"]
+        shown = ", ".join(missing[:8]) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
+        return f"False ({len(missing)} of {self['names']} public names of jax {self['version']} are missing: {shown})"
+
+    __repr__ = __str__
+
+
 def check_compatibility(version="0.10.2"):
-    """Which public names of a jax version exist here: {'version', 'compatible', 'missing'}."""
-    from capibara.jax._ledger import missing_names
-    if tuple(map(int, version.split(".")[:3])) > (0, 10, 2):
-        raise ValueError(f"check_compatibility: names are known up to jax 0.10.2, got {version}")
-    missing = missing_names()
-    return {"version": version, "compatible": not missing, "missing": missing}
+    """Which public names of a jax version, from 0.4.20 to 0.10.2, exist here: {'version', 'compatible', 'names', 'missing'}.
+
+    The answer is true where all of them do. Names alone are compared: what they do is that of jax 0.10.2.
+    """
+    from capibara.jax import _ledger
+    known = _ledger.versions()
+    if not isinstance(version, str) or version not in known:
+        raise ValueError(f"check_compatibility: names are known of the releases of jax from {known[0]} to {known[-1]} (argument "
+                         f"'version'), got {version!r}")
+    names = _ledger.names_of(version)
+    missing = [f"{module}.{name}" for module, name in names if not _ledger.exists(module, name)]
+    return Compatibility(version=version, compatible=not missing, names=len(names), missing=missing)

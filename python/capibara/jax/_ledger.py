@@ -1,4 +1,4 @@
-"""The public names of jax 0.10.2, and which of them exist here."""
+"""The public names of jax 0.10.2, which of them exist here, and those of the releases since 0.4.20."""
 import functools
 import importlib
 import json
@@ -19,6 +19,30 @@ def exists(module, name):
         return True
     except (AttributeError, ImportError):
         return False
+
+
+@functools.cache
+def _changes():
+    """{"versions", "since", "until"}: made of jax's tags by tools/python/make_jax_versions.py."""
+    return json.loads(pathlib.Path(__file__).with_name("_versions.json").read_text())
+
+
+def versions():
+    """The releases of jax whose names are known, the oldest first."""
+    return _changes()["versions"]
+
+
+def names_of(version):
+    """[(module, name)]: the public names of a release."""
+    order = {known: number for number, known in enumerate(versions())}
+    at = order[version]
+    later = {name for since, names in _changes()["since"].items() if order[since] > at for name in names.split()}
+    names = [f"{module}.{name}" for module, own in ledger().items() for name in own if f"{module}.{name}" not in later]
+    for span, gone in _changes()["until"].items():
+        first, last = span.split("-") if "-" in span else (versions()[0], span)
+        if order[first] <= at <= order[last]:
+            names += gone.split()
+    return [tuple(name.rsplit(".", 1)) for name in names]
 
 
 def missing_names():

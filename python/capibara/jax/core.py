@@ -162,8 +162,10 @@ def find_user_primitive(name):
         return name
     if name not in _user_primitives:
         nearest = difflib.get_close_matches(name, _user_primitives, n=1)
-        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
-        raise ValueError(f"no primitive is registered as '{name}'.{hint}")
+        hint = f"did you mean '{nearest[0]}'?" if nearest else (
+            f"register one first, by @core.custom_prim({name!r}) above a function of arrays; jit needs none to choose a device's kernels")
+        known = ", ".join(sorted(_user_primitives)) or "none"
+        raise ValueError(f"custom_op: no primitive is registered as '{name}' (argument 'optimization'; registered: {known}); {hint}")
     return _user_primitives[name]
 
 
@@ -189,7 +191,10 @@ def custom_prim(name, impl=None, *, abstract_eval=None, jvp=None, transpose=None
 
 
 def custom_jit(fun=None, **options):
-    """jit under the name that programs for other back ends use."""
+    """`jax.jit` itself, under the name that programs for other back ends use: the same options, the same compiled program.
+
+    What helps to find mistakes are options of jit: debug=True runs the function on concrete values, so that Python's print shows them.
+    """
     return _jit(fun, **options) if fun is not None else functools.partial(_jit, **options)
 
 

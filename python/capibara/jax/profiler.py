@@ -157,7 +157,7 @@ def stop_trace():
         done, _trace = _trace, None
         if done.calls is not None:
             done.calls.stop()
-        profile = _core.profile_stop()
+        profile = _core.profile_stop(wait=True)
     spaces = _stop_subprocesses()
     options = done.options
     xspace = profile.xspace(spaces, options is None or options.host_tracer_level > 0)

@@ -267,11 +267,48 @@ def register_static(cls):
 
 
 def register_custom_pytree(nodetype, flatten_func=None, unflatten_func=None, flatten_with_keys_func=None):
-    """register_pytree_node, or for a class with tree_flatten and tree_unflatten register_pytree_node_class."""
+    """register_pytree_node; without functions, by the class: one with tree_flatten and tree_unflatten by these, a dataclass by its
+    fields, any other by the attributes of each object: their values are the children; texts, functions and classes are structure."""
     if flatten_func is None and unflatten_func is None:
-        return register_pytree_node_class(nodetype)
+        if not isinstance(nodetype, type):
+            raise TypeError(f"register_custom_pytree: expected a class (argument 'nodetype'), got {type(nodetype).__name__}")
+        if hasattr(nodetype, "tree_flatten") and hasattr(nodetype, "tree_unflatten"):
+            return register_pytree_node_class(nodetype)
+        if "__dataclass_fields__" in nodetype.__dict__:
+            return register_dataclass(nodetype)
+        return _register_by_attributes(nodetype)
+    if flatten_func is None or unflatten_func is None:
+        raise TypeError("register_custom_pytree: flatten_func and unflatten_func come together; without both, the class says how")
     register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
     return nodetype
+
+
+def _register_by_attributes(cls):
+    if getattr(cls, "__slots__", None):
+        raise TypeError(f"register_custom_pytree: {cls.__name__} keeps its attributes in slots; give it tree_flatten and tree_unflatten")
+
+    def split(value):
+        static = {name: one for name, one in value.__dict__.items()
+                  if isinstance(one, (str, bytes, type)) or callable(one) and _core.tree_level(one) is None}
+        names = tuple(sorted(value.__dict__.keys() - static.keys()))
+        return names, (names, tuple(sorted(static.items())))
+
+    def flatten_with_keys(value):
+        names, data = split(value)
+        return [(GetAttrKey(name), value.__dict__[name]) for name in names], data
+
+    def flatten(value):
+        names, data = split(value)
+        return [value.__dict__[name] for name in names], data
+
+    def unflatten(data, children):
+        made = object.__new__(cls)
+        made.__dict__.update(zip(data[0], children))
+        made.__dict__.update(data[1])
+        return made
+
+    register_pytree_node(cls, flatten, unflatten, flatten_with_keys)
+    return cls
 
 
 class _PartialFunction:

@@ -7,6 +7,17 @@ from collections.abc import Callable, Iterable
 from capibara import _core
 
 
+class _Metrics(dict):
+    """Metrics by name; one that is not known yet is absent, and asking for it says why."""
+
+    _WHY = {"utilization": "nothing was counted yet, or a type that the device multiplies at no known rate",
+            "current_tflops": "nothing was counted yet", "loss": "none is ready", "steps": "no step was told",
+            "steps_per_second": "no step was told", "tokens": "no tokens were told", "tokens_per_second": "no tokens were told"}
+
+    def __missing__(self, name):
+        raise KeyError(f"{name}: absent, {self._WHY[name]}" if name in self._WHY else name)
+
+
 class TPUMonitor:
     """Watches this process: `get_current_metrics`, alerts, a log, and a server for Prometheus and browsers.
 
@@ -40,8 +51,8 @@ class TPUMonitor:
         self._core.step(loss, tokens)
 
     def get_current_metrics(self) -> dict[str, float]:
-        """The metrics now, by name; "loss" is missing until one is ready."""
-        return self._core.metrics()
+        """The metrics now, by name; those that are not known yet are absent: "loss", "utilization" before anything was counted."""
+        return _Metrics(self._core.metrics())
 
     def set_alert(self, metric: str, condition: str, threshold: float, action: Callable[[], object], for_seconds: float = 0) -> None:
         """Calls `action()` when the metric is <, <=, >, >=, == or != the threshold for so many seconds, once each time it

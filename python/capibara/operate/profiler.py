@@ -103,14 +103,19 @@ class TPUProfiler:
 
 
 def usage(trace_dir: str | os.PathLike[str], function: Any = None, *args: Any) -> dict[str, Any]:
-    """Memory and use of the default device while function(*args) runs, and a trace of it in a folder."""
+    """Memory and use of the default device while function(*args) runs, and a trace of it in a folder.
+
+    "device_utilization" is None where nothing was counted: without a function, or where it multiplies nothing.
+    """
     with profiler.trace(trace_dir):
         before = _core.executed_flops()
         start = time.perf_counter()
         if function is not None:
             jax.block_until_ready(function(*args))
-        elapsed, flops = time.perf_counter() - start, _core.executed_flops() - before
+        elapsed, after = time.perf_counter() - start, _core.executed_flops()
         allocated, peak = jax.device_memory_allocated(), jax.device_memory_peak()
-    limit = _core.machine_peaks()[0] if function is not None else 0
+    counted = {dtype: flops - before.get(dtype, 0) for dtype, flops in after.items() if flops > before.get(dtype, 0)}
+    peaks = {dtype: _core.peak_flops(dtype) for dtype in counted} if function is not None else {}
     return {"memory_allocated": allocated, "memory_peak": peak, "device_count": jax.device_count(),
-            "device_utilization": flops / elapsed / limit if limit and elapsed > 0 else 0.0}
+            "device_utilization": sum(flops / elapsed / peaks[dtype] for dtype, flops in counted.items())
+            if peaks and all(peaks.values()) else None}

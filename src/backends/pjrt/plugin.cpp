@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+
 #include <capibara/error.h>
 
 namespace capibara::pjrt {
@@ -21,9 +23,19 @@ const char* code_name(int32_t code) {
   return code >= 0 && code < 17 ? names[code] : "UNKNOWN";
 }
 
+std::mutex libtpu_mutex;
+std::optional<LoadedLibtpu> libtpu;
+
 }  // namespace
 
+std::optional<LoadedLibtpu> loaded_libtpu() {
+  std::lock_guard lock(libtpu_mutex);
+  return libtpu;
+}
+
 Plugin::Plugin(std::string platform, const std::string& path) : platform_(std::move(platform)), path_(path) {
+  const char* arguments = std::getenv("LIBTPU_INIT_ARGS");
+  const std::string init_args = arguments ? arguments : "";
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) throw RuntimeError(concat("plugin: ", path, " cannot be loaded: ", dlerror()));
   auto get = reinterpret_cast<const abi::Api* (*)()>(dlsym(library, "GetPjrtApi"));
@@ -37,6 +49,10 @@ Plugin::Plugin(std::string platform, const std::string& path) : platform_(std::m
   if (api_->major_version != known_major || api_->minor_version < oldest_minor) {
     throw RuntimeError(concat("plugin: ", path, " speaks PJRT ", api_->major_version, ".", api_->minor_version,
                               ", but ", known_major, ".", oldest_minor, " or later is needed"));
+  }
+  if (path.ends_with("libtpu.so")) {
+    std::lock_guard lock(libtpu_mutex);
+    if (!libtpu) libtpu = {path, init_args};
   }
   abi::Args<abi::PluginInitialize> args;
   call(abi::Function::plugin_initialize, args, concat("plugin ", path));

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,12 @@ void add_package_folders(const std::vector<std::string>& folders);
 
 // "gpu" is "cuda" or "rocm"; "pjrt" is any. Raises RuntimeError listing which paths were searched.
 Candidate choose(const std::string& platform);
+
+// The TPU library of this process, and the flags that it found in LIBTPU_INIT_ARGS: later ones it does not read.
+struct LoadedLibtpu {
+  std::string path, init_args;
+};
+std::optional<LoadedLibtpu> loaded_libtpu();
 
 class Plugin {
  public:

@@ -9,8 +9,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include <capibara/jit.h>
-#include <capibara/lax.h>
+#include <capibara/profile.h>
 
 #include "backends/backend.h"
 #include "core/runtime/arena.h"
@@ -76,8 +75,8 @@ const std::vector<MetricRow>& metric_table() {
       {"tokens", "Tokens", true},
       {"tokens_per_second", "Tokens per second", false},
       {"loss", "The newest loss that is ready", false},
-      {"current_tflops", "Operations of jitted programs per second, in units of 10^12", false},
-      {"utilization", "Share of the rate of a float32 matmul on this device", false},
+      {"current_tflops", "Operations per second, in units of 10^12", false},
+      {"utilization", "Share of the rate that matmuls of the same types reach on this device", false},
       {"duty_cycle", "Share of the processors that this process keeps busy", false},
       {"memory_usage_gb", "Memory of arrays on the device, in units of 10^9 bytes", false},
       {"memory_peak_gb", "The most of it so far", false},
@@ -97,6 +96,30 @@ const std::vector<MetricRow>& metric_table() {
   return table;
 }
 
+namespace {
+
+// Absent until something was counted: a zero would say that the device stands still.
+void add_rates(const ProcessSample& before, const ProcessSample& now, double elapsed, Metrics& metrics) {
+  double flops = 0, share = 0;
+  bool counted = false, known = true;
+  for (std::size_t i = 0; i < rate_type_count; ++i) {
+    counted = counted || now.flops[i] > 0;
+    if (now.flops[i] == before.flops[i]) continue;
+    const double rate = static_cast<double>(now.flops[i] - before.flops[i]) / elapsed;
+    const double peak = profile::peak_flops(static_cast<RateType>(i));
+    flops += rate;
+    if (peak > 0)
+      share += rate / peak;
+    else
+      known = false;
+  }
+  if (!counted) return;
+  metrics["current_tflops"] = flops / 1e12;
+  if (known) metrics["utilization"] = share;
+}
+
+}  // namespace
+
 ProcessSample take_sample(uint64_t steps, uint64_t tokens) {
   ProcessSample sample;
   sample.seconds = now_seconds();
@@ -108,19 +131,16 @@ ProcessSample take_sample(uint64_t steps, uint64_t tokens) {
   sample.processor_seconds = seconds(usage.ru_utime) + seconds(usage.ru_stime);
   sample.steps = steps;
   sample.tokens = tokens;
-  sample.flops = process_counters.flops.load(std::memory_order_relaxed);
+  sample.flops = counted_flops();
   return sample;
 }
 
 Metrics metrics_between(const ProcessSample& before, const ProcessSample& now) {
   const double elapsed = std::max(now.seconds - before.seconds, 1e-6);
   auto rate = [&](uint64_t from, uint64_t to) { return static_cast<double>(to - from) / elapsed; };
-  const double flops = rate(before.flops, now.flops);
   const auto [live, peak] = device_memory();
   const double executions = count(process_counters.executions), compilations = count(process_counters.compilations);
-  Metrics metrics = {{"current_tflops", flops / 1e12},
-                     {"utilization", flops / measured_peak()},
-                     {"duty_cycle", (now.processor_seconds - before.processor_seconds) / elapsed / thread_count()},
+  Metrics metrics = {{"duty_cycle", (now.processor_seconds - before.processor_seconds) / elapsed / thread_count()},
                      {"memory_usage_gb", live / giga},
                      {"memory_peak_gb", peak / giga},
                      {"resident_gb", resident_bytes() / giga},
@@ -134,6 +154,7 @@ Metrics metrics_between(const ProcessSample& before, const ProcessSample& now) {
                      {"checkpoint_seconds", count(process_counters.checkpoint_nanoseconds) / giga},
                      {"checkpoint_failures", count(process_counters.checkpoint_failures)},
                      {"checkpoint_read_gb", count(process_counters.checkpoint_read_bytes) / giga}};
+  add_rates(before, now, elapsed, metrics);
   // A zero would say that a training stands still, where none has said anything.
   if (now.steps > 0) {
     metrics["steps"] = static_cast<double>(now.steps);
@@ -144,24 +165,6 @@ Metrics metrics_between(const ProcessSample& before, const ProcessSample& now) {
     metrics["tokens_per_second"] = rate(before.tokens, now.tokens);
   }
   return metrics;
-}
-
-double measured_peak() {
-  static const double peak = [] {
-    constexpr int64_t size = 512;
-    const std::vector<float> values(size * size, 1.0F);
-    const Array x = array<float>(values, Shape{size, size});
-    const auto matmul = jax::jit([](Array a) { return jax::lax::dot(a, a); });
-    matmul(x).block_until_ready();
-    double best = 1e9;
-    for (int i = 0; i < 5; ++i) {
-      const double begin = now_seconds();
-      matmul(x).block_until_ready();
-      best = std::min(best, now_seconds() - begin);
-    }
-    return 2.0 * size * size * size / best;
-  }();
-  return peak;
 }
 
 std::string metrics_json(const Metrics& metrics) {

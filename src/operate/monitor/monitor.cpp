@@ -14,6 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include <capibara/profile.h>
+
 #include "core/runtime/background.h"
 #include "core/runtime/counters.h"
 #include "core/runtime/warning.h"
@@ -204,7 +206,7 @@ Monitor::~Monitor() { stop(); }
 void Monitor::start() {
   if (running()) throw RuntimeError("monitor: it runs already");
   State& state = *state_;
-  measured_peak();  // before the first sample
+  profile::peak_flops(RateType::float32);  // of what most programs compute: before the first sample
   if (!state.options.log_file.empty()) {
     state.log = std::fopen(state.options.log_file.c_str(), "ae");
     if (!state.log)

@@ -20,7 +20,7 @@ std::string take_profile(double seconds) {
   const char* const named = std::getenv("CAPIBARA_PROFILE_FOLDER");
   profile::start();  // RuntimeError where a profile is being taken already
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-  return profile::save_tensorboard(profile::stop(), named && *named ? named : "capibara-profiles");
+  return profile::save_tensorboard(profile::stop(false), named && *named ? named : "capibara-profiles");
 }
 
 void watch_by_environment() {

@@ -37,6 +37,16 @@ Json event_json(const Event& event) {
                     pairs(event.arguments)};
 }
 
+// Of the types whose peaks are known besides float32.
+Json peaks_json(const Peaks& peaks) {
+  Json::Object known;
+  for (std::size_t type = 0; type < rate_type_count; ++type) {
+    if (peaks.by_type[type] > 0)
+      known[std::string(dtype_name(element_type(static_cast<RateType>(type))))] = peaks.by_type[type];
+  }
+  return known;
+}
+
 Json slot_json(const Slot& slot) {
   Json::List equations(slot.equations.begin(), slot.equations.end());
   return Json::Object{{"name", slot.name},
@@ -48,6 +58,7 @@ Json slot_json(const Slot& slot) {
                       {"line", static_cast<int64_t>(slot.line)},
                       {"scope", slot.scope},
                       {"flops", slot.flops},
+                      {"rate_type", std::string(dtype_name(element_type(slot.rate_type)))},
                       {"bytes_read", slot.bytes_read},
                       {"bytes_written", slot.bytes_written},
                       {"calls", slot.calls},
@@ -109,6 +120,14 @@ class Reader {
     return found;
   }
 
+  RateType rate_type_of(const Json& json) const {
+    const std::string& given = text(json, "rate_type");
+    for (std::size_t type = 0; type < rate_type_count; ++type) {
+      if (given == dtype_name(element_type(static_cast<RateType>(type)))) return static_cast<RateType>(type);
+    }
+    fail(concat("'rate_type' is '", given, "'"));
+  }
+
  private:
   std::string file_;
 };
@@ -127,6 +146,7 @@ Slot read_slot(const Reader& read, const Json& json, std::size_t programs) {
   slot.line = static_cast<int32_t>(read.integer(read.member(json, "line"), "line"));
   slot.scope = text("scope");
   slot.flops = real("flops");
+  if (const Json* type = json.find("rate_type")) slot.rate_type = read.rate_type_of(*type);
   slot.bytes_read = real("bytes_read");
   slot.bytes_written = real("bytes_written");
   slot.calls = read.integer(read.member(json, "calls"), "calls");
@@ -185,7 +205,8 @@ void save(const Profile& profile, const std::string& file) {
       << ", \"duration\": " << profile.duration << ", \"threads_used\": " << profile.threads_used
       << ", \"dropped\": " << profile.dropped
       << ", \"peak_flops_per_second\": " << Json(profile.peaks.flops_per_second).dump()
-      << ", \"peak_bytes_per_second\": " << Json(profile.peaks.bytes_per_second).dump();
+      << ", \"peak_bytes_per_second\": " << Json(profile.peaks.bytes_per_second).dump()
+      << ", \"peaks_by_type\": " << peaks_json(profile.peaks).dump();
   write_list(out, "threads", profile.threads, [](const Thread& one) { return Json(Json::List{one.id, one.name}); });
   write_list(out, "programs", profile.programs, [](const ProgramRow& one) {
     return Json(Json::List{one.name, one.backend, one.flops});
@@ -220,7 +241,14 @@ Profile load(const std::string& file) {
   profile.threads_used = static_cast<int>(integer("threads_used"));
   profile.dropped = integer("dropped");
   profile.peaks = {read.real(read.member(json, "peak_flops_per_second"), "peak_flops_per_second"),
-                   read.real(read.member(json, "peak_bytes_per_second"), "peak_bytes_per_second")};
+                   read.real(read.member(json, "peak_bytes_per_second"), "peak_bytes_per_second"),
+                   {}};
+  if (const Json* peaks = json.find("peaks_by_type")) {  // files of older versions have none
+    for (std::size_t type = 0; type < rate_type_count; ++type) {
+      const std::string_view of = dtype_name(element_type(static_cast<RateType>(type)));
+      if (const Json* peak = peaks->find(of)) profile.peaks.by_type[type] = read.real(*peak, "peaks_by_type");
+    }
+  }
   for (const Json& one : read.list(read.member(json, "threads"), "threads")) {
     const Json::List& fields = read.fields(one, "threads", 2);
     profile.threads.push_back({read.integer(fields[0], "threads"), read.text(fields[1], "threads")});

@@ -5,6 +5,7 @@
 
 #include "core/profile/recorder.h"
 #include "core/runtime/arena_blocks.h"
+#include "core/runtime/background.h"
 #include "core/runtime/thread_pool.h"
 
 namespace capibara::profile {
@@ -23,16 +24,25 @@ void start() {
   begin_session(std::move(blocks));
 }
 
-Profile stop() {
+Profile stop(bool wait) {
+  if (wait && active() && !in_background()) wait_for_background();  // programs that were called belong to it
   Profile profile = end_session();
   profile.threads_used = thread_count();
   if (profile.slots.empty()) return profile;
   profile.peaks = machine_peaks();
+  for (const Slot& slot : profile.slots) {
+    double& peak = profile.peaks.by_type[static_cast<std::size_t>(slot.rate_type)];
+    if (slot.rate_type != RateType::float32 && slot.calls > 0 && slot.flops > 0 && peak == 0)
+      peak = peak_flops(slot.rate_type);
+  }
   // A machine that was busy when it was measured is faster than that: what a matmul reaches here counts as well.
   for (const Slot& slot : profile.slots) {
     if (slot.kind != "matmul" || slot.nanoseconds < min_nanoseconds) continue;
     const double rate = slot.flops * static_cast<double>(slot.calls) / static_cast<double>(slot.nanoseconds) * 1e9;
-    profile.peaks.flops_per_second = std::max(profile.peaks.flops_per_second, rate);
+    double& peak = slot.rate_type == RateType::float32
+                       ? profile.peaks.flops_per_second
+                       : profile.peaks.by_type[static_cast<std::size_t>(slot.rate_type)];
+    peak = std::max(peak, rate);
   }
   return profile;
 }

@@ -15,15 +15,43 @@ namespace {
 
 constexpr double overhead_roofline = 0.1;  // below it neither operations nor bytes explain the time
 
-void rate(Row& row, const Peaks& peaks) {
+void rate(Row& row, const Peaks& peaks, RateType type) {
   const auto nanoseconds = static_cast<double>(std::max<int64_t>(row.nanoseconds, 1));
   row.gflops_per_second = row.flops / nanoseconds;
   row.gbytes_per_second = row.bytes / nanoseconds;
   row.bound = "overhead";
-  if (peaks.flops_per_second <= 0 || peaks.bytes_per_second <= 0) return;
-  const double computing = row.flops / peaks.flops_per_second * 1e9, moving = row.bytes / peaks.bytes_per_second * 1e9;
+  const double peak = peaks.flops_of(type);
+  if ((peak <= 0 && row.flops > 0) || peaks.bytes_per_second <= 0) return;
+  const double computing = row.flops > 0 ? row.flops / peak * 1e9 : 0,
+               moving = row.bytes / peaks.bytes_per_second * 1e9;
   row.roofline = std::max(computing, moving) / nanoseconds;
   if (row.roofline >= overhead_roofline) row.bound = computing > moving ? "compute" : "memory";
+}
+
+using Interval = std::pair<int64_t, int64_t>;
+
+// The time that intervals cover, which may overlap.
+int64_t covered(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end());
+  int64_t sum = 0, end = 0;
+  for (const auto& [first, last] : intervals) {
+    sum += std::max<int64_t>(0, last - std::max(first, end));
+    end = std::max(end, last);
+  }
+  return sum;
+}
+
+// What the rows do not show: the compiler, and the time in which Python, or whatever calls, is alone.
+void add_host_times(const Profile& profile, Summary& summary) {
+  std::vector<Interval> compiling, working;
+  for (const Event& event : profile.events) {
+    const Interval time{std::max<int64_t>(event.start, 0), std::min(event.start + event.duration, profile.duration)};
+    if (event.kind == EventKind::compile) compiling.push_back(time);
+    if (event.kind != EventKind::span && event.kind != EventKind::step && event.kind != EventKind::wait)
+      working.push_back(time);
+  }
+  summary.compile_nanoseconds = covered(std::move(compiling));
+  summary.host_nanoseconds = profile.duration - covered(std::move(working));
 }
 
 }  // namespace
@@ -57,7 +85,7 @@ Summary summarise(const Profile& profile) {
     row.nanoseconds = slot.nanoseconds;
     row.flops = slot.flops * static_cast<double>(slot.calls);
     row.bytes = (slot.bytes_read + slot.bytes_written) * static_cast<double>(slot.calls);
-    rate(row, profile.peaks);
+    rate(row, profile.peaks, slot.rate_type);
     summary.nanoseconds += row.nanoseconds;
     summary.rows.push_back(std::move(row));
   }
@@ -66,6 +94,7 @@ Summary summarise(const Profile& profile) {
   }
   std::stable_sort(summary.rows.begin(), summary.rows.end(),
                    [](const Row& a, const Row& b) { return a.nanoseconds > b.nanoseconds; });
+  add_host_times(profile, summary);
   summary.peak_blocks = profile.peak_blocks;
   for (const MemoryBlock& block : profile.peak_blocks) summary.peak_bytes += block.bytes;
   return summary;
@@ -78,7 +107,9 @@ std::string to_string(const Summary& summary, std::size_t max_rows) {
     text += formatted("; this machine: %.1f GFLOP/s, %.1f GB/s", summary.peaks.flops_per_second / 1e9,
                       summary.peaks.bytes_per_second / 1e9);
   }
-  text += "\n\n";
+  text += concat("\ncompiling: ", readable_time(static_cast<double>(summary.compile_nanoseconds)),
+                 "; neither programs nor the compiler: ", readable_time(static_cast<double>(summary.host_nanoseconds)),
+                 "\n\n");
   text += formatted("%10s %6s %8s %9s %8s %9s %-9s %-34s %s\n", "time", "share", "calls", "GFLOP/s", "GB/s", "roofline",
                     "bound by", "what", "source");
   std::size_t shown = 0;
@@ -129,6 +160,8 @@ std::string to_json(const Summary& summary) {
   return Json(Json::Object{{"rows", std::move(rows)},
                            {"duration", summary.duration},
                            {"nanoseconds", summary.nanoseconds},
+                           {"compile_nanoseconds", summary.compile_nanoseconds},
+                           {"host_nanoseconds", summary.host_nanoseconds},
                            {"peak_flops_per_second", summary.peaks.flops_per_second},
                            {"peak_bytes_per_second", summary.peaks.bytes_per_second},
                            {"peak_bytes", summary.peak_bytes},

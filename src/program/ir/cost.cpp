@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "program/ir/cost.h"
+#include "program/ir/nested.h"
 
 namespace capibara {
 
@@ -22,14 +23,14 @@ void add(ProgramCost& to, const ProgramCost& more, double times) {
   to.flops += times * more.flops;
   to.transcendentals += times * more.transcendentals;
   to.bytes_accessed += times * more.bytes_accessed;
+  for (std::size_t type = 0; type < rate_type_count; ++type) to.flops_by_type[type] += times * more.flops_by_type[type];
 }
 
 // The costliest of several branches, or the sum of what is called.
-bool add_nested(const Equation& equation, ProgramCost& cost) {
+bool add_nested(const Primitive& primitive, const Attrs& attrs, ProgramCost& cost) {
   bool found = false;
-  const double times =
-      equation.primitive->traits.control == Control::scan ? static_cast<double>(equation.attrs.integer("length")) : 1;
-  for (const auto& [name, attr] : equation.attrs.entries()) {
+  const double times = primitive->traits.control == Control::scan ? static_cast<double>(attrs.integer("length")) : 1;
+  for (const auto& [name, attr] : attrs.entries()) {
     if (const auto* program = attr.get_if<std::shared_ptr<const Program>>()) {
       add(cost, count_cost(**program), times);
       found = true;
@@ -49,11 +50,55 @@ bool add_nested(const Equation& equation, ProgramCost& cost) {
   return found;
 }
 
+void add_flops(ProgramCost& cost, double flops, DType type) {
+  cost.flops += flops;
+  cost.flops_by_type[static_cast<std::size_t>(rate_type(type))] += flops;
+}
+
+std::array<uint64_t, rate_type_count> whole_numbers(const std::array<double, rate_type_count>& flops) {
+  constexpr double limit = 1e18;  // more than any call takes
+  std::array<uint64_t, rate_type_count> counted{};
+  for (std::size_t type = 0; type < rate_type_count; ++type)
+    counted[type] = static_cast<uint64_t>(std::clamp(flops[type], 0.0, limit));
+  return counted;
+}
+
 }  // namespace
+
+RateType rate_type(DType type) {
+  switch (type) {
+    case DType::float64:
+    case DType::complex128:
+      return RateType::float64;
+    case DType::bfloat16:
+      return RateType::bfloat16;
+    case DType::float16:
+      return RateType::float16;
+    case DType::float8_e3m4:
+    case DType::float8_e4m3:
+    case DType::float8_e4m3b11fnuz:
+    case DType::float8_e4m3fn:
+    case DType::float8_e4m3fnuz:
+    case DType::float8_e5m2:
+    case DType::float8_e5m2fnuz:
+      return RateType::float8;
+    case DType::int8:
+    case DType::uint8:
+      return RateType::int8;
+    default:
+      return RateType::float32;
+  }
+}
+
+DType element_type(RateType type) {
+  static constexpr DType types[] = {DType::float32, DType::float64,       DType::bfloat16,
+                                    DType::float16, DType::float8_e4m3fn, DType::int8};
+  return types[static_cast<std::size_t>(type)];
+}
 
 ProgramCost equation_cost(const Program& program, const Equation& equation) {
   ProgramCost cost;
-  if (!equation.primitive->traits.region && add_nested(equation, cost)) return cost;
+  if (!equation.primitive->traits.region && add_nested(equation.primitive, equation.attrs, cost)) return cost;
   Types inputs;
   for (Atom input : equation.inputs) {
     inputs.push_back(program.type(input));
@@ -65,7 +110,8 @@ ProgramCost equation_cost(const Program& program, const Equation& equation) {
   if (is_transcendental(equation.primitive->traits))
     cost.transcendentals += static_cast<double>(inputs[0].size());
   else if (equation.primitive->flops)
-    cost.flops += equation.primitive->flops(inputs, equation.attrs);
+    add_flops(cost, equation.primitive->flops(inputs, equation.attrs),
+              inputs.empty() ? DType::float32 : inputs[0].dtype);
   return cost;
 }
 
@@ -73,6 +119,34 @@ ProgramCost count_cost(const Program& program) {
   ProgramCost cost;
   for (const Equation& equation : program.equations()) add(cost, equation_cost(program, equation), 1);
   return cost;
+}
+
+std::array<uint64_t, rate_type_count> program_flops(const Program& program) {
+  return whole_numbers(count_cost(program).flops_by_type);
+}
+
+std::array<uint64_t, rate_type_count> operation_flops(const Primitive& primitive, std::span<const Array> inputs,
+                                                      const Attrs& attrs) {
+  const Traits& traits = primitive->traits;
+  if (traits.moves != Moves::no || is_transcendental(traits)) return {};
+  // The commonest calls are small: nothing is allocated for them.
+  if (traits.elementwise != Elementwise::no && primitive->flops && !inputs.empty()) {
+    int64_t size = 0;
+    for (const Array& input : inputs) size = std::max(size, input.size());
+    std::array<uint64_t, rate_type_count> counted{};
+    counted[static_cast<std::size_t>(rate_type(inputs[0].dtype()))] = static_cast<uint64_t>(size);
+    return counted;
+  }
+  ProgramCost cost;
+  if (!traits.region && holds_programs(attrs)) {
+    add_nested(primitive, attrs, cost);
+  } else if (primitive->flops && !inputs.empty()) {
+    Types types;
+    types.reserve(inputs.size());
+    for (const Array& input : inputs) types.push_back(input.type());
+    add_flops(cost, primitive->flops(types, attrs), types[0].dtype);
+  }
+  return whole_numbers(cost.flops_by_type);
 }
 
 }  // namespace capibara

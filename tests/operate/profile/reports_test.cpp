@@ -174,6 +174,45 @@ TEST(ProfileFiles, DamagedOnesAreErrorsThatNameTheFile) {
   EXPECT_THROW(profile::save({}, "/nowhere/at/all.json"), RuntimeError);
 }
 
+TEST(ProfileSummary, SaysWhatTheCompilerAndTheHostTook) {
+  profile::Profile one = written(10'000);
+  one.events.clear();
+  const auto add = [&](profile::EventKind kind, int64_t start, int64_t duration) {
+    profile::Event event;
+    event.kind = kind;
+    event.start = start;
+    event.duration = duration;
+    one.events.push_back(event);
+  };
+  add(profile::EventKind::span, 0, 1'000'000);  // the user's own say nothing of who works
+  add(profile::EventKind::compile, 100'000, 300'000);
+  add(profile::EventKind::compile, 200'000, 100'000);  // inside of it
+  add(profile::EventKind::module_execution, 350'000, 150'000);
+  add(profile::EventKind::transfer, 900'000, 200'000);  // goes on after the end
+  const profile::Summary summary = profile::summarise(one);
+  EXPECT_EQ(summary.compile_nanoseconds, 300'000);
+  EXPECT_EQ(summary.host_nanoseconds, 500'000);
+  EXPECT_NE(profile::to_string(summary).find("\ncompiling: 300 us; neither programs nor the compiler: 500 us\n"),
+            std::string::npos);
+}
+
+TEST(ProfileSummary, ComparesEachSiteWithThePeakOfItsType) {
+  profile::Profile one = written(10'000);
+  one.slots.resize(2);
+  one.slots[1].flops = one.slots[0].flops;
+  one.slots[1].nanoseconds = one.slots[0].nanoseconds;
+  one.slots[1].rate_type = RateType::bfloat16;
+  EXPECT_EQ(profile::summarise(one).rows[1].bound, "overhead");  // no peak is known
+  one.peaks.by_type[static_cast<std::size_t>(RateType::bfloat16)] = 400e9;
+  const std::string file = scratch_file("types.json");
+  profile::save(one, file);
+  const profile::Summary read = profile::summarise(profile::load(file));
+  std::remove(file.c_str());
+  ASSERT_EQ(read.rows.size(), 2U);
+  EXPECT_DOUBLE_EQ(read.rows[0].roofline, 0.5);  // 2 x 1e6 of 100e9 a second in 40 us
+  EXPECT_DOUBLE_EQ(read.rows[1].roofline, 0.125);
+}
+
 TEST(ProfilePeaks, AreMeasuredOnceAndPositive) {
   const profile::Peaks first = profile::machine_peaks(), second = profile::machine_peaks();
   EXPECT_GT(first.flops_per_second, 1e7);

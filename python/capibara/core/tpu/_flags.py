@@ -1,8 +1,15 @@
 """Flags of the TPU compiler: checked against libtpu's own list before they are set, since an unknown one ends the process."""
 import os
+import warnings
 
 from capibara import _core, _tracebacks
 from capibara.core.tpu._errors import TPUError
+
+
+def libtpu_arguments():
+    """What the libtpu that capibara loaded in this process read: {flag: value}; None before it is loaded."""
+    loaded = _core.tpu.loaded_libtpu()
+    return None if loaded is None else _core.tpu.read_init_args(loaded[1])
 
 
 def _text(value):
@@ -19,7 +26,8 @@ def check_xla_flags(flags):
 def set_xla_flags(flags, *, skip_unknown=False):
     """Sets flags in LIBTPU_INIT_ARGS, where libtpu reads them when it is loaded; what it would refuse raises TPUError first.
 
-    `skip_unknown` leaves refused flags out and reports them. Returns {"set", "defaults", "refused"}.
+    `skip_unknown` leaves refused flags out and reports them. Returns {"set", "defaults", "refused", "too_late"}: the last are
+    flags that the libtpu of this process did not read, since it was loaded before; a warning says so too.
     """
     verdicts = check_xla_flags(flags)
     refused = {name: verdict["message"] for name, verdict in verdicts.items() if not verdict["accepted"]}
@@ -27,7 +35,14 @@ def set_xla_flags(flags, *, skip_unknown=False):
         raise TPUError("set_xla_flags: " + "; ".join(refused.values()))
     values = {name: _text(value) for name, value in flags.items() if name not in refused}
     os.environ["LIBTPU_INIT_ARGS"] = _core.tpu.merge_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""), values)
-    return {"set": values, "defaults": [name for name in values if verdicts[name]["is_default"]], "refused": refused}
+    read = libtpu_arguments()
+    too_late = [] if read is None else [name for name, value in values.items()
+                                        if read.get(name, verdicts[name]["default"].strip("'")) != value]
+    if too_late:
+        warnings.warn(f"set_xla_flags: libtpu is loaded and read its flags before; without effect in this process: {', '.join(too_late)}",
+                      RuntimeWarning, stacklevel=3)
+    return {"set": values, "defaults": [name for name in values if verdicts[name]["is_default"]], "refused": refused,
+            "too_late": too_late}
 
 
 def enable_xla_optimizations(level=3, enable_fusion=True, enable_async_collective=True, enable_megacore=True, enable_latency_hiding=True):

@@ -14,7 +14,7 @@ import capibara.jax as jax
 from capibara import _core, _tracebacks
 from capibara.core.tpu._diagnosis import diagnose_tpu
 from capibara.core.tpu._errors import TPUError
-from capibara.core.tpu._figures import Figure
+from capibara.core.tpu._figures import Absent, Figure
 from capibara.core.tpu._flags import set_xla_flags
 from capibara.jax.sharding import PartitionSpec
 from capibara.operate.profiler import usage
@@ -28,6 +28,8 @@ _CHOICES = {
 }
 _FLAGS = ("use_mixed_precision", "fp32_params", "enable_xla_fusion", "enable_async_collective", "enable_rematerialization",
           "gradient_checkpointing", "communication_optimization", "use_collective_matmul", "enable_profiling", "log_device_placement")
+_PASSES = 6  # of bfloat16 that XLA makes of a float32 matmul at the highest precision
+_DTYPES = ("precision", "compute_dtype", "param_dtype", "fp32_params", "use_mixed_precision")
 _UNITS = {"TB": 1e12, "GB": 1e9, "MB": 1e6, "TIB": 2**40, "GIB": 2**30, "MIB": 2**20}
 
 
@@ -44,6 +46,10 @@ class TPUConfig:
 
     `memory_per_chip` (bytes, or a text such as "32GB") and `flops_per_chip` replace the figures of the table of chips. A topology that
     is no shape of a slice is taken as the logical mesh, which `validate` says.
+
+    `precision` sets the types of computation and parameters: "float32" both, "bfloat16" both, "mixed" bfloat16 and float32. Each of
+    `compute_dtype`, `param_dtype`, `fp32_params` and `use_mixed_precision` that is given, or assigned later, changes its part of
+    that. Parameters count in the memory of plans, the type of computation in peaks.
     """
 
     tpu_version: str = "v4"
@@ -52,10 +58,10 @@ class TPUConfig:
     memory_per_chip: int | str | None = None
     flops_per_chip: float | None = None
     precision: str = "mixed"
-    compute_dtype: str = "bfloat16"
-    param_dtype: str = "float32"
-    use_mixed_precision: bool = True
-    fp32_params: bool = True
+    compute_dtype: str | None = None
+    param_dtype: str | None = None
+    use_mixed_precision: bool | None = None
+    fp32_params: bool | None = None
     xla_optimization_level: int = 2
     enable_xla_fusion: bool = True
     enable_async_collective: bool = True
@@ -74,21 +80,52 @@ class TPUConfig:
         if name not in _NAMES and not name.startswith("_"):
             near = difflib.get_close_matches(name, _NAMES, n=1)
             raise AttributeError(f"TPUConfig has no field '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
+        ready = getattr(self, "_ready", False)
+        if value is None and name in _DTYPES:
+            if ready:
+                raise TPUError(f"TPUConfig: {name} is {_expected(name)}, got None")
+            return object.__setattr__(self, name, None)
+        before = dict(self.__dict__)
         object.__setattr__(self, name, _checked(name, value))
-        if getattr(self, "_ready", False):
-            self._check_together()
+        if ready:
+            try:
+                if name in _DTYPES:
+                    self._settle(name)
+                self._check_together()
+            except TPUError:
+                self.__dict__.update(before)  # what is refused changes nothing
+                raise
 
     def __post_init__(self):
-        if self.precision == "float32":
-            object.__setattr__(self, "use_mixed_precision", False)
-            object.__setattr__(self, "compute_dtype", "float32")
-        if not self.fp32_params and self.param_dtype == "float32":
-            object.__setattr__(self, "param_dtype", "bfloat16")
+        given = {name: getattr(self, name) for name in _DTYPES}
+        for name, value in given.items():
+            if value is not None:
+                object.__setattr__(self, name, value)
+                self._settle(name)
         self._check_together()
         object.__setattr__(self, "_ready", True)
 
+    def _settle(self, name):
+        """What a field about types means for the others of them."""
+        compute, parameters = self.compute_dtype, self.param_dtype
+        if name == "precision":
+            compute = "float32" if self.precision == "float32" else "bfloat16"
+            parameters = "bfloat16" if self.precision == "bfloat16" else "float32"
+        elif name == "fp32_params":
+            parameters = "float32" if self.fp32_params else "bfloat16"
+        elif name == "use_mixed_precision":
+            if self.use_mixed_precision and (compute == "float32" or parameters != "float32"):
+                raise TPUError(f"TPUConfig: use_mixed_precision=True computes in bfloat16 on parameters in float32, but compute_dtype="
+                               f"{compute!r} and param_dtype={parameters!r}; assign those first")
+            if not self.use_mixed_precision:
+                compute = parameters
+        self.__dict__.update(compute_dtype=compute, param_dtype=parameters, fp32_params=parameters == "float32",
+                             use_mixed_precision=compute != parameters)
+
     def _check_together(self):
         self._slice()
+        if self.compute_dtype == "int8" and not _core.tpu.chip(self.tpu_version)["int8_tops"]:
+            raise TPUError(f"TPUConfig: compute_dtype='int8': {self.tpu_version} has no units for int8")
         if self.mesh_shape is not None and math.prod(self.mesh_shape) != self.num_chips:
             raise TPUError(f"TPUConfig: mesh_shape={self.mesh_shape} is for {math.prod(self.mesh_shape)} chips, but "
                            f"num_chips={self.num_chips}")
@@ -126,6 +163,10 @@ class TPUConfig:
                          f"for {chip['name']}")
         if self.gradient_checkpointing and not self.enable_rematerialization:
             notes.append("gradient_checkpointing=True recomputes although enable_rematerialization=False")
+        if self.mesh_shape is not None and self._axes("1b")[1] not in (1, self.mesh_shape[1]):
+            fsdp, tensor = self._axes("1b")
+            notes.append(f"mesh_shape={self.mesh_shape}: {self.mesh_shape[1]} does not divide the heads of the preset 1b, which is planned "
+                         f"with fsdp={fsdp},tensor={tensor}")
         return notes
 
     @property
@@ -141,10 +182,15 @@ class TPUConfig:
         return self._slice()[0]["name"]
 
     def _peak(self):
-        return self.flops_per_chip or _core.tpu.chip(self.tpu_version)["bf16_tflops"] * 1e12
+        if self.flops_per_chip is not None:
+            return self.flops_per_chip
+        chip = _core.tpu.chip(self.tpu_version)
+        if self.compute_dtype == "int8":
+            return chip["int8_tops"] * 1e12
+        return chip["bf16_tflops"] * 1e12 / (_PASSES if self.compute_dtype == "float32" else 1)
 
     def get_total_tflops(self) -> float:
-        """Peak of all chips in bf16."""
+        """Peak of all chips for `compute_dtype`; float32 takes six passes of bfloat16, as XLA's highest precision does."""
         return self._peak() * self.num_chips / 1e12
 
     def remat_policy(self) -> str:
@@ -165,22 +211,41 @@ class TPUConfig:
             request["hbm_gib"] = self.memory_bytes / 2**30 / (found["devices"] / found["chips"])
         if self.flops_per_chip is not None:
             request["peak_tflops"] = self.flops_per_chip / 1e12
-        if self.mesh_shape is not None and len(self.mesh_shape) == 2 and self.mesh_shape[1] > 1:
-            request["mesh"] = f"fsdp={self.mesh_shape[0] * found['devices'] // found['chips']},tensor={self.mesh_shape[1]}"
+        fsdp, tensor = self._axes(model)
+        if tensor > 1:
+            request["mesh"] = f"fsdp={fsdp},tensor={tensor}"
         return request
 
+    def _axes(self, model):
+        """(fsdp, tensor) that a model is planned with: what does not divide its heads goes to fsdp."""
+        found = self._slice()[0]
+        if self.mesh_shape is None or len(self.mesh_shape) != 2:
+            return found["devices"], 1
+        heads = next((row["heads"] for row in _core.tpu.models() if row["name"] == model), 0)
+        tensor = math.gcd(self.mesh_shape[1], heads) if heads else self.mesh_shape[1]
+        return found["devices"] // tensor, tensor
+
     def get_performance_metrics(self, model: str = "1b", sequence_length: int = 2048) -> dict[str, object]:
-        """Peaks of the slice from the vendor's tables; utilization and samples per second are modelled, for a training step of `model`."""
+        """Peaks of the slice from the vendor's tables; utilization and samples per second are modelled, for a training step of `model`,
+        and their text says so. They are absent, "-", for other types of computation than bfloat16, which the model does not know.
+
+        The bandwidth of the interconnect is that of the links between the slice's chips, both ways.
+        """
         chip = _core.tpu.chip(self.tpu_version)
-        step = _core.tpu.plan_step(self.training(model, sequence_length))
-        origin = f"modelled: training {model} at {self.batch_size_per_chip} sequences of {sequence_length} on a chip; " \
-                 "nothing was run on a TPU"
+        request = self.training(model, sequence_length)
+        if self.compute_dtype == "bfloat16":
+            step = _core.tpu.plan_step(request)
+            origin = f"modelled: training {model} at {self.batch_size_per_chip} sequences of {sequence_length} on a chip" \
+                     f"{', mesh ' + request['mesh'] if 'mesh' in request else ''}; nothing was run on a TPU"
+            utilization, samples = Figure(step["mfu"], origin), Figure(step["tokens_per_second"] / sequence_length, origin)
+        else:
+            utilization = samples = Absent(f"plans are modelled for computation in bfloat16, not in {self.compute_dtype}")
         return {
             "total_tflops": self.get_total_tflops(),
             "memory_bandwidth_gb_s": chip["hbm_gbps"] * self.num_chips,
-            "interconnect_bandwidth_gb_s": 4 * chip["ici_link_gbps"] * chip["dimensions"] * self.num_chips,
-            "utilization": Figure(step["mfu"], origin),
-            "throughput_samples_s": Figure(step["tokens_per_second"] / sequence_length, origin),
+            "interconnect_bandwidth_gb_s": 2 * chip["ici_link_gbps"] * self._slice()[0]["links"],
+            "utilization": utilization,
+            "throughput_samples_s": samples,
             "measured_utilization": None,
         }
 
@@ -247,18 +312,12 @@ class TPUConfig:
         return flags
 
     def setup_environment_variables(self) -> dict[str, str | None]:
-        """Sets LIBTPU_INIT_ARGS, and JAX_PLATFORMS where a TPU is here; returns {variable: value, or why it is not set}."""
-        done = {"LIBTPU_INIT_ARGS": None}
+        """Sets LIBTPU_INIT_ARGS, and JAX_PLATFORMS where a TPU is here; returns {variable: value, or why it is not set}, and logs it."""
         set_xla_flags(self.xla_flags())
-        done["LIBTPU_INIT_ARGS"] = os.environ["LIBTPU_INIT_ARGS"]
-        if diagnose_tpu(libraries=False)["chips"]:
-            os.environ.setdefault("JAX_PLATFORMS", "tpu,cpu")
-            done["JAX_PLATFORMS"] = os.environ["JAX_PLATFORMS"]
-        else:
-            done["JAX_PLATFORMS"] = "not set: there is no TPU here"
-        done["XLA_FLAGS"] = "not set: jaxlib ends the process at flags of the TPU compiler there"
+        done = set_platforms({"LIBTPU_INIT_ARGS": os.environ["LIBTPU_INIT_ARGS"]})
         for name in ("XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_PREALLOCATE"):
             done[name] = "not set: a setting of GPUs, without effect on a TPU"
+        _log.warning("%s", environment_text("TPUConfig", done))
         return done
 
     def enable_debugging_mode(self) -> "TPUConfig":
@@ -271,9 +330,13 @@ class TPUConfig:
 _NAMES = tuple(field.name for field in dataclasses.fields(TPUConfig))
 
 
+def _expected(name):
+    return f"one of {', '.join(_CHOICES[name])}" if name in _CHOICES else "True or False"
+
+
 def _checked(name, value):
     if name in _CHOICES and value not in _CHOICES[name]:
-        raise TPUError(f"TPUConfig: {name} is one of {', '.join(_CHOICES[name])}, got {value!r}")
+        raise TPUError(f"TPUConfig: {name} is {_expected(name)}, got {value!r}")
     if name in _FLAGS and not isinstance(value, (bool, np.bool_)):
         raise TPUError(f"TPUConfig: {name} is True or False, got {value!r}")
     if name == "tpu_version":
@@ -306,6 +369,24 @@ def _bytes(value):
     if not value > 0:
         raise TPUError(f"TPUConfig: memory_per_chip is positive, got {value!r}")
     return int(value)
+
+
+def set_platforms(done):
+    """JAX_PLATFORMS where a TPU is here, added to {variable: value, or why it is not set}."""
+    if diagnose_tpu(libraries=False)["chips"]:
+        os.environ.setdefault("JAX_PLATFORMS", "tpu,cpu")
+        done["JAX_PLATFORMS"] = os.environ["JAX_PLATFORMS"]
+    else:
+        done["JAX_PLATFORMS"] = "not set: there is no TPU here"
+    done["XLA_FLAGS"] = "not set: jaxlib ends the process at flags of the TPU compiler there"
+    return done
+
+
+def environment_text(who, done):
+    """One line of what was set and what not."""
+    left = [f"{name} ({text.removeprefix('not set: ')})" for name, text in done.items() if text.startswith("not set: ")]
+    placed = [name for name, text in done.items() if not text.startswith("not set: ")]
+    return f"{who}: set {', '.join(placed) or 'nothing'}" + (f"; not set: {', '.join(left)}" if left else "")
 
 
 def configure_tpu_environment(config: TPUConfig | None = None) -> dict[str, object]:

@@ -74,9 +74,10 @@ class TPUv6VQIntegration:
         return np.round(codes / scale) * scale
 
     def save_codebook(self, path: str | os.PathLike[str]) -> None:
-        """Writes the codebook as an .npy array, whatever the path's ending: nothing in it can be executed."""
+        """Writes the codebook as an .npy array, whatever the path's ending: nothing in it can be executed. Makes its folder."""
         if self.codebook is None:
             raise TPUError("save_codebook: there is no codebook yet")
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         with open(path, "wb") as file:
             np.save(file, np.asarray(self.codebook), allow_pickle=False)
 

@@ -1,13 +1,18 @@
 """Settings of the TPU compiler for a slice: each is checked against libtpu's own flags before it is set."""
 from collections.abc import Sequence
+import logging
 import math
 import os
+import warnings
 
 import capibara.jax as jax
 from capibara import _core, _tracebacks
 from capibara.core.tpu import TPUConfig, TPUError, _planning, _probe, create_mesh, diagnose_tpu, enable_xla_optimizations, set_xla_flags
+from capibara.core.tpu._flags import libtpu_arguments
+from capibara.core.tpu.tpu_config import environment_text, set_platforms
 
 _enabled = []
+_log = logging.getLogger("capibara.tpu")
 
 
 def configure_tpu(tpu_type: str | None = None, use_bf16: bool = True, enable_flash_attention: bool = True,
@@ -28,7 +33,8 @@ def configure_tpu(tpu_type: str | None = None, use_bf16: bool = True, enable_fla
 
 def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None = None, enable_xla_flags: bool = True,
                  enable_async_collective: bool = True) -> dict[str, object]:
-    """Sets the environment for a TPU and, where there are enough devices, makes its mesh; returns both and what was found.
+    """Sets the environment for a TPU and, where there are enough devices, makes its mesh; returns what was set, found and not set, and
+    logs the last.
 
     `tpu_name` is a label, or a slice such as v6e-64, which is then validated.
     """
@@ -54,6 +60,10 @@ def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None =
     if enable_xla_flags:
         result["flags"] = enable_xla_optimizations(3, enable_async_collective=enable_async_collective)
         _enabled[:] = sorted(result["flags"]["set"])
+    flags = os.environ["LIBTPU_INIT_ARGS"] if enable_xla_flags else "not set: enable_xla_flags=False"
+    result["environment"] = set_platforms({"LIBTPU_INIT_ARGS": flags})
+    said = environment_text("setup_tpu_v4", result["environment"])
+    _log.warning("%s", said + (f"; no mesh: {result['mesh_problem']}" if "mesh_problem" in result else ""))
     return result
 
 
@@ -65,21 +75,33 @@ def enable_all_optimizations() -> dict[str, object]:
 
 
 def verify_optimizations() -> dict[str, object]:
-    """Whether each flag that was enabled is active: {"active", "flags", "origin"}.
+    """Whether the libtpu of this process read each flag that was enabled: {"active", "loaded", "flags", "origin"}.
 
-    Where libtpu is installed it compiles a probe in a child process, whose flags are read back; elsewhere LIBTPU_INIT_ARGS is checked
-    against the list of libtpu 0.0.51. Nothing runs on a TPU.
+    "active" is True only where libtpu is loaded and read all of them; what is not is a warning too. Where libtpu is installed and
+    not loaded yet, it compiles a probe in a child process, whose flags are read back as "compiled". Nothing runs on a TPU.
     """
-    asked = _core.tpu.read_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""))
-    compiled, problem = _probe.read_back()
+    requested = _core.tpu.read_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""))
+    read = libtpu_arguments()
+    compiled, problem = _probe.read_back() if read is None else ({}, "")
     flags = {}
-    for name in _enabled or sorted(asked):
-        verdict = _core.tpu.check_flag(name, asked.get(name, ""))
-        flags[name] = {"value": compiled.get(name) if compiled else asked.get(name), "asked": asked.get(name), "known": verdict["accepted"],
-                       "default": verdict["default"], "is_default": verdict["is_default"]}
-    active = bool(flags) and all(row["known"] and row["asked"] is not None and row["value"] == row["asked"] for row in flags.values())
-    origin = "compiled: read back from a probe" if compiled else f"LIBTPU_INIT_ARGS and the flags of libtpu 0.0.51, not compiled: {problem}"
-    return {"active": active, "flags": flags, "origin": origin}
+    for name in _enabled or sorted(requested):
+        verdict = _core.tpu.check_flag(name, requested.get(name, ""))
+        default = verdict["default"].strip("'")
+        flags[name] = {"requested": requested.get(name), "value": None if read is None else read.get(name, default),
+                       "compiled": compiled.get(name), "known": verdict["accepted"], "default": default,
+                       "is_default": verdict["is_default"]}
+    differ = [name for name, row in flags.items() if row["requested"] is None or row["value"] != row["requested"]]
+    if read is None:
+        origin = "not loaded: libtpu is not loaded in this process, so that no flag is active yet" + \
+            (f" ({problem})" if problem else "; a probe in a child process was compiled with \"compiled\"")
+    elif not flags:
+        origin = "no flag is set"
+    else:
+        origin = f"without effect, since libtpu was loaded before: {', '.join(differ)}" if differ else "read by the libtpu of this process"
+    active = read is not None and bool(flags) and not differ
+    if not active:
+        warnings.warn(f"verify_optimizations: {origin}", RuntimeWarning, stacklevel=3)
+    return {"active": active, "loaded": read is not None, "flags": flags, "origin": origin}
 
 
 __all__ = ["TPUConfig", "configure_tpu", "enable_all_optimizations", "setup_tpu_v4", "verify_optimizations"]

@@ -111,6 +111,7 @@ int32_t Sites::add(const Program& program, const Analysis& known, const std::vec
     if (cost > main_cost) {
       main = &equation;
       main_cost = cost;
+      if (!equation.inputs.empty()) site.rate_type = rate_type(program.type(equation.inputs[0]).dtype);
     }
     const SourceInfo info = source_info(equation.source);
     const double rank = cost + (info.file.empty() ? 0 : 1e30) + (info.name_scope.empty() ? 0 : 1e29);
@@ -131,6 +132,8 @@ int32_t Sites::add_loop(const Program& program, const Equation& loop) {
   site.equations = {loop.primitive.name()};
   const ProgramCost cost = equation_cost(program, loop);
   site.flops = cost.flops + cost.transcendentals;
+  const auto most = std::max_element(cost.flops_by_type.begin(), cost.flops_by_type.end());
+  site.rate_type = static_cast<RateType>(most - cost.flops_by_type.begin());
   for (Atom input : loop.inputs) site.bytes_read += bytes_in(program.type(input));
   for (Var output : loop.outputs) site.bytes_written += output.dropped() ? 0 : bytes_in(program.type(output));
   locate(site, loop);

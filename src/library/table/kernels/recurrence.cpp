@@ -15,6 +15,7 @@ kernels::SelectiveScanOptions scan_options(const Arguments& a) {
   options.delta_softplus = a.flag("delta_softplus");
   options.initial_state = a.optional_array("initial_state");
   options.segment_ids = a.optional_array("segment_ids");
+  options.axis = a.integer("axis");
   return options;
 }
 
@@ -32,7 +33,7 @@ const Function recurrence_rows[] = {
     {"selective_scan",
      "u, delta: ArrayLike, A, B, C, D: ArrayLike | None = None, z=None, delta_bias: ArrayLike | None = None, *, "
      "delta_softplus: bool = False, initial_state: ArrayLike | None = None, segment_ids=None, "
-     "return_last_state: bool = False -> Array | tuple[Array, Array]",
+     "return_last_state: bool = False, axis: int = -2 -> Array | tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const Array u = a.array("u"), delta = a.array("delta"), A = a.array("A"), B = a.array("B"), C = a.array("C");
        return with_state(kernels::selective_scan(u, delta, A, B, C, scan_options(a)), a.flag("return_last_state"));
@@ -42,7 +43,8 @@ const Function recurrence_rows[] = {
      "inputs: ArrayLike, A_matrix: ArrayLike, B_matrix: ArrayLike, C_matrix: ArrayLike, *, delta: ArrayLike | None = "
      "None, D: ArrayLike | None = None, "
      "z=None, delta_bias: ArrayLike | None = None, delta_softplus: bool = False, "
-     "initial_state: ArrayLike | None = None, segment_ids=None, use_associative_scan: bool = True",
+     "initial_state: ArrayLike | None = None, segment_ids=None, use_associative_scan: bool = True, "
+     "axis: int = -2",
      [](const Arguments& a) -> Value {
        const Array inputs = a.array("inputs"), A = a.array("A_matrix"), B = a.array("B_matrix"),
                    C = a.array("C_matrix");

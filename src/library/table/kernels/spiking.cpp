@@ -11,7 +11,8 @@ const Function spiking_rows[] = {
     {"spiking_neuron",
      "inputs, threshold: float = 1.0, leak_rate: float = 0.1, *, reset: str = 'hard', reset_value: float = 0.0, "
      "surrogate: str = 'atan', slope: float | None = None, detach_reset: bool = False, "
-     "initial_potential: ArrayLike | None = None, return_potential: bool = False -> Array | tuple[Array, Array]",
+     "initial_potential: ArrayLike | None = None, return_potential: bool = False, axis: int = 0 "
+     "-> Array | tuple[Array, Array]",
      [](const Arguments& a) -> Value {
        const kernels::SpikingResult result =
            kernels::spiking_neuron(a.array("inputs"), {.threshold = a.real("threshold"),
@@ -21,11 +22,12 @@ const Function spiking_rows[] = {
                                                        .surrogate = a.text("surrogate"),
                                                        .slope = a.optional_real("slope"),
                                                        .detach_reset = a.flag("detach_reset"),
-                                                       .initial_potential = a.optional_array("initial_potential")});
+                                                       .initial_potential = a.optional_array("initial_potential"),
+                                                       .axis = a.integer("axis")});
        if (a.flag("return_potential")) return std::pair(result.spikes, result.potential);
        return result.spikes;
      },
-     "Spikes of leaky integrate-and-fire neurons over the first axis, with a surrogate derivative."},
+     "Spikes of leaky integrate-and-fire neurons over an axis of time, with a surrogate derivative."},
 };
 
 }  // namespace
