@@ -113,7 +113,7 @@ class Trainer:
     def _make(self):
         settings = {**_DEFAULTS, **self._fields, "compute": "bfloat16" if self.use_bf16 else "float32"}
         checkpoints = str(Path(self.folder) / "checkpoints") if self.folder else ""
-        self._trainer = _native.NativeTrainer(self.model, json.dumps(settings), checkpoints)
+        self._trainer = _native.NativeTrainer(_native.AnyModel.of_language_model(self.model), json.dumps(settings), checkpoints)
 
     @property
     def params(self) -> "dict[str, _jax.Array]":
@@ -144,13 +144,13 @@ class Trainer:
         before = _jax.config.jax_disable_most_optimizations
         _jax.config.update("jax_disable_most_optimizations", before or not self.enable_xla_optimizations)
         try:
-            return self._trainer.step(tokens)
+            return self._trainer.step([tokens])
         finally:
             _jax.config.update("jax_disable_most_optimizations", before)
 
     def evaluate(self, tokens: "_jax.Array") -> float:
         """The mean cross entropy of tokens [batch, length + 1], in nats."""
-        return self._trainer.evaluate(tokens)
+        return self._trainer.evaluate([tokens])
 
     def save(self) -> None:
         """Writes a checkpoint of this step, whole or not at all."""
