@@ -8,32 +8,17 @@ namespace capibara {
 
 namespace {
 
-// Whether a parameter belongs to one of the layers from `first` to `last`.
-bool belongs(const ModelLayers& layers, const std::string& name, int64_t first, int64_t last) {
-  if (layers.prefixes.empty()) return true;
-  for (int64_t layer = first; layer < last; ++layer) {
-    if (name.starts_with(layers.prefixes[static_cast<std::size_t>(layer)])) return true;
-  }
-  return false;
-}
-
 Arrays run_checkpointed(const ModelLayers& layers, int64_t every, const jax::CheckpointPolicy& policy,
                         const Parameters& parameters, Arrays carry) {
   for (int64_t first = 0; first < layers.count; first += every) {
     const int64_t last = std::min(layers.count, first + every);
-    // Those of the group are operands of the checkpointed call; what a layer reads besides them is captured.
-    Parameters own;
-    for (const auto& [name, array] : parameters) {
-      if (belongs(layers, name, first, last)) own.insert({name, array});
-    }
-    auto body = [&](const Parameters& some, const Arrays& input) {
-      Parameters all = parameters;
-      for (const auto& [name, array] : some) all[name] = array;
+    // Parameters are captured: a group has those alone as operands that its layers read.
+    auto body = [&](const Arrays& input) {
       Arrays value = input;
-      for (int64_t layer = first; layer < last; ++layer) value = layers.run(all, layer, value);
+      for (int64_t layer = first; layer < last; ++layer) value = layers.run(parameters, layer, value);
       return value;
     };
-    carry = jax::checkpoint(body, {.policy = policy})(own, carry);
+    carry = jax::checkpoint(body, {.policy = policy})(carry);
   }
   return carry;
 }

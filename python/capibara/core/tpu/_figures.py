@@ -1,13 +1,44 @@
-"""Numbers that say where they come from."""
+"""Numbers that say where they come from, also where they are printed."""
 
 
 class Figure(float):
-    """A float with its origin: "modelled ...", "compiled ..." or "measured ..."."""
+    """A float with its origin: "modelled ...", "compiled ..." or "measured ..."; text of a modelled one ends in "(modelled)"."""
 
     def __new__(cls, value, origin):
         made = super().__new__(cls, value)
         made.origin = origin
         return made
 
+    def __format__(self, spec):
+        return float.__format__(self, spec) + (" (modelled)" if self.origin.startswith("modelled") else "")
+
+    def __str__(self):
+        return format(self)
+
     def __repr__(self):
         return f"{float(self)!r} ({self.origin})"
+
+    def __reduce__(self):
+        return Figure, (float(self), self.origin)
+
+
+class Absent:
+    """A figure that there is not, and why: it prints as "-", is False, and is no number."""
+
+    def __init__(self, reason):
+        self.reason = reason
+
+    def __format__(self, spec):
+        return "-"
+
+    def __str__(self):
+        return "-"
+
+    def __repr__(self):
+        return f"absent ({self.reason})"
+
+    def __bool__(self):
+        return False
+
+    def __float__(self):
+        raise TypeError(f"this figure is absent: {self.reason}")
