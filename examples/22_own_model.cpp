@@ -71,15 +71,15 @@ int main() {
   const int64_t whole = temporary_bytes(model, trainer.parameters(), batch);
   for (int64_t every : {1, 2, 8}) {
     const AnyModel checkpointed = capibara::enable_gradient_checkpointing(model, every);
-    const double share = static_cast<double>(temporary_bytes(checkpointed, trainer.parameters(), batch)) /
-                         static_cast<double>(whole);
+    const double share =
+        static_cast<double>(temporary_bytes(checkpointed, trainer.parameters(), batch)) / static_cast<double>(whole);
     std::printf("groups of %ld: %s\n", static_cast<long>(every), share < 0.75 ? "less memory" : "no less memory");
   }
   try {  // what has no layers is refused
     capibara::enable_gradient_checkpointing(
-        AnyModel::of(Parameters{{"w", jnp::zeros({2})}}, [](const Parameters& p, const Array& x) {
-          return jnp::sum(p.at("w") * x);
-        }), 2);
+        AnyModel::of(Parameters{{"w", jnp::zeros({2})}},
+                     [](const Parameters& p, const Array& x) { return jnp::sum(p.at("w") * x); }),
+        2);
   } catch (const capibara::ValueError&) {
     std::printf("a function has no layers\n");
   }

@@ -26,8 +26,8 @@ namespace capibara {
 using Parameters = std::map<std::string, Array>;
 using ParameterTypes = std::map<std::string, ArrayType>;
 
-// A model as a row of layers: start makes the carry, each layer takes it and returns one of the same types, finish makes
-// the loss of the last one.
+// A model as a row of layers: start makes the carry, each layer takes it and returns one of the same types, finish
+// makes the loss of the last one.
 struct ModelLayers {
   int64_t count = 0;
   std::function<Arrays(const Parameters& parameters, const Arrays& batch)> start = {};
@@ -61,13 +61,13 @@ struct ModelSizes {
 
 // What an AnyModel is made of. Functions that are absent are named in the error of whoever needs them.
 struct ModelParts {
-  std::string name = "model";                               // in messages
-  std::function<Parameters(const Array& key)> init = {};    // random parameters
-  Parameters parameters = {};                               // given ones, in place of init or besides it
-  ParameterTypes types = {};                                // of the parameters; found by init where not given
+  std::string name = "model";                             // in messages
+  std::function<Parameters(const Array& key)> init = {};  // random parameters
+  Parameters parameters = {};                             // given ones, in place of init or besides it
+  ParameterTypes types = {};                              // of the parameters; found by init where not given
   using Function = std::function<Array(const Parameters& parameters, const Arrays& batch)>;
   Function apply = {}, loss = {};
-  Function evaluate = {};                                   // of held-out data; absent: the loss
+  Function evaluate = {};  // of held-out data; absent: the loss
   // The name of the first intermediate result that is not finite; absent: found by layers, as far as there are any.
   std::function<std::string(const Parameters& parameters, const Arrays& batch)> first_bad_value = {};
   std::optional<ModelLayers> layers = {};
@@ -110,14 +110,22 @@ struct NamedTree {
 template <class P, class F>
 constexpr int arrays_taken() {
   using A = const Array&;
-  if constexpr (std::is_invocable_v<const F&, const P&, const Arrays&>) return -1;
-  else if constexpr (std::is_invocable_v<const F&, const P&, A>) return 1;
-  else if constexpr (std::is_invocable_v<const F&, const P&, A, A>) return 2;
-  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A>) return 3;
-  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A, A>) return 4;
-  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A, A, A>) return 5;
-  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A, A, A, A>) return 6;
-  else return 0;
+  if constexpr (std::is_invocable_v<const F&, const P&, const Arrays&>)
+    return -1;
+  else if constexpr (std::is_invocable_v<const F&, const P&, A>)
+    return 1;
+  else if constexpr (std::is_invocable_v<const F&, const P&, A, A>)
+    return 2;
+  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A>)
+    return 3;
+  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A, A>)
+    return 4;
+  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A, A, A>)
+    return 5;
+  else if constexpr (std::is_invocable_v<const F&, const P&, A, A, A, A, A, A>)
+    return 6;
+  else
+    return 0;
 }
 template <class P, class F>
 Array call_with_batch(const char* operation, bool first, const F& f, const P& parameters, const Arrays& batch) {
@@ -165,7 +173,9 @@ template <class P, class M>
 ModelLayers layers_of(const std::shared_ptr<const M>& model, const std::shared_ptr<const NamedTree<P>>& named) {
   ModelLayers layers;
   layers.count = model->layer_count();
-  layers.start = [=](const Parameters& p, const Arrays& batch) -> Arrays { return model->start(named->tree(p), batch); };
+  layers.start = [=](const Parameters& p, const Arrays& batch) -> Arrays {
+    return model->start(named->tree(p), batch);
+  };
   layers.run = [=](const Parameters& p, int64_t layer, const Arrays& carry) -> Arrays {
     return model->run_layer(named->tree(p), layer, carry);
   };
@@ -173,7 +183,9 @@ ModelLayers layers_of(const std::shared_ptr<const M>& model, const std::shared_p
     return model->finish(named->tree(p), carry, batch);
   };
   if constexpr (requires(const P& p, const Arrays& carry) { model->output(p, carry); }) {
-    layers.output = [=](const Parameters& p, const Arrays& carry) -> Array { return model->output(named->tree(p), carry); };
+    layers.output = [=](const Parameters& p, const Arrays& carry) -> Array {
+      return model->output(named->tree(p), carry);
+    };
   }
   if constexpr (HasPrefixes<M>) {
     for (int64_t i = 0; i < layers.count; ++i) layers.prefixes.push_back(model->layer_prefix(i));
@@ -280,7 +292,7 @@ class AnyModel {
   template <class M>
   const M* target() const {
     return parts_->source_type && *parts_->source_type == typeid(M) ? static_cast<const M*>(parts_->source.get())
-                                                                   : nullptr;
+                                                                    : nullptr;
   }
 
   // The given parameters, or else random ones.

@@ -30,9 +30,9 @@ def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int 
         groups = [model[i:i + checkpoint_every_n_layers] for i in range(0, len(model), checkpoint_every_n_layers)]
         return _chain([_jax.checkpoint(_chain(group), policy=policy) for group in groups])
     if callable(model) and not isinstance(model, Model) and not hasattr(model, "apply") and not hasattr(model, "loss"):
-        raise TypeError(f"{_NAME}: expected a model with layers (argument 'model'), got the function {getattr(model, '__name__', model)!s}; "
-                        "as one group it would save nothing. Give a list of layers, or an object with layer_count, start, run_layer and "
-                        "finish")
+        raise TypeError(f"{_NAME}: expected a model with layers (argument 'model'), got the function "
+                        f"{getattr(model, '__name__', model)!s}; as one group it would save nothing. Give a list of layers, or an object "
+                        "with layer_count, start, run_layer and finish")
     made = as_model(model, operation=_NAME)
     if isinstance(made.source, _core.training.LanguageModel):
         return Model(made.name, made.source.with_checkpointing(checkpoint_every_n_layers, checkpoint_policy),

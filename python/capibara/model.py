@@ -258,7 +258,8 @@ def as_model(model: object, params: object = None, *, loss: Callable[..., object
 
 def _shown(model):
     text = repr(model)
-    return f"{type(model).__module__}.{type(model).__qualname__}".removeprefix("builtins.") + f" {text if len(text) < 60 else text[:57] + '...'}"
+    kind = f"{type(model).__module__}.{type(model).__qualname__}".removeprefix("builtins.")
+    return f"{kind} {text if len(text) < 60 else text[:57] + '...'}"
 
 
 def _made(model, params, given, operation, named):
@@ -321,7 +322,8 @@ def _of_compiled(model, params, given, named):
         raise TypeError(f"as_model: unknown argument {unknown[0]!r} of a compiled named model; there are batch, output and loss")
     loss = given.get("loss")
     made = _native.AnyModel.of_compiled(compiled, list(named.get("batch", ())), named.get("output", ""),
-                                        loss if isinstance(loss, str) else "final_cost", loss if callable(loss) else None, dict(params or {}))
+                                        loss if isinstance(loss, str) else "final_cost", loss if callable(loss) else None,
+                                        dict(params or {}))
     return Model("named model", model, made, params=params)
 
 
@@ -386,7 +388,8 @@ def _of_dict(model, params, given, operation):
 
 
 def _of_object(model, params, given, operation):
-    parts = {name: getattr(model, name) for name in ("params", "init", "apply", "loss", "evaluate") if getattr(model, name, None) is not None}
+    own = ((name, getattr(model, name, None)) for name in ("params", "init", "apply", "loss", "evaluate"))
+    parts = {name: part for name, part in own if part is not None}
     for name in ("init", "apply", "loss", "evaluate"):
         if name in parts and not callable(parts[name]):
             raise TypeError(f"{operation}: {type(model).__name__}.{name} must be a function of params and a batch (argument 'model'), got "

@@ -18,6 +18,8 @@ import numpy as _np
 from capibara import _core
 from capibara import jax as _jax
 from capibara._modules import explain_missing as _explain_missing
+from capibara.core.tpu._models import assumed as _assumed
+from capibara.core.tpu._models import sizes_of as _sizes_of
 from capibara.gradient_checkpointing import enable_gradient_checkpointing
 from capibara.model import Batches as _Batches
 from capibara.model import as_model as _as_model
@@ -85,8 +87,8 @@ class Trainer:
         fields = self._settings(config)
         made = _as_model(model, operation="Trainer")
         if not made.has_loss:
-            raise TypeError(f"Trainer: {made.name} has no loss (argument 'model'); as_model(model, loss=...) takes a function of params and "
-                            "a batch")
+            raise TypeError(f"Trainer: {made.name} has no loss (argument 'model'); as_model(model, loss=...) takes a function of params "
+                            "and a batch")
         if fields.pop("gradient_checkpointing"):
             made = enable_gradient_checkpointing(made)
         self.held_out = fields.pop("held_out")
@@ -187,9 +189,9 @@ class Trainer:
         """Trains until num_steps steps are done, from the newest checkpoint on where there is one; the losses of the steps of this call.
 
         Of a LanguageModel, train_data is a file or folder of text, which may be in Cloud Storage: gs://BUCKET/NAME. Of any model it may be
-        batches: an iterable, or a function from a step's number to its batch. A tuple or list is what the loss takes behind params, an array
-        or a dict its only argument. After a resumption an iterable is advanced past the batches of the steps that were done; where it ends
-        early, training does. Ctrl-C saves before it raises KeyboardInterrupt.
+        batches: an iterable, or a function from a step's number to its batch. A tuple or list is what the loss takes behind params, an
+        array or a dict its only argument. After a resumption an iterable is advanced past the batches of the steps that were done; where it
+        ends early, training does. Ctrl-C saves before it raises KeyboardInterrupt.
         """
         text = isinstance(train_data, (str, Path))
         if text and not self._tokens_only:
@@ -343,15 +345,15 @@ class TPUTrainer(Trainer):
         """What is modelled of training this model on the TPU of the configuration, and what was assumed of it, in a few lines."""
         if self.tpu is None:
             raise ValueError("TPUTrainer.plan: the configuration names no TPU; give a TPUConfig")
-        from capibara.core.tpu._models import assumed, sizes_of
-        sizes = sizes_of(self._made, "TPUTrainer.plan")
+        sizes = _sizes_of(self._made, "TPUTrainer.plan")
         batch = batch_size_per_chip or max(self._fields["batch"] // len(_jax.devices()), 1)
         request = {"model": sizes, "tpu": self.tpu, "sequence": self._fields["length"], "batch_per_device": batch}
         memory, step = _core.tpu.plan_memory(request), _core.tpu.plan_step(request)
         here = _jax.devices()
-        return (f"modelled for {self.tpu}, {batch} sequences of {self._fields['length']} on a chip, every layer as attention and MLP: {step['seconds']:.4g} s a step, "
-                f"{step['tokens_per_second']:.0f} tokens/s, {memory['total_gib']:.3f} of {memory['limit_gib']} GiB on a device\n"
-                f"{assumed(sizes)}"
+        return (f"modelled for {self.tpu}, {batch} sequences of {self._fields['length']} on a chip, every layer as attention and MLP: "
+                f"{step['seconds']:.4g} s a step, {step['tokens_per_second']:.0f} tokens/s, "
+                f"{memory['total_gib']:.3f} of {memory['limit_gib']} GiB on a device\n"
+                f"{_assumed(sizes)}"
                 f"nothing runs on a TPU: training runs here, on {len(here)} {here[0].platform} device{'s' if len(here) > 1 else ''}")
 
 

@@ -1,4 +1,5 @@
-// The model protocol from Python: models of Python functions, which are called while programs are traced and never after.
+// The model protocol from Python: models of Python functions, which are called while programs are traced and never
+// after.
 #include "training_models.h"
 
 #include <capibara/models/protocol.h>
@@ -71,7 +72,7 @@ ModelLayers layers_of(const nb::dict& given) {
     return batch_of(call_kept(run, wrap_parameters(parameters), nb::int_(layer), wrap_all(carry)), "run_layer");
   };
   layers.finish = [finish = kept_part(given, "finish")](const Parameters& parameters, const Arrays& carry,
-                                                    const Arrays& batch) {
+                                                        const Arrays& batch) {
     const InterpreterLock lock;
     return to_array(call_kept(finish, wrap_parameters(parameters), wrap_all(carry), wrap_all(batch)), "finish");
   };
@@ -167,23 +168,22 @@ void bind_training_models(nb::module_& m) {
   nb::class_<AnyModel>(m, "AnyModel", "Any model of the core: parameters by name, apply and loss.")
       .def_static("of_parts", model_of_parts)
       .def_static("of_language_model", [](const training::LanguageModel& model) { return AnyModel(model); })
-      .def_static(
-          "of_compiled",
-          [](const ml::CompiledModel& model, const std::vector<std::string>& batch, const std::string& output,
-             const std::string& loss, nb::handle loss_of, nb::handle parameters) {
-            ml::TrainableOptions options{.batch = batch, .output = output, .loss = loss};
-            for (auto& [name, array] : parameters_of(parameters, "as_model")) options.parameters[name] = array;
-            if (!loss_of.is_none()) {
-              options.loss_of = [function = std::make_shared<const KeptObject>(loss_of)](const ml::ValueMap& outputs,
-                                                                                         const Arrays& arrays) {
-                const InterpreterLock lock;
-                nb::dict named;
-                for (const auto& [key, value] : outputs) named[key.c_str()] = python_value(value);
-                return to_array(call_kept(function, named, wrap_all(arrays)), "loss");
-              };
-            }
-            return ml::trainable(model, options);
-          })
+      .def_static("of_compiled",
+                  [](const ml::CompiledModel& model, const std::vector<std::string>& batch, const std::string& output,
+                     const std::string& loss, nb::handle loss_of, nb::handle parameters) {
+                    ml::TrainableOptions options{.batch = batch, .output = output, .loss = loss};
+                    for (auto& [name, array] : parameters_of(parameters, "as_model")) options.parameters[name] = array;
+                    if (!loss_of.is_none()) {
+                      options.loss_of = [function = std::make_shared<const KeptObject>(loss_of)](
+                                            const ml::ValueMap& outputs, const Arrays& arrays) {
+                        const InterpreterLock lock;
+                        nb::dict named;
+                        for (const auto& [key, value] : outputs) named[key.c_str()] = python_value(value);
+                        return to_array(call_kept(function, named, wrap_all(arrays)), "loss");
+                      };
+                    }
+                    return ml::trainable(model, options);
+                  })
       .def_prop_ro("name", &AnyModel::name)
       .def("types",
            [](const AnyModel& model) {
@@ -192,7 +192,8 @@ void bind_training_models(nb::module_& m) {
                result[name.c_str()] = nb::make_tuple(int_tuple(type.shape), numpy_dtype(type.dtype));
              return result;
            })
-      .def("init", [](const AnyModel& model, nb::handle key) { return wrap_parameters(model.init(to_array(key, "init"))); })
+      .def("init",
+           [](const AnyModel& model, nb::handle key) { return wrap_parameters(model.init(to_array(key, "init"))); })
       .def("apply",
            [](const AnyModel& model, nb::handle parameters, nb::handle batch) {
              return wrap(model.apply(parameters_of(parameters, "apply"), batch_of(batch, "apply")));
@@ -214,7 +215,8 @@ void bind_training_models(nb::module_& m) {
         return enable_gradient_checkpointing(model, every, policy);
       });
   m.def("infer_sizes", [](const nb::dict& types) { return python_sizes(infer_sizes(types_of_dict(types))); });
-  m.def("infer_logical_axes", [](const nb::dict& types) { return python_axes(infer_logical_axes(types_of_dict(types))); });
+  m.def("infer_logical_axes",
+        [](const nb::dict& types) { return python_axes(infer_logical_axes(types_of_dict(types))); });
 }
 
 }  // namespace capibara::python

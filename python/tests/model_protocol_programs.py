@@ -12,7 +12,8 @@ STEPS, RATE = 6, 0.01
 def filled(tree):
     """The same numbers on both sides, whatever draws them."""
     leaves, structure = jax.tree_util.tree_flatten(tree)
-    made = [jnp.asarray(0.3 * np.sin(0.7 * np.arange(np.size(leaf)) + i).reshape(np.shape(leaf)), jnp.float32) for i, leaf in enumerate(leaves)]
+    waves = [0.3 * np.sin(0.7 * np.arange(np.prod(leaf.shape)) + i).reshape(leaf.shape) for i, leaf in enumerate(leaves)]
+    made = [jnp.asarray(wave, jnp.float32) for wave in waves]
     return jax.tree_util.tree_unflatten(structure, made)
 
 

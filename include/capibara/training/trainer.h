@@ -18,9 +18,9 @@ struct TrainerConfig {
   std::string folder;  // of checkpoints; empty: none are written
   int64_t steps = 400;
   int64_t batch = 16, length = 128;  // of tokens; batches of other models have the sizes that they come with
-  int64_t accumulate = 1;           // batches whose gradients are averaged in one step
-  std::string optimizer = "adamw";  // sgd, momentum, adam, adamw, lion, adafactor, muon
-  double learning_rate = 3e-3;      // at the end of the warm-up; then a cosine to a tenth
+  int64_t accumulate = 1;            // batches whose gradients are averaged in one step
+  std::string optimizer = "adamw";   // sgd, momentum, adam, adamw, lion, adafactor, muon
+  double learning_rate = 3e-3;       // at the end of the warm-up; then a cosine to a tenth
   int64_t warmup = 20;
   double weight_decay = 0.1, max_norm = 1;
   // bfloat16: mixed precision. Parameters stay float32; the floating arrays of a batch are converted too.

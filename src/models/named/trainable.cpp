@@ -123,8 +123,8 @@ AnyModel trainable(const CompiledModel& model, const TrainableOptions& options) 
     for (const auto& [name, type] : types) {
       const Array own = jax::random::fold_in(key, number++);
       const auto it = given.find(name);
-      parameters[name] = it != given.end() ? it->second
-                                           : jax::random::normal(own, {.shape = type.shape, .dtype = type.dtype});
+      parameters[name] =
+          it != given.end() ? it->second : jax::random::normal(own, {.shape = type.shape, .dtype = type.dtype});
     }
     return parameters;
   };

@@ -37,7 +37,10 @@ void check_layers(const ModelParts& parts) {
   }
   if (!layers.start || !layers.run || !layers.finish) {
     throw ValueError(concat("AnyModel: layers of the model '", parts.name, "' need start, run and finish; ",
-                            !layers.start ? "start" : !layers.run ? "run" : "finish", " is missing"));
+                            !layers.start ? "start"
+                            : !layers.run ? "run"
+                                          : "finish",
+                            " is missing"));
   }
   const auto prefixes = static_cast<int64_t>(layers.prefixes.size());
   if (prefixes != 0 && prefixes != layers.count) {
@@ -109,8 +112,8 @@ Arrays parameter_leaves(const char* operation, const std::vector<std::string>& n
 
 void require_batch(const char* operation, std::size_t expected, std::size_t got, bool first) {
   if (first ? got >= expected : got == expected) return;
-  throw ValueError(concat("AnyModel.", operation, ": expected a batch of ", expected, expected == 1 ? " array" : " arrays",
-                          " (argument 'batch'), got ", got));
+  throw ValueError(concat("AnyModel.", operation, ": expected a batch of ", expected,
+                          expected == 1 ? " array" : " arrays", " (argument 'batch'), got ", got));
 }
 
 }  // namespace detail
@@ -159,8 +162,8 @@ Array AnyModel::loss(const Parameters& parameters, const Arrays& batch) const {
   if (!parts_->loss) throw_missing(*parts_, "loss");
   Array loss = parts_->loss(parameters, batch);
   if (loss.ndim() != 0 || !is_inexact(loss.dtype()) || is_complex(loss.dtype())) {
-    throw TypeError(concat("AnyModel.loss: the loss of the model '", parts_->name,
-                           "' must be a floating scalar, got ", to_string(loss.type())));
+    throw TypeError(concat("AnyModel.loss: the loss of the model '", parts_->name, "' must be a floating scalar, got ",
+                           to_string(loss.type())));
   }
   return loss;
 }

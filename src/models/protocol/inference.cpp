@@ -10,8 +10,6 @@ namespace capibara {
 
 namespace {
 
-
-
 struct AxisRule {
   std::regex pattern;
   std::vector<std::string> axes;  // of the last dimensions
@@ -28,12 +26,17 @@ const std::vector<AxisRule>& axis_rules() {
       {insensitive("(^|[./])(q|k|v|qkv|query|key|value|c_attn|in_proj)(_proj)?[./](.*[./])?(b|bias)$"), {"heads"}, ""},
       {insensitive("(^|[./])(up|gate|gate_up|wi|w1|w3|fc1|c_fc)(_proj)?[./](.*[./])?(b|bias)$"), {"mlp"}, ""},
       {insensitive("(^|[./])(b|bias|scale)$"), {}, "biases and scales are whole"},
-      {insensitive("(^|[./])(q|k|v|qkv|query|key|value|c_attn|in_proj)(_proj)?([./]|$)"), {"embed", "heads"},
+      {insensitive("(^|[./])(q|k|v|qkv|query|key|value|c_attn|in_proj)(_proj)?([./]|$)"),
+       {"embed", "heads"},
        "queries, keys and values are [embed, heads]"},
-      {insensitive("(^|[./])(up|gate|gate_up|wi|w1|w3|fc1|c_fc)(_proj)?([./]|$)"), {"embed", "mlp"},
+      {insensitive("(^|[./])(up|gate|gate_up|wi|w1|w3|fc1|c_fc)(_proj)?([./]|$)"),
+       {"embed", "mlp"},
        "the first matrices of an MLP are [embed, mlp]"},
-      {insensitive("(^|[./])(down|w2|fc2)(_proj)?([./]|$)"), {"mlp", "embed"}, "the last matrix of an MLP is [mlp, embed]"},
-      {insensitive("(^|[./])(o|out|wo|c_proj|out_proj)(_proj)?([./]|$)"), {"heads", "embed"},
+      {insensitive("(^|[./])(down|w2|fc2)(_proj)?([./]|$)"),
+       {"mlp", "embed"},
+       "the last matrix of an MLP is [mlp, embed]"},
+      {insensitive("(^|[./])(o|out|wo|c_proj|out_proj)(_proj)?([./]|$)"),
+       {"heads", "embed"},
        "the output of attention is [heads, embed]"},
       {insensitive("lm_head|(^|[./])head([./]|$)"), {"embed", "vocab"}, "the head is [embed, vocab]"},
       {insensitive("embed|(^|[./])wte([./]|$)"), {"vocab", "embed"}, "embeddings are [vocab, embed]"},
@@ -76,7 +79,8 @@ LogicalAxes infer_logical_axes(const ParameterTypes& types) {
   for (std::size_t r = 0; r < used.size(); ++r) {
     if (used[r] && *axis_rules()[r].words) result.assumptions.emplace_back(concat("by name: ", axis_rules()[r].words));
   }
-  if (unknown > 0) result.assumptions.push_back(concat(unknown, " matrices whose names say nothing have no logical axes"));
+  if (unknown > 0)
+    result.assumptions.push_back(concat(unknown, " matrices whose names say nothing have no logical axes"));
   return result;
 }
 
@@ -134,9 +138,11 @@ ModelSizes infer_sizes(const ParameterTypes& types) {
       "the model is a transformer of layers with attention and an MLP of two matrices",
       concat("width ", sizes.width, ": the most frequent side of its matrices"),
       concat("hidden ", sizes.hidden, ": the largest side of a matrix that is no table"),
-      no_table ? concat("vocabulary ", sizes.vocabulary, ": no table of tokens was found, so it is the width")
-               : concat("vocabulary ", sizes.vocabulary, ": the largest side of a table named embedding, vocab or head"),
-      concat("layers ", sizes.layers, ": ", sizes.parameters, " parameters, without tables, divided by those of a layer"),
+      no_table
+          ? concat("vocabulary ", sizes.vocabulary, ": no table of tokens was found, so it is the width")
+          : concat("vocabulary ", sizes.vocabulary, ": the largest side of a table named embedding, vocab or head"),
+      concat("layers ", sizes.layers, ": ", sizes.parameters,
+             " parameters, without tables, divided by those of a layer"),
       concat("heads ", sizes.heads, " of ", sizes.head_size),
   };
   return sizes;

@@ -253,8 +253,8 @@ ModelParts LanguageModel::parts() const {
   const auto model = std::make_shared<const LanguageModel>(*this);
   auto tokens_of = [](const char* operation, const Arrays& batch) -> const Array& {
     if (batch.size() == 1) return batch[0];
-    throw ValueError(
-        concat("LanguageModel.", operation, ": expected a batch of one array of tokens, got ", batch.size(), " arrays"));
+    throw ValueError(concat("LanguageModel.", operation, ": expected a batch of one array of tokens, got ",
+                            batch.size(), " arrays"));
   };
   auto inputs_of = [tokens_of](const Arrays& batch) {
     const Array& tokens = tokens_of("loss", batch);

@@ -30,12 +30,11 @@ class Table {
   explicit Table(const LanguageModelConfig& config) : config_(config) {
     // What is added to the residual stream begins smaller, so that its size does not grow with the depth.
     shrink_ = 1 / std::sqrt(2.0 * static_cast<double>(config.layers.size()));
-    entries_["embedding"] = {
-        {config.vocabulary, config.width},
-        Start::normal,
-        0.02,
-        config.tied ? config.vocabulary * config.width : 0,
-        {"vocab", "embed"}};
+    entries_["embedding"] = {{config.vocabulary, config.width},
+                             Start::normal,
+                             0.02,
+                             config.tied ? config.vocabulary * config.width : 0,
+                             {"vocab", "embed"}};
     if (config.positions == "learned") {
       entries_["positions"] = {{config.max_length, config.width}, Start::normal, 0.01, 0, {"", "embed"}};
     }
@@ -198,7 +197,8 @@ ModelSizes sizes_of(const LanguageModel& model) {
     sizes.assumptions.push_back(concat(recurrent, " of ", sizes.layers, " layers are Mamba and planned as attention"));
   }
   if (experts > 0 && experts < sizes.layers) {
-    sizes.assumptions.push_back(concat(experts, " of ", sizes.layers, " layers have experts; all are planned with them"));
+    sizes.assumptions.push_back(
+        concat(experts, " of ", sizes.layers, " layers have experts; all are planned with them"));
   }
   sizes.inferred = !sizes.assumptions.empty();
   return sizes;

@@ -61,8 +61,7 @@ std::pair<Array, Parameters> loss_and_gradient(const AnyModel& model, const Trai
                                                const Parameters& parameters, const Arrays& batch) {
   auto of_batch = [&](const Parameters& at, const Arrays& part) {
     auto loss = [&](const Parameters& p, const Arrays& arrays) {
-      Array value =
-          config.compute == DType::float32 ? model.loss(p, arrays) : model.loss_in(config.compute, p, arrays);
+      Array value = config.compute == DType::float32 ? model.loss(p, arrays) : model.loss_in(config.compute, p, arrays);
       return value.dtype() == DType::float32 ? value : lax::convert_element_type(value, DType::float32);
     };
     return jax::value_and_grad(loss)(at, part);
@@ -189,10 +188,9 @@ Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)
         return run_step(model, config, optimizer, state, batch);
       },
       {.donate_argnums = {0}, .name = "train_step"});
-  programs->evaluate =
-      jax::jit([model = model_](const Parameters& parameters,
-                                const Arrays& batch) { return model.evaluate(parameters, batch); },
-               {.name = "evaluate"});
+  programs->evaluate = jax::jit(
+      [model = model_](const Parameters& parameters, const Arrays& batch) { return model.evaluate(parameters, batch); },
+      {.name = "evaluate"});
   programs_ = std::move(programs);
 }
 
@@ -229,7 +227,8 @@ StepReport Trainer::step(const Arrays& batch) {
     }
   }
   const auto begin = std::chrono::steady_clock::now();
-  StepResult result = programs_->step(state_, batch);  // handles: a loss that raises while it is traced leaves them whole
+  StepResult result =
+      programs_->step(state_, batch);  // handles: a loss that raises while it is traced leaves them whole
   state_ = std::move(result.state);
   StepReport report;
   report.step = ++steps_;
@@ -277,8 +276,9 @@ bool Trainer::resume() {
 bool Trainer::train(const TokenFile& tokens, const LoaderOptions& range, const OnStep& on_step,
                     const std::atomic<bool>* stop) {
   if (!model_.target<LanguageModel>()) {
-    throw ValueError(concat("Trainer.train: the model '", model_.name(),
-                            "' is no LanguageModel (argument 'tokens'); give a function from a step's number to its batch"));
+    throw ValueError(
+        concat("Trainer.train: the model '", model_.name(),
+               "' is no LanguageModel (argument 'tokens'); give a function from a step's number to its batch"));
   }
   LoaderOptions options = range;
   options.batch = config_.accumulate * config_.batch;

@@ -28,8 +28,8 @@ def sizes_of(model, operation):
     try:
         sizes = made.sizes()
     except ValueError as error:
-        raise TypeError(f"{operation}: {made.name} shows no sizes (argument 'model'): {error}; state `sizes`, or give a dictionary with layers "
-                        "and width") from None
+        raise TypeError(f"{operation}: {made.name} shows no sizes (argument 'model'): {error}; state `sizes`, or give a dictionary with "
+                        "layers and width") from None
     planned = {"name": made.name, **{ours: sizes[theirs] for ours, theirs in _PLANNED.items() if sizes[theirs]}}
     if planned.get("experts"):
         planned["kind"] = "moe"

@@ -78,8 +78,9 @@ def analyze_bottlenecks(model, tpu=None, sequence_length=2048, batch_size=None, 
     request = _request(plan.sizes, plan.tpu, sequence_length, plan.batch, mesh, remat)
     step, origin = _core.tpu.plan_step(request), plan.origin(sequence_length)
     return plan.of({"origin": "modelled", "compute_bound": Figure(step["compute_share"], origin),
-                    "memory_bound": Figure(step["memory_share"], origin), "communication_bound": Figure(step["communication_share"], origin),
-                    "bound": step["bound"], "recommendations": [text for text, _ in _core.tpu.recommend(request)]})
+                    "memory_bound": Figure(step["memory_share"], origin),
+                    "communication_bound": Figure(step["communication_share"], origin), "bound": step["bound"],
+                    "recommendations": [text for text, _ in _core.tpu.recommend(request)]})
 
 
 class MemoryOptimizer:
@@ -98,7 +99,7 @@ class MemoryOptimizer:
         self.remat = "full" if gradient_checkpointing else _STRATEGIES[strategy] if enable_rematerialization else "none"
 
     def estimate_memory(self, model, batch_size, sequence_length, tpu=None, mesh=None):
-        """Modelled HBM of one device in GB and GiB, by buffer; `assumed` says what was inferred of the model, and the slice if none is given."""
+        """Modelled HBM of one device in GB and GiB, by buffer; `assumed` has what was inferred of the model and assumed."""
         _require_numbers("MemoryOptimizer.estimate_memory", batch_size=batch_size, sequence_length=sequence_length)
         plan = _Assumed("MemoryOptimizer.estimate_memory", model, tpu, "v4-8", batch_size)
         found = _core.tpu.plan_memory(_request(plan.sizes, plan.tpu, sequence_length, batch_size, mesh, self.remat))

@@ -81,8 +81,8 @@ def quantize_for_tpu(model, bits=8):
         raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits}")
     made = as_model(model, operation="quantize_for_tpu")
     if made.params is None:
-        raise TypeError(f"quantize_for_tpu: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params made "
-                        "by its init(key)")
+        raise TypeError(f"quantize_for_tpu: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params "
+                        "made by its init(key)")
     count = 0
 
     def convert(path, leaf):
@@ -93,8 +93,8 @@ def quantize_for_tpu(model, bits=8):
         return quantize_weight(leaf, bits)
     quantized = jax.tree_util.tree_map_with_path(convert, made.params)
     if not count:
-        raise TPUError(f"quantize_for_tpu: {made.name} has no matrix to quantize (argument 'model'); only floating arrays of two dimensions "
-                       "are, whose names say nothing of norm, bias, scale or embed")
+        raise TPUError(f"quantize_for_tpu: {made.name} has no matrix to quantize (argument 'model'); only floating arrays of two "
+                       "dimensions are, whose names say nothing of norm, bias, scale or embed")
     if made.source is model and not _has_functions(made):
         return quantized
     return _QuantizedModel(made, quantized)

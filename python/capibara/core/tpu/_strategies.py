@@ -75,8 +75,8 @@ def _rules(strategy, rules):
 def _model_of(operation, model):
     made = as_model(model, operation=operation)
     if made.params is None:
-        raise TypeError(f"{operation}: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params made by its "
-                        "init(key)")
+        raise TypeError(f"{operation}: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params made by "
+                        "its init(key)")
     return made
 
 
@@ -121,7 +121,8 @@ def _tree_of(operation, model):
         leaves = jax.tree_util.tree_leaves(model)
         if any(_is_array(leaf) for leaf in leaves):
             return model
-        raise TypeError(f"{operation}: expected a model or a tree with arrays (argument 'model'), got {type(model).__name__} without an array")
+        raise TypeError(f"{operation}: expected a model or a tree with arrays (argument 'model'), got {type(model).__name__} "
+                        "without an array")
     return None
 
 
@@ -132,7 +133,8 @@ def sharding_table(model, mesh, strategy="fsdp", rules=None):
     tree = _tree_of("sharding_table", model)
     if tree is None:
         made = as_model(model, operation="sharding_table")
-        leaves = [(name.replace(".", "/"), leaf) for name, leaf in made.types().items()] if made.params is None else _named_leaves(made.params)[0]
+        by_name = [(name.replace(".", "/"), leaf) for name, leaf in made.types().items()]
+        leaves = by_name if made.params is None else _named_leaves(made.params)[0]
     else:
         leaves = _named_leaves(tree)[0]
     lines, total = [("parameter", "shape", "spec", "bytes/device", "why")], 0
