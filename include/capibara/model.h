@@ -354,8 +354,9 @@ class AnyModel {
 AnyModel enable_gradient_checkpointing(const AnyModel& model, int64_t checkpoint_every_n_layers,
                                        const std::string& checkpoint_policy = "nothing_saveable");
 
-// Names of dimensions and sizes as far as names and shapes of parameters show them.
+// Names of dimensions as far as the names of parameters show them.
 LogicalAxes infer_logical_axes(const ParameterTypes& types);
+// Sizes of a transformer as far as names and shapes of parameters show them; ValueError where none is a matrix.
 ModelSizes infer_sizes(const ParameterTypes& types);
 
 }  // namespace capibara

@@ -1,5 +1,6 @@
 """What the planner needs to know of a model: its sizes, from a preset's name, a description, or the model itself."""
 from capibara import _core, _tracebacks
+from capibara.core.tpu._errors import TPUError
 from capibara.model import Model, as_model
 
 _PLANNED = {"layers": "layers", "width": "width", "heads": "heads", "kv_heads": "key_heads", "head_size": "head_size", "hidden": "hidden",
@@ -59,6 +60,13 @@ def assumed(sizes, *more):
     if not texts:
         return ""
     return "assumed: " + "; ".join(texts) + "\n"
+
+
+def require_numbers(operation, **numbers):
+    """TPUError where one that is given is no positive number."""
+    for name, value in numbers.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0):
+            raise TPUError(f"{operation}: {name} is a positive number, got {value!r}")
 
 
 _tracebacks.guard(__name__)

@@ -5,7 +5,7 @@ import time
 from capibara import _core, _tracebacks
 from capibara.core.tpu._errors import TPUError
 from capibara.core.tpu._figures import Figure
-from capibara.core.tpu._models import describe, request_of
+from capibara.core.tpu._models import describe, request_of, require_numbers
 from capibara.gradient_checkpointing import enable_gradient_checkpointing
 from capibara.model import as_model
 
@@ -27,12 +27,6 @@ def _request(model, tpu, sequence_length, batch_size, mesh=None, remat="full", *
 
 def _sizes(operation, model):
     return model if isinstance(model, str) else describe(model, operation)
-
-
-def _require_numbers(operation, **numbers):
-    for name, value in numbers.items():
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0):
-            raise TPUError(f"{operation}: {name} is a positive number, got {value!r}")
 
 
 class _Assumed:
@@ -63,7 +57,7 @@ def estimate_step(model, tpu=None, sequence_length=2048, batch_size=None, mesh=N
 
     Without `tpu` of v4-8, without `batch_size` with one sequence on each device; `assumed` says so, and what was inferred of the model.
     """
-    _require_numbers("estimate_step", sequence_length=sequence_length, batch_size=batch_size)
+    require_numbers("estimate_step", sequence_length=sequence_length, batch_size=batch_size)
     plan = _Assumed("estimate_step", model, tpu, "v4-8", batch_size)
     return plan.of(_core.tpu.plan_step(_request(plan.sizes, plan.tpu, sequence_length, plan.batch, mesh, remat)))
 
@@ -73,7 +67,7 @@ def analyze_bottlenecks(model, tpu=None, sequence_length=2048, batch_size=None, 
 
     What is not given is assumed as in estimate_step.
     """
-    _require_numbers("analyze_bottlenecks", sequence_length=sequence_length, batch_size=batch_size)
+    require_numbers("analyze_bottlenecks", sequence_length=sequence_length, batch_size=batch_size)
     plan = _Assumed("analyze_bottlenecks", model, tpu, "v4-8", batch_size)
     request = _request(plan.sizes, plan.tpu, sequence_length, plan.batch, mesh, remat)
     step, origin = _core.tpu.plan_step(request), plan.origin(sequence_length)
@@ -100,7 +94,7 @@ class MemoryOptimizer:
 
     def estimate_memory(self, model, batch_size, sequence_length, tpu=None, mesh=None):
         """Modelled HBM of one device in GB and GiB, by buffer; `assumed` has what was inferred of the model and assumed."""
-        _require_numbers("MemoryOptimizer.estimate_memory", batch_size=batch_size, sequence_length=sequence_length)
+        require_numbers("MemoryOptimizer.estimate_memory", batch_size=batch_size, sequence_length=sequence_length)
         plan = _Assumed("MemoryOptimizer.estimate_memory", model, tpu, "v4-8", batch_size)
         found = _core.tpu.plan_memory(_request(plan.sizes, plan.tpu, sequence_length, batch_size, mesh, self.remat))
         if self.remat == "full" and self.layers > 1:  # one input for each group of layers, one group of layers recomputed at once
@@ -121,7 +115,7 @@ class MemoryOptimizer:
         Strategy none recomputes nothing: the model comes back as it is. Models are those of enable_gradient_checkpointing.
         """
         if self.remat == "none":
-            if not isinstance(model, (list, tuple)):
+            if not (isinstance(model, (list, tuple)) and model and all(callable(layer) for layer in model)):
                 as_model(model, operation="MemoryOptimizer.optimize")
             return model
         return enable_gradient_checkpointing(model, self.layers, "minimal" if self.remat == "minimal" else "nothing_saveable")
@@ -154,7 +148,7 @@ def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, avai
     The slice is `tpu`, or the one of `tpu_version` whose chips have `available_memory_gb` together, or four of its chips. The answer is an
     int whose `tpu` and `assumed` say what it was modelled for; its text says that it is modelled.
     """
-    _require_numbers("find_optimal_batch_size", sequence_length=sequence_length)
+    require_numbers("find_optimal_batch_size", sequence_length=sequence_length)
     sizes = _sizes("find_optimal_batch_size", model)
     texts = list(sizes.get("assumptions", ())) if isinstance(sizes, dict) else []
     if not 0 < target_utilization <= 1:
@@ -190,7 +184,7 @@ def diagnose_performance(model, dataloader=None, target_tflops=None, tpu=None, s
 
     Without `tpu` of v6e-64; `assumed` says so, and what was inferred of the model.
     """
-    _require_numbers("diagnose_performance", sequence_length=sequence_length, batch_size=batch_size, target_tflops=target_tflops)
+    require_numbers("diagnose_performance", sequence_length=sequence_length, batch_size=batch_size, target_tflops=target_tflops)
     if dataloader is not None and not hasattr(dataloader, "__iter__"):
         raise TypeError(f"diagnose_performance: dataloader is an iterable of batches, got {dataloader!r}")
     plan = _Assumed("diagnose_performance", model, tpu, "v6e-64", batch_size)
