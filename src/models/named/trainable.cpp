@@ -35,6 +35,7 @@ class Adapter {
     } else {
       require_key("output", outputs, options_.output);
     }
+    if (options_.loss != TrainableOptions().loss) require_key("loss", outputs, options_.loss);
     has_loss_ = options_.loss_of || contains(outputs, options_.loss);
   }
 
