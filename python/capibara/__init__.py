@@ -1,14 +1,9 @@
 """capibara: JAX's programming model on a C++ core."""
 import importlib
 import os
-from typing import TYPE_CHECKING
 
 from capibara import _core, _made_modules
 from capibara._core import run_stablehlo, version
-
-if TYPE_CHECKING:  # found when they are first asked for, see below
-    from capibara.model import Model as Model
-    from capibara.model import as_model as as_model
 
 _core.set_package_folder(os.path.dirname(os.path.abspath(__file__)))
 _made_modules.install()
