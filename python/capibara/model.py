@@ -209,6 +209,10 @@ class Model:
         return f"Model({self.name})"
 
 
+# Trees may hold models: their leaves are the parameters, so that checkpointers, jit and device_put take a model whole.
+_jax.tree_util.register_pytree_node(Model, lambda model: ((model.params,), model), lambda model, params: model.with_params(params[0]))
+
+
 class Batches:
     """Trees of arrays of one structure, as lists of arrays and back."""
 
@@ -243,7 +247,7 @@ def as_model(model: object, params: object = None, *, loss: Callable[..., object
 
     model: a LanguageModel, a compiled named model (`batch=`, `output=` and `loss=` name its keys), a flax.linen module with `params`, a
     flax.nnx or equinox module, a loss function with a tree of `params`, a tree of arrays, or an object with apply or loss and with params
-    or init. Of flax.linen, `loss(params, *batch)`; of nnx and equinox, `loss(module, *batch)`.
+    or init. Of flax.linen, `loss(params, *batch)`; of nnx and equinox, `loss(module, *batch)`. Errors begin with `operation`.
 
     An object may have `layer_count`, `start(params, *batch)`, `run_layer(params, layer, carry)` and `finish(params, carry, *batch)`, and
     then `layer_prefix(layer)` and `output(params, carry)`; also `logical_axes`, `sizes` and `evaluate(params, *batch)`.

@@ -247,6 +247,16 @@ def test_objects_are_sharded_and_quantized_like_trees():
     assert quantized.params["layers"][0]["w"].nbytes < tower.params["layers"][0]["w"].nbytes / 3
 
 
+def test_a_checkpointer_takes_a_model_whole(tmp_path):
+    model = capibara.as_model(Tower())
+    checkpointer = tpu.TPUCheckpointer(tmp_path, async_checkpointing=False)
+    checkpointer.save(1, model=model)
+    restored = checkpointer.restore(like={"model": model.with_params(jax.tree.map(jnp.zeros_like, model.params))})["model"]
+    np.testing.assert_array_equal(restored.params["layers"][3]["w"], model.params["layers"][3]["w"])
+    with pytest.raises(TypeError, match="model is a Tower, expected an array or a number"):
+        checkpointer.save(2, model=Tower())
+
+
 def test_plans_say_what_they_assumed():
     language = training.LanguageModel(vocabulary=512, width=64, layers=["attention+mlp"] * 3, heads=4, hidden=192)
     step = tpu.estimate_step(language, "v4-8", 128, 8)
