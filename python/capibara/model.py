@@ -324,10 +324,10 @@ def _of_compiled(model, params, given, named):
     unknown = sorted(set(named) - {"batch", "output"})
     if unknown:
         raise TypeError(f"as_model: unknown argument {unknown[0]!r} of a compiled named model; there are batch, output and loss")
-    loss = given.get("loss")
+    loss = given.get("loss", "final_cost")
+    loss_of = (lambda outputs, batch: loss(outputs, *batch)) if callable(loss) else None
     made = _native.AnyModel.of_compiled(compiled, list(named.get("batch", ())), named.get("output", ""),
-                                        loss if isinstance(loss, str) else "final_cost", loss if callable(loss) else None,
-                                        dict(params or {}))
+                                        "final_cost" if callable(loss) else loss, loss_of, dict(params or {}))
     return Model("named model", model, made, params=params)
 
 

@@ -158,12 +158,13 @@ class Trainer:
         arrays = self._arrays(batch, "step")
         if self._placement is not None:
             arrays = [_jax.device_put(array, self._placement) if _np.ndim(array) else array for array in arrays]
-        before = _jax.config.jax_disable_most_optimizations
-        _jax.config.update("jax_disable_most_optimizations", before or not self.enable_xla_optimizations)
+        if self.enable_xla_optimizations or _jax.config.jax_disable_most_optimizations:
+            return self._trainer.step(arrays)  # each update of a setting would have the step traced again
+        _jax.config.update("jax_disable_most_optimizations", True)
         try:
             return self._trainer.step(arrays)
         finally:
-            _jax.config.update("jax_disable_most_optimizations", before)
+            _jax.config.update("jax_disable_most_optimizations", False)
 
     def evaluate(self, *batch: object) -> float:
         """What the model reports of held-out data: its evaluate, or else its loss; of a LanguageModel the mean cross entropy in nats."""

@@ -143,7 +143,10 @@ AnyModel model_of_parts(const nb::dict& given) {
   ModelParts parts;
   parts.name = nb::cast<std::string>(given["name"]);
   parts.types = types_of_dict(nb::cast<nb::dict>(given["types"]));
-  if (given.contains("parameters")) parts.parameters = parameters_of(given["parameters"], "as_model");
+  if (given.contains("parameters")) {
+    parts.parameters = parameters_of(given["parameters"], "as_model");
+    for (const auto& [name, array] : parts.parameters) parts.types[name] = array.type().strong();  // narrowed, perhaps
+  }
   if (const Kept init = kept_part(given, "init")) {
     parts.init = [init](const Array& key) {
       const InterpreterLock lock;
@@ -168,22 +171,25 @@ void bind_training_models(nb::module_& m) {
   nb::class_<AnyModel>(m, "AnyModel", "Any model of the core: parameters by name, apply and loss.")
       .def_static("of_parts", model_of_parts)
       .def_static("of_language_model", [](const training::LanguageModel& model) { return AnyModel(model); })
-      .def_static("of_compiled",
-                  [](const ml::CompiledModel& model, const std::vector<std::string>& batch, const std::string& output,
-                     const std::string& loss, nb::handle loss_of, nb::handle parameters) {
-                    ml::TrainableOptions options{.batch = batch, .output = output, .loss = loss};
-                    for (auto& [name, array] : parameters_of(parameters, "as_model")) options.parameters[name] = array;
-                    if (!loss_of.is_none()) {
-                      options.loss_of = [function = std::make_shared<const KeptObject>(loss_of)](
-                                            const ml::ValueMap& outputs, const Arrays& arrays) {
-                        const InterpreterLock lock;
-                        nb::dict named;
-                        for (const auto& [key, value] : outputs) named[key.c_str()] = python_value(value);
-                        return to_array(call_kept(function, named, wrap_all(arrays)), "loss");
-                      };
-                    }
-                    return ml::trainable(model, options);
-                  })
+      .def_static(
+          "of_compiled",
+          [](const ml::CompiledModel& model, const std::vector<std::string>& batch, const std::string& output,
+             const std::string& loss, nb::handle loss_of, nb::handle parameters) {
+            ml::TrainableOptions options{.batch = batch, .output = output, .loss = loss};
+            for (auto& [name, array] : parameters_of(parameters, "as_model")) options.parameters[name] = array;
+            if (!loss_of.is_none()) {
+              options.loss_of = [function = std::make_shared<const KeptObject>(loss_of)](const ml::ValueMap& outputs,
+                                                                                         const Arrays& arrays) {
+                const InterpreterLock lock;
+                nb::dict named;
+                for (const auto& [key, value] : outputs) named[key.c_str()] = python_value(value);
+                return to_array(call_kept(function, named, wrap_all(arrays)), "loss");
+              };
+            }
+            return ml::trainable(model, options);
+          },
+          nb::arg("model"), nb::arg("batch"), nb::arg("output"), nb::arg("loss"), nb::arg("loss_of").none(),
+          nb::arg("parameters"))
       .def_prop_ro("name", &AnyModel::name)
       .def("types",
            [](const AnyModel& model) {

@@ -268,6 +268,7 @@ def test_plans_say_what_they_assumed():
     assert f"{batch}".endswith(f"(modelled for {batch.tpu})") and batch == int(batch) and "slice v6e" in batch.assumed[-1]
     memory = tpu.MemoryOptimizer("aggressive", activation_checkpointing_layers=2).estimate_memory(language, 8, 128)
     assert "modelled" in f"{memory['total_gb']:.1f}" and memory["assumed"] == ["slice v4-8: none was given"]
+    memory = tpu.MemoryOptimizer("aggressive", activation_checkpointing_layers=2).estimate_memory("1.3b", 128, 2048)
     total = sum(size for _, size in memory["buffers"])
     assert total == pytest.approx(memory["total_gib"], rel=1e-3)
     found = tpu.diagnose_performance(Tower(), target_tflops=1e9)

@@ -178,7 +178,7 @@ Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)
   auto own = [](const Array& array) { return lax::copy(array); };
   state_.parameters = jax::tree::map(own, begin(jax::random::key(static_cast<int64_t>(config_.seed))));
   state_.optimizer = optimizer.init(state_.parameters);
-  state_.average = lax::full({}, 0.0f);
+  state_.average = lax::full({}, 0.0, DType::float32);  // not weak: later steps have the program of the first
   state_.good = lax::full({}, 0, DType::int32);
   state_.bad = lax::full({}, 0, DType::int32);
   auto programs = std::make_shared<Programs>();

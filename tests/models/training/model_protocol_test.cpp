@@ -140,6 +140,21 @@ TEST(ModelProtocol, AFunctionWithATreeAndAClassWithGivenParametersTrainAlike) {
             std::string::npos);
 }
 
+TEST(ModelProtocol, TheStepIsTracedOnce) {
+  int calls = 0;
+  Line line;
+  Trainer trainer(AnyModel::of(line.init(jax::random::key(0)),
+                               [&calls, line](const LineParameters& p, const Array& x, const Array& y) {
+                                 ++calls;
+                                 return line.loss(p, x, y);
+                               }),
+                  sgd());
+  trainer.step({example_x(), example_y()});
+  const int traced = calls;
+  for (int step = 0; step < 3; ++step) trainer.step({example_x(), example_y()});
+  EXPECT_EQ(calls, traced);
+}
+
 TEST(ModelProtocol, AccumulatedPartsOfABatchAreTheWholeOfIt) {
   TrainerConfig parts = sgd();
   parts.accumulate = 2;
