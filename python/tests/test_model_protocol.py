@@ -382,7 +382,7 @@ def trainer_of_two():
 def test_wrong_uses_are_named(use, text):
     with pytest.raises(Exception) as caught:
         use()
-    assert isinstance(caught.value, (TypeError, ValueError, tpu.TPUError)), repr(caught.value)
+    assert isinstance(caught.value, (TypeError, ValueError, KeyError, tpu.TPUError)), repr(caught.value)
     assert text in str(caught.value) and "incompatible function arguments" not in str(caught.value)
 
 

@@ -10,7 +10,7 @@ class Figure(float):
         return made
 
     def __format__(self, spec):
-        return float.__format__(self, spec) + (" (modelled)" if self.origin.startswith("modelled") else "")
+        return format(float(self), spec) + (" (modelled)" if self.origin.startswith("modelled") else "")
 
     def __str__(self):
         return format(self)
