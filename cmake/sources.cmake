@@ -18,7 +18,7 @@ function(capibara_take_out list expression)
 endfunction()
 capibara_take_out(CAPIBARA_MODEL_SOURCES "/src/models/named/")
 capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*[.]cpp|([a-qs-z][^/]*)/)")  # all but the random numbers
-capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/models/training/")
+capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/models/(protocol|training)/")
 capibara_take_out(CAPIBARA_PLUGIN_SOURCES
                   "/src/(kernels|compiler/stablehlo|backends/pjrt)/|/assembly/whole.cpp|/transforms/jit_text.cpp|/cpu/kernels/fused.cpp")
 capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")

@@ -21,6 +21,7 @@
 #include <capibara/kernels.h>
 #include <capibara/lax.h>
 #include <capibara/linalg.h>
+#include <capibara/model.h>
 #include <capibara/models.h>
 #include <capibara/monitor.h>
 #include <capibara/nn.h>

@@ -4,5 +4,6 @@
 #include <capibara/models/compile.h>
 #include <capibara/models/key.h>
 #include <capibara/models/model.h>
+#include <capibara/models/protocol.h>
 #include <capibara/models/train.h>
 #include <capibara/models/value.h>

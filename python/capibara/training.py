@@ -5,6 +5,7 @@
     trainer.train("book.txt")
 """
 import dataclasses
+import itertools
 import json
 import math
 import sys
@@ -12,10 +13,16 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as _np
+
 from capibara import _core
 from capibara import jax as _jax
 from capibara._modules import explain_missing as _explain_missing
+from capibara.core.tpu._models import assumed as _assumed
+from capibara.core.tpu._models import sizes_of as _sizes_of
 from capibara.gradient_checkpointing import enable_gradient_checkpointing
+from capibara.model import Batches as _Batches
+from capibara.model import as_model as _as_model
 
 _native = _core.training
 _DEFAULTS = json.loads(_native.default_config())
@@ -68,21 +75,28 @@ class TrainerConfig:
 
 
 class Trainer:
-    """Trains a LanguageModel: one compiled step, bad steps left out, checkpoints in `folder`, exact resumption.
+    """Trains a model: one compiled step, bad steps left out, checkpoints in `folder`, exact resumption.
 
-    `mesh_shape` spreads the batch over that many devices; parameters are copied to each. With use_bf16 everything between the
-    float32 parameters and the loss is bfloat16. enable_xla_optimizations=False compiles as jax_disable_most_optimizations says.
+    The model is a LanguageModel or whatever else as_model takes and has a loss. `mesh_shape` spreads the batch over that many devices;
+    parameters are copied to each. With use_bf16 everything between the float32 parameters and the loss is bfloat16, the floating arrays of
+    a batch too. enable_xla_optimizations=False compiles as jax_disable_most_optimizations says.
     """
 
-    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None, use_bf16: bool = False,
+    def __init__(self, config: object, model: object, mesh_shape: Sequence[int] | None = None, use_bf16: bool = False,
                  enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
         fields = self._settings(config)
+        made = _as_model(model, operation="Trainer")
+        if not made.has_loss:
+            raise TypeError(f"Trainer: {made.name} has no loss (argument 'model'); as_model(model, loss=...) takes a function of params "
+                            "and a batch")
         if fields.pop("gradient_checkpointing"):
-            model = enable_gradient_checkpointing(model)
+            made = enable_gradient_checkpointing(made)
         self.held_out = fields.pop("held_out")
         if not 0 <= self.held_out <= 0.5:
             raise ValueError(f"Trainer: held_out is a share between 0 and 0.5, got {self.held_out}")
-        self.model, self.folder, self._fields = model, folder, fields
+        self._made, self.folder, self._fields = made, folder, fields
+        self.model = made.source if isinstance(made.source, _native.LanguageModel) else model
+        self._tokens_only = isinstance(made.source, _native.LanguageModel)
         self.use_bf16, self.enable_xla_optimizations = use_bf16, enable_xla_optimizations
         self._placement = self._spread(mesh_shape)
         self.losses = []
@@ -91,7 +105,7 @@ class Trainer:
     def _settings(self, config):
         if isinstance(config, (dict, str, int, float, type)) or config is None:
             raise TypeError(f"Trainer: config is an object with fields, such as TrainerConfig(steps=200), got {config!r}")
-        if isinstance(config, _native.LanguageModel):
+        if isinstance(config, _native.LanguageModel) or any(callable(getattr(config, name, None)) for name in ("apply", "loss")):
             raise TypeError("Trainer: config comes before the model: Trainer(config, model)")
         return {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
 
@@ -113,16 +127,17 @@ class Trainer:
     def _make(self):
         settings = {**_DEFAULTS, **self._fields, "compute": "bfloat16" if self.use_bf16 else "float32"}
         checkpoints = str(Path(self.folder) / "checkpoints") if self.folder else ""
-        self._trainer = _native.NativeTrainer(self.model, json.dumps(settings), checkpoints)
+        self._batches = _Batches()
+        self._trainer = _native.NativeTrainer(self._made.native(self._batches), json.dumps(settings), checkpoints)
 
     @property
-    def params(self) -> "dict[str, _jax.Array]":
-        """A copy of the parameters."""
-        return self._trainer.parameters
+    def params(self) -> object:
+        """A copy of the parameters, in the tree of the model; of a LanguageModel a dict by name."""
+        return self._made.tree(self._trainer.parameters)
 
     @params.setter
-    def params(self, params: "dict[str, _jax.Array]") -> None:
-        self._trainer.set_parameters(params)
+    def params(self, params: object) -> None:
+        self._trainer.set_parameters(self._made.by_name(params))
 
     @property
     def steps_done(self) -> int:
@@ -134,23 +149,33 @@ class Trainer:
         """The learning rate of the next step."""
         return self._trainer.learning_rate
 
-    def step(self, tokens: "_jax.Array") -> dict[str, float]:
-        """One step on tokens [accumulate * batch, length + 1]: a dict of step, loss, norm, skipped and seconds.
+    def step(self, *batch: object) -> dict[str, float]:
+        """One step on a batch, the arguments of the model's loss: a dict of step, loss, norm, skipped and seconds.
 
-        A loss that is not finite, or a spike, changes nothing; after max_bad_steps of them FloatingPointError names the layer.
+        Of a LanguageModel, tokens [accumulate * batch, length + 1]. With accumulate the first dimension of each array is split into as many
+        batches. A loss that is not finite, or a spike, changes nothing; after max_bad_steps of them FloatingPointError names the layer.
         """
+        arrays = self._arrays(batch, "step")
         if self._placement is not None:
-            tokens = _jax.device_put(tokens, self._placement)
-        before = _jax.config.jax_disable_most_optimizations
-        _jax.config.update("jax_disable_most_optimizations", before or not self.enable_xla_optimizations)
+            arrays = [_jax.device_put(array, self._placement) if _np.ndim(array) else array for array in arrays]
+        if self.enable_xla_optimizations or _jax.config.jax_disable_most_optimizations:
+            return self._trainer.step(arrays)  # each update of a setting would have the step traced again
+        _jax.config.update("jax_disable_most_optimizations", True)
         try:
-            return self._trainer.step(tokens)
+            return self._trainer.step(arrays)
         finally:
-            _jax.config.update("jax_disable_most_optimizations", before)
+            _jax.config.update("jax_disable_most_optimizations", False)
 
-    def evaluate(self, tokens: "_jax.Array") -> float:
-        """The mean cross entropy of tokens [batch, length + 1], in nats."""
-        return self._trainer.evaluate(tokens)
+    def evaluate(self, *batch: object) -> float:
+        """What the model reports of held-out data: its evaluate, or else its loss; of a LanguageModel the mean cross entropy in nats."""
+        return self._trainer.evaluate(self._arrays(batch, "evaluate"))
+
+    def _arrays(self, batch, operation):
+        arrays = self._batches.flat(tuple(batch), f"Trainer.{operation}: the batch")
+        for array in arrays:
+            if not hasattr(array, "shape") and not isinstance(array, (bool, int, float, complex)):
+                raise TypeError(f"Trainer.{operation}: a batch is of arrays (argument 'batch'), got {array!r} in it")
+        return arrays
 
     def save(self) -> None:
         """Writes a checkpoint of this step, whole or not at all."""
@@ -160,14 +185,25 @@ class Trainer:
         """Takes the newest whole checkpoint of the folder; False where there is none."""
         return self._trainer.resume()
 
-    def train(self, train_data: str, num_steps: int | None = None, batch_size_per_chip: int | None = None,
+    def train(self, train_data: object, num_steps: int | None = None, batch_size_per_chip: int | None = None,
               on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
-        """Trains on a file or folder of text until num_steps steps are done, from the newest checkpoint on where there is one.
+        """Trains until num_steps steps are done, from the newest checkpoint on where there is one; the losses of the steps of this call.
 
-        train_data may be in Cloud Storage: gs://BUCKET/NAME.
-
-        Ctrl-C saves before it raises KeyboardInterrupt. Returns the losses of the steps of this call.
+        Of a LanguageModel, train_data is a file or folder of text, which may be in Cloud Storage: gs://BUCKET/NAME. Of any model it may be
+        batches: an iterable, or a function from a step's number to its batch. A tuple or list is what the loss takes behind params, an
+        array or a dict its only argument. After a resumption an iterable is advanced past the batches of the steps that were done; where it
+        ends early, training does. Ctrl-C saves before it raises KeyboardInterrupt.
         """
+        text = isinstance(train_data, (str, Path))
+        if text and not self._tokens_only:
+            raise TypeError(f"Trainer.train: {self._made.name} does not take text (argument 'train_data'), got {str(train_data)!r}; give "
+                            "batches of arrays")
+        if not text and not callable(train_data) and not hasattr(train_data, "__iter__"):
+            raise TypeError("Trainer.train: expected a path, an iterable of batches, or a function from a number to a batch (argument "
+                            f"'train_data'), got {train_data!r}")
+        if batch_size_per_chip and not self._tokens_only:
+            raise TypeError(f"Trainer.train: batches of {self._made.name} have the sizes that they come with (argument "
+                            f"'batch_size_per_chip'), got {batch_size_per_chip}")
         changes = {"steps": num_steps, "batch": batch_size_per_chip and batch_size_per_chip * self._chips()}
         changes = {name: value for name, value in changes.items() if value is not None and value != self._fields[name]}
         if changes:
@@ -175,10 +211,20 @@ class Trainer:
                 raise ValueError(f"Trainer.train: {', '.join(changes)} cannot change after the first step")
             self._fields.update(changes)
             self._make()
-        if self.folder and not self.steps_done:
-            self.resume()
+        resumed = bool(self.folder) and not self.steps_done and self.resume()
+        if not text:
+            return self._train(self._numbered(train_data, resumed), on_step)
         with tempfile.TemporaryDirectory() as temporary:
-            return self._train(self._tokens(train_data, Path(self.folder or temporary)), on_step)
+            return self._train(self._windows(self._tokens(train_data, Path(self.folder or temporary))), on_step)
+
+    def _numbered(self, batches, resumed):
+        if hasattr(batches, "__iter__"):
+            again = iter(batches)  # what begins again, and a new iterator behind a resumption, are advanced to the next step
+            made = itertools.islice(again, self.steps_done if resumed or again is not batches else 0, None)
+        else:
+            made = (batches(number) for number in itertools.count(self.steps_done))
+        for batch in made:
+            yield tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
 
     def _chips(self):
         return 1 if self._placement is None else len(_jax.devices())
@@ -196,14 +242,23 @@ class Trainer:
         width = write_tokens(train_data, self.tokenizer, str(folder / "tokens.bin"))
         return TokenFile(str(folder / "tokens.bin"), width)
 
-    def _train(self, tokens, on_step):
+    def _windows(self, tokens):
         batch = self._fields["accumulate"] * self._fields["batch"]
         last = len(tokens) - int(self.held_out * len(tokens))
         loader = Loader(tokens, batch, self._fields["length"], 0, last, self._fields["seed"], self.steps_done)
+        while True:
+            yield (loader.next(),)
+
+    def _train(self, batches, on_step):
         losses = []
         try:
             while self.steps_done < self._fields["steps"]:
-                report = self.step(loader.next())
+                batch = next(batches, None)
+                if batch is None:
+                    if self.folder and losses:
+                        self.save()
+                    break
+                report = self.step(*batch)
                 losses.append(report["loss"])
                 if on_step:
                     on_step(report)
@@ -230,6 +285,8 @@ class Trainer:
 
         `weights` is how they are stored meanwhile: float32, bfloat16 or int8.
         """
+        if not self._tokens_only:
+            raise TypeError(f"Trainer.sample: {self._made.name} writes no text; only a LanguageModel does")
         if not hasattr(self, "tokenizer"):
             raise ValueError("Trainer.sample: there is no tokenizer before train() has read text")
         prompt = self.tokenizer.encode(prompt)
@@ -245,7 +302,7 @@ class TPUTrainer(Trainer):
     fields count too: use_bf16=None follows it, and an argument that contradicts it is refused.
     """
 
-    def __init__(self, config: object, model: "_native.LanguageModel", mesh_shape: Sequence[int] | None = None,
+    def __init__(self, config: object, model: object, mesh_shape: Sequence[int] | None = None,
                  use_bf16: bool | None = None, enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
         self.tpu = getattr(config, "slice_name", None)
         if self.tpu is not None:
@@ -278,26 +335,26 @@ class TPUTrainer(Trainer):
             raise ValueError(f"TPUTrainer: use_bf16={use_bf16} contradicts the configuration's compute_dtype {config.compute_dtype}")
         return own
 
-    def train(self, train_data: str, num_steps: int | None = None, batch_size_per_chip: int | None = None,
+    def train(self, train_data: object, num_steps: int | None = None, batch_size_per_chip: int | None = None,
               on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
         """As Trainer.train; prints the plan for the TPU that the configuration names first."""
         if self.tpu is not None:
-            print(self.plan(batch_size_per_chip or self._fields["batch"]), flush=True)
+            print(self.plan(batch_size_per_chip), flush=True)
         return super().train(train_data, num_steps, batch_size_per_chip, on_step)
 
-    def plan(self, batch_size_per_chip: int = 16) -> str:
-        """What is modelled of training this model on the TPU of the configuration, in two lines."""
+    def plan(self, batch_size_per_chip: int | None = None) -> str:
+        """What is modelled of training this model on the TPU of the configuration, and what was assumed of it, in a few lines."""
         if self.tpu is None:
             raise ValueError("TPUTrainer.plan: the configuration names no TPU; give a TPUConfig")
-        made = json.loads(self.model.to_json())
-        layers = len(made["layers"]) if isinstance(made["layers"], list) else made["layers"]
-        model = {"name": "model", "layers": layers, "width": made["width"], "heads": made["heads"], "kv_heads": made["key_heads"],
-                 "head_size": made["width"] // made["heads"], "hidden": made["hidden"], "vocab": made["vocabulary"], "tied": made["tied"]}
-        request = {"model": model, "tpu": self.tpu, "sequence": self._fields["length"], "batch_per_device": batch_size_per_chip}
+        sizes = _sizes_of(self._made, "TPUTrainer.plan")
+        batch = batch_size_per_chip or max(self._fields["batch"] // len(_jax.devices()), 1)
+        request = {"model": sizes, "tpu": self.tpu, "sequence": self._fields["length"], "batch_per_device": batch}
         memory, step = _core.tpu.plan_memory(request), _core.tpu.plan_step(request)
         here = _jax.devices()
-        return (f"modelled for {self.tpu}, every layer as attention and MLP: {step['seconds']:.4g} s a step, "
-                f"{step['tokens_per_second']:.0f} tokens/s, {memory['total_gib']:.3f} of {memory['limit_gib']} GiB on a device\n"
+        return (f"modelled for {self.tpu}, {batch} sequences of {self._fields['length']} on a chip, every layer as attention and MLP: "
+                f"{step['seconds']:.4g} s a step, {step['tokens_per_second']:.0f} tokens/s, "
+                f"{memory['total_gib']:.3f} of {memory['limit_gib']} GiB on a device\n"
+                f"{_assumed(sizes)}"
                 f"nothing runs on a TPU: training runs here, on {len(here)} {here[0].platform} device{'s' if len(here) > 1 else ''}")
 
 

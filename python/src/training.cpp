@@ -10,26 +10,13 @@
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
+#include "training_models.h"
 
 namespace capibara::python {
 
 namespace {
 
 using namespace capibara::training;
-
-Parameters parameters_of(nb::handle object, const char* operation) {
-  if (!PyDict_Check(object.ptr())) throw TypeError(concat(operation, ": parameters are a dict of arrays by name"));
-  Parameters parameters;
-  for (auto [name, array] : nb::borrow<nb::dict>(object))
-    parameters[nb::cast<std::string>(name)] = to_array(array, operation);
-  return parameters;
-}
-
-nb::dict wrap_parameters(const Parameters& parameters) {
-  nb::dict result;
-  for (const auto& [name, array] : parameters) result[name.c_str()] = wrap(array);
-  return result;
-}
 
 std::string bytes_of(nb::handle text) {
   if (PyUnicode_Check(text.ptr())) return nb::cast<std::string>(text);
@@ -224,23 +211,23 @@ nb::dict report_of(const StepReport& report) {
 void bind_trainer(nb::module_& m) {
   nb::class_<Trainer>(m, "NativeTrainer", "One compiled step, checkpoints and exact resumption.")
       .def("__init__",
-           [](Trainer* self, const LanguageModel& model, const std::string& json, const std::string& folder) {
+           [](Trainer* self, const AnyModel& model, const std::string& json, const std::string& folder) {
              TrainerConfig config = config_of(json).trainer;
              config.folder = folder;
              new (self) Trainer(model, config);
            })
       .def("step",
-           [](Trainer& trainer, nb::handle tokens) {
-             const Array array = to_array(tokens, "step");
+           [](Trainer& trainer, nb::handle arrays) {
+             const Arrays batch = batch_of(arrays, "step");
              StepReport report;
              {
                nb::gil_scoped_release other_threads_run;
-               report = trainer.step(array);
+               report = trainer.step(batch);
              }
              return report_of(report);
            })
       .def("evaluate",
-           [](const Trainer& trainer, nb::handle tokens) { return trainer.evaluate(to_array(tokens, "evaluate")); })
+           [](const Trainer& trainer, nb::handle arrays) { return trainer.evaluate(batch_of(arrays, "evaluate")); })
       .def("save", &Trainer::save)
       .def("resume", &Trainer::resume)
       .def_prop_ro("steps_done", &Trainer::steps_done)
@@ -261,6 +248,7 @@ void bind_trainer(nb::module_& m) {
 
 void bind_training(nb::module_& parent) {
   nb::module_ m = parent.def_submodule("training", "Language models, their data and their training.");
+  bind_training_models(m);
   bind_model(m);
   bind_data(m);
   bind_trainer(m);

@@ -73,6 +73,9 @@ class LanguageModel {
   // Logits of tokens [batch, length] that follow those of the cache, and the cache after them.
   std::pair<Array, ModelCache> extend(const Parameters& parameters, const Array& tokens, const ModelCache& cache) const;
 
+  // What AnyModel takes: all of the above, with layers, logical axes and sizes. A batch is one array of tokens.
+  ModelParts parts() const;
+
   // The name of the first intermediate result, or parameter, that has a NaN or an infinity; empty where none has.
   std::string first_bad_layer(const Parameters& parameters, const Array& tokens) const;
 
@@ -86,6 +89,7 @@ class LanguageModel {
   std::pair<Array, Array> run_layer(const Parameters& parameters, std::size_t layer, Array x, CachePosition* cache,
                                     const Probe& probe) const;
   Array head(const Parameters& parameters, Array x) const;
+  Array loss_of(const Output& output, const Array& tokens) const;
   Array start(const Parameters& parameters, const Array& tokens, const Array& position) const;
 
   LanguageModelConfig config_;

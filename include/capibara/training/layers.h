@@ -4,17 +4,15 @@
 // ends with a dot: "layers.0.attention.".
 #pragma once
 
-#include <capibara/array.h>
+#include <capibara/model.h>
 
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace capibara::training {
 
-// Parameters by name. A tree, so that it passes through jit, grad, optimizers and checkpoints.
-using Parameters = std::map<std::string, Array>;
+using capibara::Parameters;
 
 // The parameter of this name; ValueError with the nearest name where there is none.
 const Array& parameter(const Parameters& parameters, const std::string& name);

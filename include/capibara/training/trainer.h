@@ -1,6 +1,7 @@
 // The trainer: one compiled step with donated state, bad steps that are left out, checkpoints and exact resumption.
 #pragma once
 
+#include <capibara/model.h>
 #include <capibara/training/data.h>
 #include <capibara/training/language_model.h>
 #include <capibara/training/optimizers.h>
@@ -15,13 +16,15 @@ namespace capibara::training {
 
 struct TrainerConfig {
   std::string folder;  // of checkpoints; empty: none are written
-  int64_t steps = 400, batch = 16, length = 128;
-  int64_t accumulate = 1;           // batches whose gradients are averaged in one step
-  std::string optimizer = "adamw";  // sgd, momentum, adam, adamw, lion, adafactor, muon
-  double learning_rate = 3e-3;      // at the end of the warm-up; then a cosine to a tenth
+  int64_t steps = 400;
+  int64_t batch = 16, length = 128;  // of tokens; batches of other models have the sizes that they come with
+  int64_t accumulate = 1;            // batches whose gradients are averaged in one step
+  std::string optimizer = "adamw";   // sgd, momentum, adam, adamw, lion, adafactor, muon
+  double learning_rate = 3e-3;       // at the end of the warm-up; then a cosine to a tenth
   int64_t warmup = 20;
   double weight_decay = 0.1, max_norm = 1;
-  DType compute = DType::float32;  // bfloat16: mixed precision; parameters stay float32
+  // bfloat16: mixed precision. Parameters stay float32; the floating arrays of a batch are converted too.
+  DType compute = DType::float32;
   int64_t checkpoint_every = 100, keep = 2;
   double spike_factor = 3;     // a step whose loss is above this many times the average is left out; 0: never
   int64_t max_bad_steps = 10;  // bad steps in a row, after which a spike is accepted and a NaN is an error
@@ -40,7 +43,7 @@ CAPIBARA_TREE(TrainState, parameters, optimizer, average, good, bad)
 
 struct StepReport {
   int64_t step = 0;  // counts from 1
-  double loss = 0;   // nats per token
+  double loss = 0;   // of language models: nats per token
   double norm = 0;   // of the gradients
   bool skipped = false;
   double seconds = 0;       // since the step before
@@ -52,20 +55,25 @@ optimizers::Optimizer make_optimizer(const TrainerConfig& config);
 
 class Trainer {
  public:
-  Trainer(LanguageModel model, TrainerConfig config);
+  // ValueError where the model has no loss, or parameters that have no gradient.
+  Trainer(AnyModel model, TrainerConfig config);
 
-  const LanguageModel& model() const { return model_; }
+  const AnyModel& model() const { return model_; }
   const TrainerConfig& config() const { return config_; }
   const TrainState& state() const { return state_; }
   const Parameters& parameters() const { return state_.parameters; }
-  void set_parameters(Parameters parameters);  // ValueError where names or shapes differ
+  void set_parameters(Parameters parameters);  // ValueError where names or types differ
   int64_t steps_done() const { return steps_; }
 
-  // One step on tokens [accumulate * batch, length + 1]. A loss that is not finite, or a spike, changes nothing; after
-  // max_bad_steps in a row FloatingPointError names the first bad layer.
-  StepReport step(const Array& tokens);
-  // The mean cross entropy of tokens [batch, length + 1], in nats.
-  double evaluate(const Array& tokens) const;
+  // One step on a batch of what the model's loss takes; with config().accumulate the first dimension of each array is
+  // split into as many batches. A loss that is not finite, or a spike, changes nothing; after max_bad_steps in a row
+  // FloatingPointError names the first bad layer.
+  StepReport step(const Arrays& batch);
+  // The same of a language model, with tokens [accumulate * batch, length + 1].
+  StepReport step(const Array& tokens) { return step(Arrays{tokens}); }
+  // What the model reports of held-out data; of a language model the mean cross entropy of tokens, in nats.
+  double evaluate(const Arrays& batch) const;
+  double evaluate(const Array& tokens) const { return evaluate(Arrays{tokens}); }
   // The learning rate of the next step.
   double learning_rate() const;
 
@@ -75,14 +83,21 @@ class Trainer {
   bool resume();
 
   using OnStep = std::function<void(const StepReport&)>;
+  // The batch of a step, by its number from 0: steps that follow a resumption get the batches that they would have had.
+  using BatchOf = std::function<Arrays(int64_t number)>;
   // Steps until config().steps are done or `stop` is set, with checkpoints between and one at the end. Returns whether
   // it came to the end.
+  bool train(const BatchOf& batch_of, const OnStep& on_step = {}, const std::atomic<bool>* stop = nullptr);
+  // The same of a language model, on tokens of a file.
   bool train(const TokenFile& tokens, const LoaderOptions& range, const OnStep& on_step = {},
              const std::atomic<bool>* stop = nullptr);
 
  private:
   struct Programs;
-  LanguageModel model_;
+  bool train_on(const std::function<Arrays()>& next, const OnStep& on_step, const std::atomic<bool>* stop);
+  void require_batch(const char* operation, const Arrays& batch) const;
+
+  AnyModel model_;
   TrainerConfig config_;
   TrainState state_;
   int64_t steps_ = 0;

@@ -4,9 +4,8 @@
 #include <capibara/kernels/norms.h>
 #include <capibara/lax.h>
 
-#include <cmath>
-#include <numeric>
-
+#include "models/protocol/checkpointing.h"
+#include "models/protocol/finite.h"
 #include "models/training/layer_kinds.h"
 
 namespace capibara::training {
@@ -26,30 +25,6 @@ const Array* embedding_scale(const Parameters& parameters) {
 
 std::string layer_prefix(std::size_t layer) { return concat("layers.", layer, "."); }
 
-jax::CheckpointPolicy policy_of(const std::string& name) {
-  namespace policies = jax::checkpoint_policies;
-  struct Entry {
-    const char* name;
-    const jax::CheckpointPolicy& policy;
-  };
-  static const jax::CheckpointPolicy offloaded = policies::offload_dot_with_no_batch_dims("device", "pinned_host");
-  const Entry entries[] = {
-      {"everything", policies::everything_saveable},
-      {"everything_saveable", policies::everything_saveable},
-      {"nothing_saveable", policies::nothing_saveable},
-      {"minimal", policies::dots_with_no_batch_dims_saveable},
-      {"offload", offloaded},
-      {"dots_saveable", policies::dots_saveable},
-      {"dots_with_no_batch_dims_saveable", policies::dots_with_no_batch_dims_saveable},
-  };
-  std::string names;
-  for (const Entry& entry : entries) {
-    if (name == entry.name) return entry.policy;
-    names += concat(names.empty() ? "" : ", ", entry.name);
-  }
-  throw ValueError(concat("enable_gradient_checkpointing: checkpoint_policy is one of ", names, ", got '", name, "'"));
-}
-
 void require_positive(const char* field, int64_t value) {
   if (value < 1) throw ValueError(concat("LanguageModelConfig: ", field, " must be positive, got ", value));
 }
@@ -57,13 +32,6 @@ void require_positive(const char* field, int64_t value) {
 void require_one_of(const char* field, const std::string& value, const char* first, const char* second) {
   if (value == first || value == second) return;
   throw ValueError(concat("LanguageModelConfig: ", field, " is '", first, "' or '", second, "', got '", value, "'"));
-}
-
-bool is_finite(const Array& x) {
-  if (!is_inexact(x.dtype())) return true;
-  Shape axes(x.shape().size());
-  std::iota(axes.begin(), axes.end(), int64_t{0});
-  return lax::reduce_and(lax::is_finite(x), {.axes = axes}).item<bool>();
 }
 
 Array mean_of_rows(const Array& losses) {
@@ -114,7 +82,7 @@ LanguageModel::LanguageModel(LanguageModelConfig config) : config_(std::move(con
     throw ValueError(concat("enable_gradient_checkpointing: checkpoint_every_n_layers must not be negative, got ",
                             config_.checkpoint_every_n_layers));
   }
-  policy_of(config_.checkpoint_policy);
+  checkpoint_policy_of(config_.checkpoint_policy);
 }
 
 LanguageModel enable_gradient_checkpointing(const LanguageModel& model, int64_t checkpoint_every_n_layers,
@@ -209,7 +177,7 @@ LanguageModel::Output LanguageModel::run(const Parameters& parameters, const Arr
       auto body = [this, first, last](const Parameters& some, const Array& input) {
         return run_layers(some, input, first, last, {});
       };
-      result = jax::checkpoint(body, {.policy = policy_of(config_.checkpoint_policy)})(own, x);
+      result = jax::checkpoint(body, {.policy = checkpoint_policy_of(config_.checkpoint_policy)})(own, x);
     }
     x = result.first;
     load = load + result.second;
@@ -232,8 +200,11 @@ Array LanguageModel::loss(const Parameters& parameters, const Array& tokens) con
     throw ValueError(concat("LanguageModel.loss: expected integers [batch, length + 1] (argument 'tokens'), got ",
                             to_string(tokens.type())));
   }
-  Output output = run(parameters, lax::slice_in_dim(tokens, 0, length, 1, 1), {});
-  Array labels = lax::slice_in_dim(tokens, 1, length + 1, 1, 1);
+  return loss_of(run(parameters, lax::slice_in_dim(tokens, 0, length, 1, 1), {}), tokens);
+}
+
+Array LanguageModel::loss_of(const Output& output, const Array& tokens) const {
+  Array labels = lax::slice_in_dim(tokens, 1, tokens.shape(1), 1, 1);
   return mean_of_rows(kernels::cross_entropy(output.logits, labels)) + config_.load_weight * output.load;
 }
 
@@ -278,13 +249,65 @@ std::pair<Array, ModelCache> LanguageModel::extend(const Parameters& parameters,
   return {head(parameters, x), next};
 }
 
+ModelParts LanguageModel::parts() const {
+  const auto model = std::make_shared<const LanguageModel>(*this);
+  auto tokens_of = [](const char* operation, const Arrays& batch) -> const Array& {
+    if (batch.size() == 1) return batch[0];
+    throw ValueError(concat("LanguageModel.", operation, ": expected a batch of one array of tokens, got ",
+                            batch.size(), " arrays"));
+  };
+  auto inputs_of = [tokens_of](const Arrays& batch) {
+    const Array& tokens = tokens_of("loss", batch);
+    if (tokens.ndim() != 2 || tokens.shape(1) < 2) {
+      throw ValueError(concat("LanguageModel.loss: expected integers [batch, length + 1] (argument 'tokens'), got ",
+                              to_string(tokens.type())));
+    }
+    return lax::slice_in_dim(tokens, 0, tokens.shape(1) - 1, 1, 1);
+  };
+  ModelParts parts;
+  parts.name = "LanguageModel";
+  parts.init = [model](const Array& key) { return model->init(key); };
+  for (const auto& [name, shape] : shapes()) parts.types[name].shape = shape;  // float32
+  parts.apply = [=](const Parameters& p, const Arrays& batch) { return model->apply(p, tokens_of("apply", batch)); };
+  parts.loss = [=](const Parameters& p, const Arrays& batch) { return model->loss(p, tokens_of("loss", batch)); };
+  parts.evaluate = [=](const Parameters& p, const Arrays& batch) {
+    return model->cross_entropy(p, tokens_of("evaluate", batch));
+  };
+  parts.first_bad_value = [=](const Parameters& p, const Arrays& batch) {
+    return model->first_bad_layer(p, inputs_of(batch));
+  };
+  ModelLayers layers;
+  layers.count = static_cast<int64_t>(config_.layers.size());
+  for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) layers.prefixes.push_back(layer_prefix(layer));
+  layers.start = [=](const Parameters& p, const Arrays& batch) {
+    return Arrays{model->start(p, inputs_of(batch), lax::full({}, 0, DType::int32)), lax::full({}, 0.0f)};
+  };
+  layers.run = [=](const Parameters& p, int64_t layer, const Arrays& carry) {
+    auto [x, load] = model->run_layer(p, static_cast<std::size_t>(layer), carry.at(0), nullptr, {});
+    return Arrays{x, carry.at(1) + load};
+  };
+  layers.finish = [=](const Parameters& p, const Arrays& carry, const Arrays& batch) {
+    return model->loss_of({model->head(p, carry.at(0)), carry.at(1)}, tokens_of("loss", batch));
+  };
+  parts.layers = std::move(layers);
+  parts.checkpointed = [model](int64_t every, const std::string& policy) {
+    ModelParts made = enable_gradient_checkpointing(*model, every, policy).parts();
+    return made;
+  };
+  parts.logical_axes = logical_axes_of(config_);
+  parts.sizes = sizes_of(*model);
+  parts.source = model;
+  parts.source_type = &typeid(LanguageModel);
+  return parts;
+}
+
 std::string LanguageModel::first_bad_layer(const Parameters& parameters, const Array& tokens) const {
   for (const auto& [name, array] : parameters) {
-    if (!is_finite(array)) return concat("parameter ", name);
+    if (!all_finite(array)) return concat("parameter ", name);
   }
   std::string bad;
   run(parameters, tokens, [&](const std::string& name, const Array& value) {
-    if (bad.empty() && !is_finite(value)) bad = name;
+    if (bad.empty() && !all_finite(value)) bad = name;
   });
   return bad;
 }

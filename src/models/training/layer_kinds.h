@@ -1,5 +1,7 @@
-// What the texts of LanguageModelConfig::layers mean.
+// What the texts of LanguageModelConfig::layers mean, and what follows from a config for the model protocol.
 #pragma once
+
+#include <capibara/training/language_model.h>
 
 #include <string>
 
@@ -11,5 +13,9 @@ struct LayerKind {
 };
 // ValueError where the text names no kind of layer.
 LayerKind layer_kind(const std::string& text);
+
+// Names of the dimensions of each parameter.
+LogicalAxes logical_axes_of(const LanguageModelConfig& config);
+ModelSizes sizes_of(const LanguageModel& model);
 
 }  // namespace capibara::training

@@ -6,6 +6,6 @@
 namespace capibara::training {
 
 // The optimizer of a config; ValueError that names the first setting with which no trainer could be made.
-optimizers::Optimizer checked_optimizer(const LanguageModel& model, const TrainerConfig& config);
+optimizers::Optimizer checked_optimizer(const AnyModel& model, const TrainerConfig& config);
 
 }  // namespace capibara::training

@@ -39,35 +39,52 @@ optimizers::Schedule make_schedule(const TrainerConfig& config) {
                                                   {.end_value = config.learning_rate / 10});
 }
 
-// The loss of [accumulate * batch, length + 1] tokens and its gradient, one batch after the other.
-std::pair<Array, Parameters> loss_and_gradient(const LanguageModel& model, const TrainerConfig& config,
-                                               const Parameters& parameters, const Array& tokens) {
-  auto of_batch = [&](const Parameters& at, const Array& batch) {
-    auto loss = [&](const Parameters& p, const Array& t) {
-      return config.compute == DType::float32 ? model.loss(p, t) : model.loss_in(config.compute, p, t);
+// The arrays of a batch, each with its first dimension split into `parts` batches that follow each other.
+Arrays split_batch(const Arrays& batch, int64_t parts) {
+  Arrays result;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const Array& array = batch[i];
+    if (array.ndim() == 0 || array.shape(0) % parts != 0) {
+      throw ValueError(concat("Trainer.step: accumulate = ", parts, " must divide the first dimension of array ", i,
+                              " of the batch, which is ", to_string(array.type())));
+    }
+    Shape shape = array.shape();
+    shape[0] /= parts;
+    shape.insert(shape.begin(), parts);
+    result.push_back(lax::reshape(array, shape));
+  }
+  return result;
+}
+
+// The loss of a batch and its gradient, one of `accumulate` parts after the other.
+std::pair<Array, Parameters> loss_and_gradient(const AnyModel& model, const TrainerConfig& config,
+                                               const Parameters& parameters, const Arrays& batch) {
+  auto of_batch = [&](const Parameters& at, const Arrays& part) {
+    auto loss = [&](const Parameters& p, const Arrays& arrays) {
+      Array value = config.compute == DType::float32 ? model.loss(p, arrays) : model.loss_in(config.compute, p, arrays);
+      return value.dtype() == DType::float32 ? value : lax::convert_element_type(value, DType::float32);
     };
-    return jax::value_and_grad(loss)(at, batch);
+    return jax::value_and_grad(loss)(at, part);
   };
   if (config.accumulate == 1) {
-    auto [loss, gradient] = of_batch(parameters, tokens);
+    auto [loss, gradient] = of_batch(parameters, batch);
     return {loss, gradient};
   }
   using Sum = std::pair<Array, Parameters>;
-  Array batches = lax::reshape(tokens, {config.accumulate, tokens.shape(0) / config.accumulate, tokens.shape(1)});
   Sum zero = {lax::full({}, 0.0f), jax::tree::map([](const Array& p) { return lax::zeros_like(p); }, parameters)};
-  auto add = [&](const Sum& sum, const Array& batch) {
-    auto [loss, gradient] = of_batch(parameters, batch);
+  auto add = [&](const Sum& sum, const Arrays& part) {
+    auto [loss, gradient] = of_batch(parameters, part);
     auto both = [](const Array& a, const Array& b) { return a + b; };
     return std::pair(Sum(sum.first + loss, jax::tree::map(both, sum.second, gradient)), std::monostate{});
   };
-  Sum sum = lax::scan(add, zero, batches).first;
+  Sum sum = lax::scan(add, zero, split_batch(batch, config.accumulate)).first;
   const double share = 1.0 / static_cast<double>(config.accumulate);
   return {share * sum.first, jax::tree::map([=](const Array& g) { return share * g; }, sum.second)};
 }
 
-StepResult run_step(const LanguageModel& model, const TrainerConfig& config, const Optimizer& optimizer,
-                    const TrainState& state, const Array& tokens) {
-  auto [loss, gradient] = loss_and_gradient(model, config, state.parameters, tokens);
+StepResult run_step(const AnyModel& model, const TrainerConfig& config, const Optimizer& optimizer,
+                    const TrainState& state, const Arrays& batch) {
+  auto [loss, gradient] = loss_and_gradient(model, config, state.parameters, batch);
   Array norm = optimizers::global_norm(jax::tree::leaves(gradient));
   auto [updates, next] = optimizer.update(gradient, state.optimizer, state.parameters);
   Array applied = lax::is_finite(loss) & lax::is_finite(norm);
@@ -123,11 +140,11 @@ Optimizer make_optimizer(const TrainerConfig& config) {
 }
 
 struct Trainer::Programs {
-  std::function<StepResult(TrainState, Array)> step;
-  std::function<Array(const Parameters&, const Array&)> evaluate;
+  std::function<StepResult(TrainState, Arrays)> step;
+  std::function<Array(const Parameters&, const Arrays&)> evaluate;
 };
 
-Optimizer checked_optimizer(const LanguageModel& model, const TrainerConfig& config) {
+Optimizer checked_optimizer(const AnyModel& model, const TrainerConfig& config) {
   require_positive_field("steps", config.steps);
   require_positive_field("batch", config.batch);
   require_positive_field("length", config.length);
@@ -137,41 +154,50 @@ Optimizer checked_optimizer(const LanguageModel& model, const TrainerConfig& con
   if (config.compute != DType::float32 && config.compute != DType::bfloat16) {
     throw ValueError(concat("TrainerConfig: compute is float32 or bfloat16, got ", to_string(config.compute)));
   }
-  if (model.config().positions == "learned" && config.length > model.config().max_length) {
+  const auto* language = model.target<LanguageModel>();
+  if (language && language->config().positions == "learned" && config.length > language->config().max_length) {
     throw ValueError(concat("TrainerConfig: length ", config.length, " is beyond the model's max_length ",
-                            model.config().max_length));
+                            language->config().max_length));
+  }
+  if (!model.parts().loss) {
+    throw ValueError(concat("Trainer: the model '", model.name(),
+                            "' has no loss (argument 'model'); give it one of parameters and a batch"));
+  }
+  for (const auto& [name, type] : model.types()) {
+    if (is_floating(type.dtype)) continue;
+    throw ValueError(concat("Trainer: parameters must be floating to have gradients (argument 'model'), '", name,
+                            "' is ", to_string(type), "; keep it in the model, or in the batch"));
   }
   return make_optimizer(config);
 }
 
-Trainer::Trainer(LanguageModel model, TrainerConfig config) : model_(std::move(model)), config_(std::move(config)) {
+Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)), config_(std::move(config)) {
   const Optimizer optimizer = checked_optimizer(model_, config_);
   auto begin = jax::jit([model = model_](const Array& key) { return model.init(key); }, {.name = "init"});
   // Equal results of one program share their memory; the step donates each, so each needs its own.
   auto own = [](const Array& array) { return lax::copy(array); };
   state_.parameters = jax::tree::map(own, begin(jax::random::key(static_cast<int64_t>(config_.seed))));
   state_.optimizer = optimizer.init(state_.parameters);
-  state_.average = lax::full({}, 0.0f);
+  state_.average = lax::full({}, 0.0, DType::float32);  // not weak: later steps have the program of the first
   state_.good = lax::full({}, 0, DType::int32);
   state_.bad = lax::full({}, 0, DType::int32);
   auto programs = std::make_shared<Programs>();
   // The state is donated: parameters and moments are updated where they are.
   programs->step = jax::jit(
-      [model = model_, config = config_, optimizer](const TrainState& state, const Array& tokens) {
-        return run_step(model, config, optimizer, state, tokens);
+      [model = model_, config = config_, optimizer](const TrainState& state, const Arrays& batch) {
+        return run_step(model, config, optimizer, state, batch);
       },
       {.donate_argnums = {0}, .name = "train_step"});
-  programs->evaluate =
-      jax::jit([model = model_](const Parameters& parameters,
-                                const Array& tokens) { return model.cross_entropy(parameters, tokens); },
-               {.name = "evaluate"});
+  programs->evaluate = jax::jit(
+      [model = model_](const Parameters& parameters, const Arrays& batch) { return model.evaluate(parameters, batch); },
+      {.name = "evaluate"});
   programs_ = std::move(programs);
 }
 
 void Trainer::set_parameters(Parameters parameters) {
-  for (const auto& [name, shape] : model_.shapes()) {
+  for (const auto& [name, type] : model_.types()) {
     const Array& array = parameter(parameters, name);
-    if (array.shape() != shape || array.dtype() != DType::float32) {
+    if (array.shape() != type.shape || array.dtype() != type.dtype) {
       throw ValueError(concat("Trainer.set_parameters: '", name, "' must be ",
                               to_string(state_.parameters.at(name).type()), ", got ", to_string(array.type())));
     }
@@ -184,14 +210,25 @@ void Trainer::set_parameters(Parameters parameters) {
   for (auto& [name, array] : parameters) state_.parameters[name] = lax::copy(array);
 }
 
-StepReport Trainer::step(const Array& tokens) {
-  const Shape expected = {config_.accumulate * config_.batch, config_.length + 1};
-  if (tokens.shape() != expected || !is_integer(tokens.dtype())) {
-    throw ValueError(concat("Trainer.step: expected int32[", expected[0], ",", expected[1],
-                            "] (argument 'tokens'), got ", to_string(tokens.type())));
+void Trainer::require_batch(const char* operation, const Arrays& batch) const {
+  if (batch.empty()) throw ValueError(concat("Trainer.", operation, ": the batch has no arrays (argument 'batch')"));
+}
+
+StepReport Trainer::step(const Arrays& batch) {
+  require_batch("step", batch);
+  const bool tokens = model_.target<LanguageModel>() != nullptr;
+  if (tokens) {
+    const Shape expected = {config_.accumulate * config_.batch, config_.length + 1};
+    const Array& first = batch[0];
+    if (batch.size() != 1 || first.shape() != expected || !is_integer(first.dtype())) {
+      throw ValueError(concat("Trainer.step: expected int32[", expected[0], ",", expected[1],
+                              "] (argument 'tokens'), got ", to_string(first.type()),
+                              batch.size() == 1 ? "" : concat(" and ", batch.size() - 1, " more arrays")));
+    }
   }
   const auto begin = std::chrono::steady_clock::now();
-  StepResult result = programs_->step(std::move(state_), tokens);
+  StepResult result =
+      programs_->step(state_, batch);  // handles: a loss that raises while it is traced leaves them whole
   state_ = std::move(result.state);
   StepReport report;
   report.step = ++steps_;
@@ -200,12 +237,14 @@ StepReport Trainer::step(const Array& tokens) {
   report.skipped = !result.applied.item<bool>();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   process_counters.training_loss.store(report.loss, std::memory_order_relaxed);
-  Counters::add(process_counters.training_tokens, static_cast<uint64_t>(expected[0] * config_.length));
+  if (tokens) {
+    Counters::add(process_counters.training_tokens,
+                  static_cast<uint64_t>(config_.accumulate * config_.batch * config_.length));
+  }
   Counters::add(process_counters.training_steps, 1);
   const bool finite = std::isfinite(report.loss) && std::isfinite(report.norm);
   if (!finite && state_.bad.item<int64_t>() >= config_.max_bad_steps) {
-    const int64_t length = tokens.shape(1) - 1;
-    const std::string layer = model_.first_bad_layer(state_.parameters, lax::slice_in_dim(tokens, 0, length, 1, 1));
+    const std::string layer = model_.first_bad_value(state_.parameters, batch);
     throw FloatingPointError(concat("Trainer.step: ", config_.max_bad_steps, " steps in a row gave a loss of ",
                                     report.loss, " and gradients of norm ", report.norm,
                                     "; the first value that is not finite is in ",
@@ -215,8 +254,9 @@ StepReport Trainer::step(const Array& tokens) {
   return report;
 }
 
-double Trainer::evaluate(const Array& tokens) const {
-  return programs_->evaluate(state_.parameters, tokens).item<double>();
+double Trainer::evaluate(const Arrays& batch) const {
+  require_batch("evaluate", batch);
+  return programs_->evaluate(state_.parameters, batch).item<double>();
 }
 
 double Trainer::learning_rate() const { return make_schedule(config_)(state_.good).item<double>(); }
@@ -235,15 +275,28 @@ bool Trainer::resume() {
 
 bool Trainer::train(const TokenFile& tokens, const LoaderOptions& range, const OnStep& on_step,
                     const std::atomic<bool>* stop) {
+  if (!model_.target<LanguageModel>()) {
+    throw ValueError(
+        concat("Trainer.train: the model '", model_.name(),
+               "' is no LanguageModel (argument 'tokens'); give a function from a step's number to its batch"));
+  }
   LoaderOptions options = range;
   options.batch = config_.accumulate * config_.batch;
   options.length = config_.length;
   options.seed = config_.seed;
   Loader loader(tokens, options, steps_);
+  return train_on([&] { return Arrays{loader.next()}; }, on_step, stop);
+}
+
+bool Trainer::train(const BatchOf& batch_of, const OnStep& on_step, const std::atomic<bool>* stop) {
+  return train_on([&] { return batch_of(steps_); }, on_step, stop);
+}
+
+bool Trainer::train_on(const std::function<Arrays()>& next, const OnStep& on_step, const std::atomic<bool>* stop) {
   const bool saves = !config_.folder.empty();
   bool stopped = stop && stop->load();
   while (steps_ < config_.steps && !stopped) {
-    StepReport report = step(loader.next());
+    StepReport report = step(next());
     stopped = stop && stop->load();
     report.checkpoint = saves && (stopped || steps_ == config_.steps || steps_ % config_.checkpoint_every == 0);
     if (on_step) on_step(report);

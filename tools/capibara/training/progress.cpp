@@ -68,7 +68,7 @@ int train_visibly(const training::TrainingRun& run, training::Trainer& trainer) 
   const bool live = isatty(STDOUT_FILENO) != 0;
   const double peak = measure_peak();
   const int64_t tokens = config.accumulate * config.batch * config.length;
-  const double operations = 3 * trainer.model().flops_per_token(config.length) * static_cast<double>(tokens);
+  const double operations = 3 * run.model().flops_per_token(config.length) * static_cast<double>(tokens);
   std::vector<double> losses = run.losses();
   losses.resize(static_cast<std::size_t>(trainer.steps_done()), std::numeric_limits<double>::quiet_NaN());
   const int64_t first = trainer.steps_done();

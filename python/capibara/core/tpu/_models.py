@@ -1,52 +1,72 @@
-"""What the planner needs to know of a model: its sizes, from a preset's name, a description, or its parameters."""
-import math
-import re
-
-import numpy as np
-
-import capibara.jax as jax
+"""What the planner needs to know of a model: its sizes, from a preset's name, a description, or the model itself."""
 from capibara import _core, _tracebacks
+from capibara.core.tpu._errors import TPUError
+from capibara.model import Model, as_model
 
-_TABLE = re.compile(r"embed|vocab|wte|lm_head|head", re.IGNORECASE)
+_PLANNED = {"layers": "layers", "width": "width", "heads": "heads", "kv_heads": "key_heads", "head_size": "head_size", "hidden": "hidden",
+            "vocab": "vocabulary", "gated": "gated", "tied": "tied", "experts": "experts", "active": "experts_per_token"}
 
 
-def describe(model):
-    """A preset's name, a dictionary with its sizes, or a tree of parameters (an object may have them as `params`) as sizes.
+def describe(model, operation="plan"):
+    """A preset's name, a dictionary with its sizes, or any model that as_model takes, as sizes.
 
-    Sizes that are read off parameters are a guess at their roles, which `inferred` says.
+    Where the model does not state them they are a guess at the roles of its parameters: `inferred` says so, `assumptions` how.
     """
     if isinstance(model, str):
-        return next(row for row in _core.tpu.models() if row["name"] == model) if _is_preset(model) else _core.tpu.parameters(model)
-    if isinstance(model, dict) and "layers" in model and "width" in model:
+        _core.tpu.parameters(model)  # raises with the nearest name
+        return next(row for row in _core.tpu.models() if row["name"] == model)
+    if isinstance(model, dict) and "layers" in model and "width" in model and not hasattr(model["width"], "shape"):
         return {"name": "model", **model}
-    parameters = getattr(model, "params", model)
-    leaves = [(jax.tree_util.keystr(path), np.shape(leaf)) for path, leaf in jax.tree_util.tree_leaves_with_path(parameters)
-              if hasattr(leaf, "shape")]
-    if not any(len(shape) >= 2 for _, shape in leaves):
-        raise TypeError(f"plan: a model is a preset's name, a dictionary with layers and width, or a tree of parameters, got {type(model)}")
-    return _from_parameters(leaves)
+    return sizes_of(model, operation)
 
 
-def _is_preset(name):
-    _core.tpu.parameters(name)  # raises with the nearest name
-    return True
+def sizes_of(model, operation):
+    """The sizes of a model as the planner names them; TypeError where it has none."""
+    if model is None or isinstance(model, (bool, int, float, bytes)):
+        raise TypeError(f"{operation}: a model is a preset's name, a dictionary with layers and width, or what capibara.as_model takes "
+                        f"(argument 'model'), got {model!r}")
+    made = model if isinstance(model, Model) else as_model(model, operation=operation)
+    try:
+        sizes = made.sizes()
+    except ValueError as error:
+        raise TypeError(f"{operation}: {made.name} shows no sizes (argument 'model'): {error}; state `sizes`, or give a dictionary with "
+                        "layers and width") from None
+    planned = {"name": made.name, **{ours: sizes[theirs] for ours, theirs in _PLANNED.items() if sizes[theirs]}}
+    if planned.get("experts"):
+        planned["kind"] = "moe"
+    stated = {"parameters": sizes["parameters"], "inferred": sizes["inferred"], "assumptions": list(sizes["assumptions"])}
+    missing = [name for name in ("layers", "width") if not planned.get(name)]
+    if missing:
+        raise TypeError(f"{operation}: the sizes of {made.name} have no {missing[0]} (argument 'model'), got {sizes}")
+    width = planned["width"]
+    heads = planned.get("heads") or max(width // 64, 1)
+    for name, value in (("heads", heads), ("head_size", max(width // heads, 1)), ("hidden", 4 * width), ("vocab", width)):
+        if name not in planned:
+            planned[name] = value
+            stated["inferred"] = True
+            stated["assumptions"].append(f"{name} {value}: not stated")
+    planned.setdefault("kv_heads", planned["heads"])
+    return {**planned, "gated": bool(sizes["gated"]), "tied": bool(sizes["tied"]), **stated}
 
 
-def _from_parameters(leaves):
-    matrices = [(path, shape[-2:], math.prod(shape[:-2])) for path, shape in leaves if len(shape) >= 2]
-    sides = [side for _, shape, count in matrices for side in shape for _ in range(count)]
-    width = max(set(sides), key=lambda side: (sides.count(side), -side))
-    tables = [shape for path, shape, _ in matrices if _TABLE.search(path) and width in shape]
-    vocab = max((max(shape) for shape in tables), default=width)
-    inner = [(shape, count) for path, shape, count in matrices if not _TABLE.search(path)]
-    hidden = max((side for shape, _ in inner for side in shape), default=width)
-    total = sum(math.prod(shape) for _, shape in leaves)
-    in_layers = max(total - sum(math.prod(shape) for shape in tables), 1)
-    layers = max(1, round(in_layers / (4 * width * width + 2 * width * hidden)))
-    head_size = next(size for size in (128, 64, 32, 16, 8, 4, 2, 1) if width % size == 0)
-    return {"name": "model", "layers": layers, "width": width, "heads": width // head_size, "kv_heads": width // head_size,
-            "head_size": head_size, "hidden": hidden, "vocab": vocab, "gated": False, "tied": len(tables) < 2, "inferred": True,
-            "parameters": total}
+def request_of(sizes):
+    """The sizes that the planner reads."""
+    return {name: value for name, value in sizes.items() if name not in ("assumptions", "inferred", "parameters")}
+
+
+def assumed(sizes, *more):
+    """What was inferred of a model and assumed besides, as one text; empty where nothing was."""
+    texts = [*(sizes.get("assumptions", ()) if isinstance(sizes, dict) else ()), *more]
+    if not texts:
+        return ""
+    return "assumed: " + "; ".join(texts) + "\n"
+
+
+def require_numbers(operation, **numbers):
+    """TPUError where one that is given is no positive number."""
+    for name, value in numbers.items():
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0):
+            raise TPUError(f"{operation}: {name} is a positive number, got {value!r}")
 
 
 _tracebacks.guard(__name__)

@@ -4,8 +4,10 @@ import time
 
 from capibara import _core, _tracebacks
 from capibara.core.tpu._errors import TPUError
-from capibara.core.tpu._models import describe
+from capibara.core.tpu._figures import Figure
+from capibara.core.tpu._models import describe, request_of, require_numbers
 from capibara.gradient_checkpointing import enable_gradient_checkpointing
+from capibara.model import as_model
 
 _STRATEGIES = {"none": "none", "normal": "minimal", "aggressive": "full"}
 DEFAULTS = {"flash": True}  # configure_tpu sets it: attention by a kernel, or with its scores in memory
@@ -13,8 +15,7 @@ DEFAULTS = {"flash": True}  # configure_tpu sets it: attention by a kernel, or w
 
 def _request(model, tpu, sequence_length, batch_size, mesh=None, remat="full", **more):
     found = _core.tpu.slice(tpu)
-    sizes = describe(model) if not isinstance(model, str) else model
-    request = {"model": sizes, "tpu": tpu, "sequence": sequence_length, "remat": remat,
+    request = {"model": model if isinstance(model, str) else request_of(model), "tpu": tpu, "sequence": sequence_length, "remat": remat,
                "batch_per_device": batch_size / found["devices"], **DEFAULTS, **more}
     if mesh is None:  # a group of devices shares a sequence where there are fewer sequences than devices
         share = math.ceil(found["devices"] / batch_size / found["slices"])
@@ -24,18 +25,56 @@ def _request(model, tpu, sequence_length, batch_size, mesh=None, remat="full", *
     return request | ({"mesh": mesh} if mesh else {})
 
 
-def estimate_step(model, tpu="v4-8", sequence_length=2048, batch_size=None, mesh=None, remat="full"):
-    """Modelled time of one training step: seconds by kind, tokens per second, share of the peak."""
-    return _core.tpu.plan_step(_request(model, tpu, sequence_length, batch_size or _core.tpu.slice(tpu)["devices"], mesh, remat))
+def _sizes(operation, model):
+    return model if isinstance(model, str) else describe(model, operation)
 
 
-def analyze_bottlenecks(model, tpu="v4-8", sequence_length=2048, batch_size=None, mesh=None, remat="full"):
-    """Shares of compute, memory and communication in a modelled step, and changes with the gain that the model predicts."""
-    request = _request(model, tpu, sequence_length, batch_size or _core.tpu.slice(tpu)["devices"], mesh, remat)
-    step = _core.tpu.plan_step(request)
-    return {"origin": "modelled", "compute_bound": step["compute_share"], "memory_bound": step["memory_share"],
-            "communication_bound": step["communication_share"], "bound": step["bound"],
-            "recommendations": [text for text, _ in _core.tpu.recommend(request)]}
+class _Assumed:
+    """What a plan assumed, collected while its arguments are completed."""
+
+    def __init__(self, operation, model, tpu, default_tpu, batch_size):
+        self.sizes = _sizes(operation, model)
+        self.texts = list(self.sizes.get("assumptions", ())) if isinstance(self.sizes, dict) else []
+        self.tpu = tpu or default_tpu
+        if tpu is None:
+            self.texts.append(f"slice {default_tpu}: none was given")
+        self.batch = batch_size
+        if batch_size is None:
+            self.batch = _core.tpu.slice(self.tpu)["devices"]
+            self.texts.append(f"a batch of {self.batch} sequences, one on each device: none was given")
+
+    def of(self, made):
+        """The answer with what it is of and what was assumed for it."""
+        return made | {"tpu": self.tpu, "batch_size": self.batch, "assumed": self.texts}
+
+    def origin(self, sequence_length):
+        text = f"modelled for {self.tpu} with {self.batch} sequences of {sequence_length}"
+        return text + (f"; assumed: {'; '.join(self.texts)}" if self.texts else "")
+
+
+def estimate_step(model, tpu=None, sequence_length=2048, batch_size=None, mesh=None, remat="full"):
+    """Modelled time of one training step: seconds by kind, tokens per second, share of the peak.
+
+    Without `tpu` of v4-8, without `batch_size` with one sequence on each device; `assumed` says so, and what was inferred of the model.
+    """
+    require_numbers("estimate_step", sequence_length=sequence_length, batch_size=batch_size)
+    plan = _Assumed("estimate_step", model, tpu, "v4-8", batch_size)
+    return plan.of(_core.tpu.plan_step(_request(plan.sizes, plan.tpu, sequence_length, plan.batch, mesh, remat)))
+
+
+def analyze_bottlenecks(model, tpu=None, sequence_length=2048, batch_size=None, mesh=None, remat="full"):
+    """Shares of compute, memory and communication in a modelled step, and changes with the gain that the model predicts.
+
+    What is not given is assumed as in estimate_step.
+    """
+    require_numbers("analyze_bottlenecks", sequence_length=sequence_length, batch_size=batch_size)
+    plan = _Assumed("analyze_bottlenecks", model, tpu, "v4-8", batch_size)
+    request = _request(plan.sizes, plan.tpu, sequence_length, plan.batch, mesh, remat)
+    step, origin = _core.tpu.plan_step(request), plan.origin(sequence_length)
+    return plan.of({"origin": "modelled", "compute_bound": Figure(step["compute_share"], origin),
+                    "memory_bound": Figure(step["memory_share"], origin),
+                    "communication_bound": Figure(step["communication_share"], origin), "bound": step["bound"],
+                    "recommendations": [text for text, _ in _core.tpu.recommend(request)]})
 
 
 class MemoryOptimizer:
@@ -53,27 +92,65 @@ class MemoryOptimizer:
         self.strategy, self.layers = strategy, activation_checkpointing_layers
         self.remat = "full" if gradient_checkpointing else _STRATEGIES[strategy] if enable_rematerialization else "none"
 
-    def estimate_memory(self, model, batch_size, sequence_length, tpu="v4-8", mesh=None):
-        """Modelled HBM of one device in GB and GiB, by buffer."""
-        found = _core.tpu.plan_memory(_request(model, tpu, sequence_length, batch_size, mesh, self.remat))
+    def estimate_memory(self, model, batch_size, sequence_length, tpu=None, mesh=None):
+        """Modelled HBM of one device in GB and GiB, by buffer; `assumed` has what was inferred of the model and assumed."""
+        require_numbers("MemoryOptimizer.estimate_memory", batch_size=batch_size, sequence_length=sequence_length)
+        plan = _Assumed("MemoryOptimizer.estimate_memory", model, tpu, "v4-8", batch_size)
+        found = _core.tpu.plan_memory(_request(plan.sizes, plan.tpu, sequence_length, batch_size, mesh, self.remat))
         if self.remat == "full" and self.layers > 1:  # one input for each group of layers, one group of layers recomputed at once
             saved = dict(found["buffers"]).get("saved activations", 0)
-            found["total_gib"] -= saved * (1 - 1 / self.layers)
+            less = saved * (1 - 1 / self.layers)
+            found["buffers"] = [(name, size - less if name == "saved activations" else size) for name, size in found["buffers"]]
+            each = less / describe(model, "MemoryOptimizer.estimate_memory")["layers"]
+            lowered = {"first layer": each, "last layer": less, "loss": less, "backward, last layer": less, "backward, first layer": each}
+            found["timeline"] = [(name, size - lowered.get(name, 0)) for name, size in found["timeline"]]
+            found["total_gib"] -= less
             found["fits"] = found["total_gib"] <= found["limit_gib"]
-        return found | {"total_gb": found["total_gib"] * 2**30 / 1e9, "remat": self.remat}
+        total = Figure(found["total_gib"] * 2**30 / 1e9, plan.origin(sequence_length))
+        return plan.of(found | {"total_gb": total, "remat": self.remat})
 
     def optimize(self, model):
-        """The model with its activations recomputed as the strategy says; a model without remat comes back as it is."""
+        """The model with its activations recomputed as the strategy says, in groups of `activation_checkpointing_layers` layers.
+
+        Strategy none recomputes nothing: the model comes back as it is. Models are those of enable_gradient_checkpointing.
+        """
         if self.remat == "none":
+            if not (isinstance(model, (list, tuple)) and model and all(callable(layer) for layer in model)):
+                as_model(model, operation="MemoryOptimizer.optimize")
             return model
         return enable_gradient_checkpointing(model, self.layers, "minimal" if self.remat == "minimal" else "nothing_saveable")
+
+
+class PlannedBatch(int):
+    """A number of sequences with what it was modelled for: `origin`, `tpu` and `assumed`."""
+
+    def __new__(cls, value, origin, tpu, assumed):
+        made = super().__new__(cls, value)
+        made.origin, made.tpu, made.assumed = origin, tpu, assumed
+        return made
+
+    def __format__(self, spec):
+        return int.__format__(int(self), spec) + f" (modelled for {self.tpu})"
+
+    def __str__(self):
+        return format(self)
+
+    def __repr__(self):
+        return f"{int(self)} ({self.origin})"
+
+    def __reduce__(self):
+        return PlannedBatch, (int(self), self.origin, self.tpu, self.assumed)
 
 
 def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, available_memory_gb=None, tpu=None, tpu_version="v6e"):
     """The smallest global batch, by powers of two, that reaches this share of the best modelled tokens per second and fits.
 
-    The slice is `tpu`, or the one of `tpu_version` whose chips have `available_memory_gb` together.
+    The slice is `tpu`, or the one of `tpu_version` whose chips have `available_memory_gb` together, or four of its chips. The answer is an
+    int whose `tpu` and `assumed` say what it was modelled for; its text says that it is modelled.
     """
+    require_numbers("find_optimal_batch_size", sequence_length=sequence_length)
+    sizes = _sizes("find_optimal_batch_size", model)
+    texts = list(sizes.get("assumptions", ())) if isinstance(sizes, dict) else []
     if not 0 < target_utilization <= 1:
         raise TPUError(f"find_optimal_batch_size: target_utilization is above 0 and at most 1, got {target_utilization}")
     if tpu is None:
@@ -84,10 +161,11 @@ def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, avai
                            f"{chip['name']}, got {available_memory_gb}")
         count = round(memory / chip["hbm_gb"])
         tpu = _core.tpu.slice_of(chip["name"], count, "")["topology"]
+        texts.append(f"slice {tpu}: " + ("no memory was given" if available_memory_gb is None else f"{count} chips have that memory"))
     best = []
     for remat in ("none", "minimal", "full"):
         for power in range(16):
-            request = _request(model, tpu, sequence_length, 2**power, remat=remat)
+            request = _request(sizes, tpu, sequence_length, 2**power, remat=remat)
             try:
                 if _core.tpu.plan_memory(request)["fits"]:
                     best.append((_core.tpu.plan_step(request)["tokens_per_second"], 2**power))
@@ -96,13 +174,22 @@ def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, avai
     if not best:
         raise TPUError(f"find_optimal_batch_size: no batch of sequences of {sequence_length} fits on {tpu}; a larger slice is needed")
     fastest = max(speed for speed, _ in best)
-    return min(batch for speed, batch in best if speed >= target_utilization * fastest)
+    chosen = min(batch for speed, batch in best if speed >= target_utilization * fastest)
+    origin = f"modelled for {tpu} with sequences of {sequence_length}" + (f"; assumed: {'; '.join(texts)}" if texts else "")
+    return PlannedBatch(chosen, origin, tpu, texts)
 
 
-def diagnose_performance(model, dataloader=None, target_tflops=None, tpu="v6e-64", sequence_length=2048, batch_size=None):
-    """What keeps training from its target: modelled steps, the measured time of `dataloader`'s first batches, and what would help."""
-    batch_size = batch_size or _core.tpu.slice(tpu)["devices"]
-    request = _request(model, tpu, sequence_length, batch_size)
+def diagnose_performance(model, dataloader=None, target_tflops=None, tpu=None, sequence_length=2048, batch_size=None):
+    """What keeps training from its target: modelled steps, the measured time of `dataloader`'s first batches, and what would help.
+
+    Without `tpu` of v6e-64; `assumed` says so, and what was inferred of the model.
+    """
+    require_numbers("diagnose_performance", sequence_length=sequence_length, batch_size=batch_size, target_tflops=target_tflops)
+    if dataloader is not None and not hasattr(dataloader, "__iter__"):
+        raise TypeError(f"diagnose_performance: dataloader is an iterable of batches, got {dataloader!r}")
+    plan = _Assumed("diagnose_performance", model, tpu, "v6e-64", batch_size)
+    tpu = plan.tpu
+    request = _request(plan.sizes, tpu, sequence_length, plan.batch)
     step, issues = _core.tpu.plan_step(request), []
     if dataloader is not None:
         start, count = time.perf_counter(), 0
@@ -123,7 +210,8 @@ def diagnose_performance(model, dataloader=None, target_tflops=None, tpu="v6e-64
     if target_tflops and tflops < target_tflops:
         issues.append({"problem": f"{step['bound']} bound", "impact": f"{tflops:.0f} of {target_tflops:g} TFLOP/s (modelled)",
                        "solution": next((text for text, _ in _core.tpu.recommend(request)), "no single change of this plan is faster")})
-    return {"origin": "modelled", "tflops": tflops, "target_tflops": target_tflops, "issues": issues}
+    return plan.of({"origin": "modelled", "tflops": Figure(tflops, plan.origin(sequence_length)), "target_tflops": target_tflops,
+                    "issues": issues})
 
 
 _tracebacks.guard(__name__)

@@ -8,6 +8,7 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import _tracebacks
 from capibara.core.tpu._errors import TPUError
+from capibara.model import Model, as_model
 
 _KEPT = re.compile(r"norm|bias|scale|embed", re.IGNORECASE)
 
@@ -71,18 +72,52 @@ def quantize_weight(weight, bits=8):
 
 
 def quantize_for_tpu(model, bits=8):
-    """A tree of parameters with its matrices as integers; norms, biases and embeddings stay as they are.
+    """The parameters of a model with their matrices as integers; norms, biases and embeddings stay as they are.
 
-    `x @ weight` works with the result, `weight.array()` gives the rounded matrix.
+    A tree of arrays gives such a tree: `x @ weight` works with the result, `weight.array()` gives the rounded matrix. Of any other model
+    that as_model takes and that has params, the result is a Model that applies the rounded matrices. TPUError where nothing is quantized.
     """
     if bits not in (4, 8):
         raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits}")
-    parameters = getattr(model, "params", model)
+    made = as_model(model, operation="quantize_for_tpu")
+    if made.params is None:
+        raise TypeError(f"quantize_for_tpu: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params "
+                        "made by its init(key)")
+    count = 0
 
     def convert(path, leaf):
-        matrix = hasattr(leaf, "shape") and len(leaf.shape) == 2 and np.issubdtype(np.asarray(leaf).dtype, np.floating)
-        return quantize_weight(leaf, bits) if matrix and not _KEPT.search(jax.tree_util.keystr(path)) else leaf
-    return jax.tree_util.tree_map_with_path(convert, parameters)
+        nonlocal count
+        if not (len(leaf.shape) == 2 and np.issubdtype(np.dtype(leaf.dtype), np.floating)) or _KEPT.search(jax.tree_util.keystr(path)):
+            return leaf
+        count += 1
+        return quantize_weight(leaf, bits)
+    quantized = jax.tree_util.tree_map_with_path(convert, made.params)
+    if not count:
+        raise TPUError(f"quantize_for_tpu: {made.name} has no matrix to quantize (argument 'model'); only floating arrays of two "
+                       "dimensions are, whose names say nothing of norm, bias, scale or embed")
+    if made.source is model and not _has_functions(made):
+        return quantized
+    return _QuantizedModel(made, quantized)
+
+
+def _has_functions(made):
+    return made.has_apply or made.has_loss
+
+
+class _QuantizedModel(Model):
+    """A model whose params hold QuantizedWeight: they are widened where a function of the model reads them."""
+
+    def __init__(self, made, params):
+        parts = {"params": params}
+        for what in ("apply", "loss"):
+            if getattr(made, "has_" + what):
+                parts[what] = lambda p, *batch, what=what: getattr(made, what)(_widened(p), *batch)
+        super().__init__(made.name, made.source, **parts)
+
+
+def _widened(params):
+    return jax.tree_util.tree_map(lambda leaf: leaf.array() if isinstance(leaf, QuantizedWeight) else leaf, params,
+                                  is_leaf=lambda leaf: isinstance(leaf, QuantizedWeight))
 
 
 _tracebacks.guard(__name__)

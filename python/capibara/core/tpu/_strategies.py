@@ -8,6 +8,7 @@ import numpy as np
 import capibara.jax as jax
 from capibara import _tracebacks
 from capibara.jax.sharding import NamedSharding, PartitionSpec
+from capibara.model import as_model
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,9 +72,26 @@ def _rules(strategy, rules):
     return _STRATEGIES[strategy]
 
 
-def _named_leaves(model):
-    leaves, structure = jax.tree_util.tree_flatten_with_path(model)
+def _model_of(operation, model):
+    made = as_model(model, operation=operation)
+    if made.params is None:
+        raise TypeError(f"{operation}: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params made by "
+                        "its init(key)")
+    return made
+
+
+def _require_mesh(operation, mesh):
+    if not hasattr(mesh, "axis_names") or not hasattr(mesh, "shape"):
+        raise TypeError(f"{operation}: expected a Mesh (argument 'mesh'), got {mesh!r}")
+
+
+def _named_leaves(tree):
+    leaves, structure = jax.tree_util.tree_flatten_with_path(tree)
     return [(jax.tree_util.keystr(path, simple=True, separator="/"), leaf) for path, leaf in leaves], structure
+
+
+def _is_array(leaf):
+    return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
 def _chosen(name, leaf, mesh, rules):
@@ -82,23 +100,46 @@ def _chosen(name, leaf, mesh, rules):
 
 
 def shard_model(model, mesh, strategy="fsdp", rules=None):
-    """The model's arrays, split over the mesh: "fsdp", "megatron" or "expert", or as `rules`, a list of Rule, say.
+    """The model with its parameters split over the mesh: "fsdp", "megatron" or "expert", or as `rules`, a list of Rule, say.
 
-    `sharding_table` shows beforehand what goes where. Leaves that are no arrays stay as they are.
+    A tree of arrays gives such a tree, in which leaves that are no arrays stay as they are. Any other model that as_model takes gives a
+    Model with placed `params`; a LanguageModel needs as_model(model, params). `sharding_table` shows beforehand what goes where.
     """
+    _require_mesh("shard_model", mesh)
     table = _rules(strategy, rules)
-    leaves, structure = _named_leaves(model)
-    placed = [jax.device_put(leaf, NamedSharding(mesh, _chosen(name, leaf, mesh, table)[1])) if hasattr(leaf, "shape") else leaf
+    tree = _tree_of("shard_model", model)
+    leaves, structure = _named_leaves(tree if tree is not None else _model_of("shard_model", model).params)
+    placed = [jax.device_put(leaf, NamedSharding(mesh, _chosen(name, leaf, mesh, table)[1])) if _is_array(leaf) else leaf
               for name, leaf in leaves]
-    return jax.tree_util.tree_unflatten(structure, placed)
+    placed = jax.tree_util.tree_unflatten(structure, placed)
+    return placed if tree is not None else _model_of("shard_model", model).with_params(placed)
+
+
+def _tree_of(operation, model):
+    """A tree that holds arrays, or None where the model is something else."""
+    if isinstance(model, (dict, list, tuple)) and not ({"apply", "loss"} & set(model) if isinstance(model, dict) else set()):
+        leaves = jax.tree_util.tree_leaves(model)
+        if any(_is_array(leaf) for leaf in leaves):
+            return model
+        raise TypeError(f"{operation}: expected a model or a tree with arrays (argument 'model'), got {type(model).__name__} "
+                        "without an array")
+    return None
 
 
 def sharding_table(model, mesh, strategy="fsdp", rules=None):
     """A text with one line for each parameter: its shape, its specification, the bytes on each device and why."""
+    _require_mesh("sharding_table", mesh)
     table = _rules(strategy, rules)
+    tree = _tree_of("sharding_table", model)
+    if tree is None:
+        made = as_model(model, operation="sharding_table")
+        by_name = [(name.replace(".", "/"), leaf) for name, leaf in made.types().items()]
+        leaves = by_name if made.params is None else _named_leaves(made.params)[0]
+    else:
+        leaves = _named_leaves(tree)[0]
     lines, total = [("parameter", "shape", "spec", "bytes/device", "why")], 0
-    for name, leaf in _named_leaves(model)[0]:
-        if not hasattr(leaf, "shape"):
+    for name, leaf in leaves:
+        if not _is_array(leaf):
             continue
         rule, spec = _chosen(name, leaf, mesh, table)
         parts = math.prod(mesh.shape[axis] for axis in spec if axis)

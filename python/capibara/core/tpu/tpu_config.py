@@ -16,6 +16,7 @@ from capibara.core.tpu._diagnosis import diagnose_tpu
 from capibara.core.tpu._errors import TPUError
 from capibara.core.tpu._figures import Absent, Figure
 from capibara.core.tpu._flags import set_xla_flags
+from capibara.core.tpu._models import describe, request_of, require_numbers
 from capibara.jax.sharding import PartitionSpec
 from capibara.operate.profiler import usage
 
@@ -199,12 +200,13 @@ class TPUConfig:
             return "full"
         return "minimal" if self.enable_rematerialization and self.memory_optimization == "normal" else "none"
 
-    def training(self, model: str = "1b", sequence_length: int = 2048, batch_size_per_chip: int | None = None) -> dict[str, object]:
+    def training(self, model: object = "1b", sequence_length: int = 2048, batch_size_per_chip: int | None = None) -> dict[str, object]:
         """What the planner is asked for this configuration."""
-        found = self._slice()[0]
+        require_numbers("TPUConfig.training", sequence_length=sequence_length, batch_size_per_chip=batch_size_per_chip)
+        found, sizes = self._slice()[0], describe(model, "TPUConfig.training")
         per_chip = batch_size_per_chip or self.batch_size_per_chip
-        request = {"model": model, "tpu": found["topology"].replace("v5:", "v5p:"), "sequence": sequence_length,
-                   "remat": self.remat_policy(),
+        request = {"model": model if isinstance(model, str) else request_of(sizes),
+                   "tpu": found["topology"].replace("v5:", "v5p:"), "sequence": sequence_length, "remat": self.remat_policy(),
                    "batch_per_device": per_chip * self.num_chips / found["devices"],
                    "state_bytes": (4 if self.param_dtype == "float32" else 2) + 8}
         if self.memory_per_chip is not None:

@@ -1,7 +1,6 @@
 """Vector quantization of weights: rows cut into vectors, each replaced by the nearest of a codebook, accuracy measured."""
-import copy
 import os
-import time
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +9,10 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import _tracebacks
 from capibara.core.tpu._errors import TPUError
+from capibara.core.tpu._figures import Absent
+from capibara.model import as_model
 
+_ABSENT = Absent("codes are expanded before the model is returned: it takes the bytes and the products that it took before")
 _METRICS = ("euclidean", "cosine", "dot_product")
 
 
@@ -98,11 +100,17 @@ class TPUv6VQIntegration:
                        num_calibration_batches: int = 100) -> object:
         """The parameters of a model with matrices replaced by their codes' vectors, as far as the accuracy allows.
 
-        `model` is {"params": tree, "apply": function of parameters and a batch}, or an object with `params` and `apply`. Retention is
-        1 - |y - y'| / |y| over the calibration batches. Layers return to their own weights, worst first, until the target is met.
+        `model` is what as_model takes and has params and apply: {"params": tree, "apply": function of parameters and a batch}, an object, a
+        module. A dict gives a dict, anything else a Model. Retention is 1 - |y - y'| / |y| over the calibration batches. Layers return to
+        their own weights, worst first, until the target is met; where none remains, a warning and get_metrics()["reason"] say why.
         """
-        parameters = model["params"] if isinstance(model, dict) else model.params
-        apply = model["apply"] if isinstance(model, dict) else model.apply
+        made_of = as_model(model, operation="quantize_model")
+        if made_of.params is None or not made_of.has_apply:
+            raise TypeError(f"quantize_model: {made_of.name} needs params and apply (argument 'model'), and has no "
+                            f"{'params' if made_of.params is None else 'apply'}; as_model(model, params, apply=...) takes them")
+        if calibration_data is not None and not hasattr(calibration_data, "__iter__"):
+            raise TypeError(f"quantize_model: calibration_data is an iterable of batches, got {calibration_data!r}")
+        parameters, apply = made_of.params, made_of.apply
         leaves, tree = jax.tree_util.tree_flatten(parameters)
         batches = [] if calibration_data is None else [batch for batch, _ in zip(calibration_data, range(num_calibration_batches))]
         if not batches:
@@ -125,39 +133,32 @@ class TPUv6VQIntegration:
             retention = max(0.0, 1 - error)
             if retention >= target_accuracy_retention:
                 break
-        self._measure(leaves, used, made, parameters, apply, batches[0], retention, len(fits))
-        return {"params": made, "apply": apply} if isinstance(model, dict) else _with_params(model, made)
+        self._metrics = {"compression_ratio": _ABSENT, "inference_speedup": _ABSENT, "accuracy_retention": retention,
+                         "layers_quantized": len(used), "layers_left": len(fits) - len(used)}
+        if not used:
+            reason = self._why_nothing(leaves, fits, order, tree, rounded, wanted, batches, apply, target_accuracy_retention)
+            self._metrics["reason"] = reason
+            warnings.warn(f"quantize_model: nothing was quantized: {reason}", stacklevel=2)
+        return {**model, "params": made} if isinstance(model, dict) else made_of.with_params(made)
+
+    def _why_nothing(self, leaves, fits, order, tree, rounded, wanted, batches, apply, target):
+        if not fits:
+            return f"no matrix has a multiple of vector_length={self.length} elements"
+        best = tree.unflatten([rounded[i] if i == order[0] else leaf for i, leaf in enumerate(leaves)])
+        size = max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
+        kept = max(0.0, 1 - sum(float(np.linalg.norm(np.asarray(apply(best, x)) - y)) for x, y in zip(batches, wanted)) / size)
+        return (f"even the matrix that loses least alone keeps {kept:.2%} of the accuracy, target_accuracy_retention is {target:.2%}; "
+                f"vectors shorter than {self.length}, more codes than {self.size} or a lower target help")
 
     def _replaced(self, leaf):
         vectors = np.asarray(leaf, np.float32).reshape(-1, self.length)
         return jnp.asarray(np.asarray(self.codebook)[np.asarray(self.encode(vectors))].reshape(np.shape(leaf)))
 
-    def _measure(self, leaves, used, made, parameters, apply, batch, retention, candidates):
-        index_bits = max(1, (self.size - 1).bit_length())
-        plain = sum(32 * np.size(leaf) for leaf in leaves)
-        codebook = self.size * self.length * self.bits
-        coded = sum(np.size(leaves[i]) // self.length * index_bits if i in used else 32 * np.size(leaves[i]) for i in range(len(leaves)))
-        times = []
-        for tree in (parameters, made):
-            jax.block_until_ready(apply(tree, batch))
-            start = time.perf_counter()
-            jax.block_until_ready(apply(tree, batch))
-            times.append(time.perf_counter() - start)
-        self._metrics = {"compression_ratio": plain / (coded + (codebook if used else 0)), "inference_speedup": times[0] / times[1],
-                         "inference_speedup_origin": "measured on this machine, codes expanded; nothing was run on a TPU",
-                         "accuracy_retention": retention, "layers_quantized": len(used), "layers_left": candidates - len(used)}
-
     def get_metrics(self) -> dict[str, object]:
-        """Compression, retention and speed of the last quantize_model, all measured here."""
+        """Retention and layers of the last quantize_model; compression and speed are absent, since codes are expanded and not stored."""
         if self._metrics is None:
             raise TPUError("get_metrics: call quantize_model first")
         return dict(self._metrics)
-
-
-def _with_params(model, parameters):
-    other = copy.copy(model)
-    other.params = parameters
-    return other
 
 
 _tracebacks.guard(__name__)

@@ -1,0 +1,17 @@
+// The model protocol from Python: models of Python functions, which are called while programs are traced and never
+// after.
+#pragma once
+
+#include <capibara/model.h>
+
+#include "bindings.h"
+
+namespace capibara::python {
+
+Parameters parameters_of(nb::handle object, const char* operation);
+nb::dict wrap_parameters(const Parameters& parameters);
+Arrays batch_of(nb::handle object, const char* operation);
+
+void bind_training_models(nb::module_& m);
+
+}  // namespace capibara::python
