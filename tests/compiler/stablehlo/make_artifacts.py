@@ -26,9 +26,9 @@ from jax._src.lib.mlir import ir  # noqa: E402
 from jaxlib.mlir.dialects import stablehlo  # noqa: E402
 
 VERSIONS = ("0.15.0", "0.20.0", "1.0.0", "1.4.0", "1.8.0", "1.12.0", "1.13.0", "1.17.0")
-NAMES = ("a training step", "attention", "scan", "while_loop that reads a value from outside", "switch", "nested jit", "gather", "scatter_add",
-         "sort of two", "reduce of pairs", "reduce_window", "strided convolution", "batched products", "complex product", "rfft",
-         "random normal", "cholesky", "top_k", "a constant of int4", "a constant of float8_e4m3fn", "booleans as a constant", "pad",
+NAMES = ("a training step", "attention", "scan", "while_loop that reads a value from outside", "switch", "nested jit", "gather",
+         "scatter_add", "sort of two", "reduce of pairs", "reduce_window", "strided convolution", "batched products", "complex product",
+         "rfft", "random normal", "cholesky", "top_k", "a constant of int4", "a constant of float8_e4m3fn", "booleans as a constant", "pad",
          "bitcast to bytes", "a tree of every kind")
 
 

@@ -22,8 +22,11 @@ Node EntryReader::resolve(Slot<Node>& slot, const BytecodeEntry& entry) {
   return slot.node;
 }
 
-template Type EntryReader::resolve(Slot<Type>& slot, const BytecodeEntry& entry);
-template Attribute EntryReader::resolve(Slot<Attribute>& slot, const BytecodeEntry& entry);
+Type EntryReader::type(std::size_t index) { return resolve(types_[index], container_.types[index]); }
+
+Attribute EntryReader::attribute(std::size_t index) {
+  return resolve(attributes_[index], container_.attributes[index]);
+}
 
 void EntryReader::decode(const BytecodeEntry& entry, ByteCursor& cursor, Type& into) {
   const std::string_view dialect = container_.dialects[entry.dialect];

@@ -17,8 +17,8 @@ class EntryReader {
   explicit EntryReader(const BytecodeContainer& container)
       : container_(container), attributes_(container.attributes.size()), types_(container.types.size()) {}
 
-  Type type(std::size_t index) { return resolve(types_[index], container_.types[index]); }
-  Attribute attribute(std::size_t index) { return resolve(attributes_[index], container_.attributes[index]); }
+  Type type(std::size_t index);
+  Attribute attribute(std::size_t index);
 
   // The entry whose number a cursor is at.
   Type type(ByteCursor& cursor) { return type(cursor.index(types_.size(), "types")); }
