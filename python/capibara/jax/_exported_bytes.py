@@ -1,4 +1,7 @@
 """Exported programs as the bytes that jax keeps them in: a flatbuffer around a StableHLO artifact."""
+import collections
+import json
+
 from capibara import _core
 from capibara.jax._exported_values import type_name
 
@@ -38,8 +41,14 @@ def register_namedtuple_serialization(nodetype, *, serialized_name):
     """How a class of named tuples is kept in exported programs."""
     if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
         raise ValueError(f"Use `register_pytree_node_serialization` for types other than `collections.namedtuple`, got {nodetype}")
-    return _register(nodetype, serialized_name, lambda node: (tuple(node), None), lambda _: b"", lambda _: None,
-                     lambda _, children: nodetype(*children))
+    return _register(nodetype, serialized_name, lambda node: (tuple(node), None),
+                     lambda _: json.dumps(nodetype._fields).encode(), lambda data: json.loads(data.decode()),
+                     lambda names, children: nodetype(**dict(zip(names, children))))
+
+
+_register(collections.OrderedDict, "collections.OrderedDict", lambda node: (list(node.values()), list(node)),
+          lambda keys: json.dumps(keys).encode(), lambda data: json.loads(data.decode()),
+          lambda keys, children: collections.OrderedDict(zip(keys, children)))
 
 
 def _flatten_one_level(node):

@@ -5,6 +5,7 @@
 
 namespace capibara::stablehlo {
 
+namespace vhlo_rows {
 namespace {
 
 using Absence = VhloAbsence;
@@ -451,11 +452,12 @@ const std::vector<VhloOperation>& vhlo_table() {
 }
 
 }  // namespace
+}  // namespace vhlo_rows
 
 const VhloOperation* find_vhlo(std::string_view name) {
   static const std::unordered_map<std::string_view, const VhloOperation*> by_name = [] {
     std::unordered_map<std::string_view, const VhloOperation*> names;
-    for (const VhloOperation& operation : vhlo_table()) names.emplace(operation.name, &operation);
+    for (const VhloOperation& operation : vhlo_rows::vhlo_table()) names.emplace(operation.name, &operation);
     return names;
   }();
   const auto found = by_name.find(name);
@@ -465,7 +467,7 @@ const VhloOperation* find_vhlo(std::string_view name) {
 const VhloOperation* find_vhlo_of(std::string_view stablehlo) {
   static const std::unordered_map<std::string_view, const VhloOperation*> by_name = [] {
     std::unordered_map<std::string_view, const VhloOperation*> names;
-    for (const VhloOperation& operation : vhlo_table()) {
+    for (const VhloOperation& operation : vhlo_rows::vhlo_table()) {
       if (operation.since <= vhlo_written && vhlo_written <= operation.until)
         names.emplace(operation.stablehlo, &operation);
     }

@@ -343,6 +343,7 @@ bool may_be_exported(std::string_view bytes) {
 }
 
 ExportedFile read_exported_file(std::string_view bytes) {
+  if (!may_be_exported(bytes)) bad_export("these bytes are not an exported program of jax or of this library");
   FlatBudget budget(bytes.size());
   return read_exported_table(FlatTable::root(bytes, budget), 0);
 }
