@@ -60,7 +60,8 @@ class EntryWriter {
   std::string size_groups() const;
   // write_shardy.cpp
   std::size_t shardy_attribute(const DialectAttribute& own, const Operation& place);
-  std::size_t shardy_mesh(const Mesh& mesh);
+  std::size_t shardy_mesh(const Mesh& mesh, std::string_view text);
+  std::size_t shardy_rule(const DialectAttribute& own, const Operation& place);
   std::size_t shardy_sharding(const ShardingText& text);
 
   std::vector<std::string_view> strings_;
