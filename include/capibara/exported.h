@@ -81,8 +81,9 @@ class Exported {
   std::shared_ptr<const State> state_;
 };
 
-// The exported function of bytes, or of a file. Raises ParseError where they make no sense.
+// The exported function of bytes. Raises ParseError where they make no sense.
 Exported read_exported(std::string_view bytes);
+// The exported function of a file.
 Exported load_exported(const std::string& path);
 // Writes the bytes of an exported function into a file.
 void save_exported(const std::string& path, const Exported& exported);

@@ -95,7 +95,7 @@ _add("squeeze", lambda jax: lambda x: jax.lax.squeeze(x[None], (0,)), X)
 _add("a constant of 100 numbers", lambda jax: lambda x: x[0, 0] + np.arange(100, dtype=np.float32), X)
 _add("an empty array", lambda jax: lambda x: (x[:0], x.sum()), X)
 _add("a scalar", lambda jax: lambda x: x * 2 + 1, np.float32(3))
-_add("booleans as a constant", lambda jax: lambda x: x[0, 0] * np.array([True, False, True, True, False, True, False, True, True, False]), X)
+_add("booleans as a constant", lambda jax: lambda x: x[0, 0] * np.array([1, 0, 1, 1, 0, 1, 0, 1, 1, 0], bool), X)
 
 # ---- reductions, orders, gathers ---------------------------------------------------------------------------------------
 

@@ -85,7 +85,7 @@ class Exported:
         """Whether it is traced for the sizes of each call."""
         return self.text is None and self.artifact is None
 
-    def mlir_module(self) -> str:
+    def mlir_module(self, serialized: bool = True) -> str:
         """The program as StableHLO text."""
         if self.has_symbolic_sizes():
             raise NotImplementedError(f"Exported.mlir_module: {self.fun_name} has symbolic sizes, for which there is no text")

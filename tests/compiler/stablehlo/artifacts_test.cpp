@@ -95,9 +95,11 @@ TEST(Artifact, KeepsShardingsOfSeveralDevices) {
   const char* text = R"(
 module @sharded attributes {mhlo.num_partitions = 4 : i32} {
   sdy.mesh @mesh = <["x"=2, "y"=2]>
-  func.func public @main(%a: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}p1], replicated={"y"}>}) -> tensor<4x2xf32> {
+  func.func public @main(
+      %a: tensor<4x2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {?}p1], replicated={"y"}>}) -> tensor<4x2xf32> {
     %b = sdy.sharding_constraint %a <@mesh, [{"x", ?}, {}]> : tensor<4x2xf32>
-    %c = sdy.manual_computation(%b) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] manual_axes={"x", "y"} (%d: tensor<2x2xf32>) {
+    %c = sdy.manual_computation(%b) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>]
+        manual_axes={"x", "y"} (%d: tensor<2x2xf32>) {
       %e = stablehlo.add %d, %d : tensor<2x2xf32>
       sdy.return %e : tensor<2x2xf32>
     } : (tensor<4x2xf32>) -> tensor<4x2xf32>
