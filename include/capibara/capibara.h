@@ -15,6 +15,7 @@
 #include <capibara/dtype.h>
 #include <capibara/error.h>
 #include <capibara/explicit.h>
+#include <capibara/exported.h>
 #include <capibara/factors.h>
 #include <capibara/image.h>
 #include <capibara/jit.h>

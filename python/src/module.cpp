@@ -35,6 +35,7 @@ NB_MODULE(_core, m) {
   bind_traces(m);
   bind_refs(m);
   bind_kde(m);
+  bind_exported(m);
   bind_stablehlo(m);
   bind_sources(m);
   bind_tree_checkpoints(m);

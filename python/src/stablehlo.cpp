@@ -51,6 +51,13 @@ void bind_stablehlo(nb::module_& m) {
         "ml_dtypes included.");
   m.def(
       "program_from_stablehlo",
+      [](const nb::bytes& artifact) {
+        const ConfigScope scope = with_wide_types();
+        return from_stablehlo({artifact.c_str(), artifact.size()});
+      },
+      nb::arg("artifact"), "The program of a StableHLO artifact's main function.");
+  m.def(
+      "program_from_stablehlo",
       [](const std::string& text) {
         const ConfigScope scope = with_wide_types();
         return from_stablehlo(text);

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import capibara.jax as jax
+from capibara import _core
 from capibara.jax import export
 
 X, I = np.arange(3, dtype=np.float32), np.arange(3, dtype=np.int32)
@@ -77,8 +78,9 @@ def test_second_derivatives_are_kept_where_the_first_does_not_read_its_argument(
 
 
 def test_bytes_whose_text_takes_other_arguments_are_refused():
-  blob = bytes(export.export(jax.jit(lambda x, y: y * 2))(X, X).serialize())
-  for damaged in (blob.replace(b'"kept": [1]', b'"kept": [0, 1]'), blob.replace(b'"kept": [1]', b'"kept": [2]')):
-    assert damaged != blob
-    with pytest.raises(ValueError, match="export.deserialize: the program maps 1 arguments"):
-      export.deserialize(damaged)
+  facts = _core.read_exported(bytes(export.export(jax.jit(lambda x, y: y * 2))(X, X).serialize()))
+  assert facts["kept"] == [1]
+  with pytest.raises(ValueError, match="export.deserialize: the program maps 1 arguments"):
+    export.deserialize(_core.write_exported({**facts, "kept": [0, 1]}))
+  with pytest.raises(ValueError, match="expected the numbers of the arguments that it keeps in order"):
+    export.deserialize(_core.write_exported({**facts, "kept": [2]}))

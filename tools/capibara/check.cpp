@@ -16,11 +16,10 @@
 #include "compiler/optimise/passes.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/operations_check.h"
-#include "compiler/stablehlo/read.h"
-#include "compiler/stablehlo/syntax/parser.h"
 #include "lax/linalg/lapack_calls.h"
 #include "program/ir/build.h"
 #include "program/ir/handles.h"
+#include "program_file.h"
 
 namespace capibara::command {
 
@@ -70,8 +69,7 @@ Verdict judge(const std::string& path, const Config& settings, bool self_test) {
   log.parts_share_error = settings.platform != "reference";
   stablehlo::CheckScope checks(log);
   try {
-    for (const stablehlo::Module& module : stablehlo::parse_modules(read_text(path))) {
-      const Program program = stablehlo::read_module(module);
+    for (const Program& program : read_programs(path)) {
       if (!program.invars().empty()) {
         return {Verdict::Kind::skipped, {concat("@", program.name(), " takes inputs: nothing to run it on")}};
       }
@@ -92,7 +90,7 @@ Verdict judge(const std::string& path, const Config& settings, bool self_test) {
   return {};
 }
 
-// The .mlir files below a folder, in order; a file stands for itself.
+// The files of programs below a folder, in order; a file stands for itself.
 std::vector<std::string> collect(const std::vector<std::string>& paths) {
   namespace fs = std::filesystem;
   std::vector<std::string> files;
@@ -104,7 +102,8 @@ std::vector<std::string> collect(const std::vector<std::string>& paths) {
     }
     std::vector<std::string> found;
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(path)) {
-      if (entry.is_regular_file() && entry.path().extension() == ".mlir") found.push_back(entry.path().string());
+      if (entry.is_regular_file() && is_program_name(entry.path().extension().string()))
+        found.push_back(entry.path().string());
     }
     std::sort(found.begin(), found.end());
     files.insert(files.end(), found.begin(), found.end());

@@ -7,6 +7,7 @@
 #include "backends/pjrt/backend.h"
 #include "backends/pjrt/topology.h"
 #include "command.h"
+#include "program_file.h"
 
 namespace capibara::command {
 
@@ -45,7 +46,7 @@ pjrt::TopologyOptions read_options(const std::string& text) {
 
 int compile(const Arguments& arguments) {
   if (arguments.words.size() != 1) throw UsageError{"one file is needed"};
-  const std::string text = read_text(arguments.words[0]), name = arguments.text("topology", "");
+  const std::string text = stablehlo_text_of(arguments.words[0]), name = arguments.text("topology", "");
   std::unique_ptr<pjrt::Topology> topology;
   if (name.empty()) {
     topology = std::make_unique<pjrt::Topology>(pjrt::client(arguments.text("platform", "pjrt")));

@@ -8,27 +8,28 @@ namespace {
 std::vector<Command> all_commands() {
   std::vector<Command> table = {
       {"show",
-       "FILE.mlir [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | FILE.mlir --sharded [--mesh x=4,y=2 --in "
-       "x,y;-,y] | --passes",
-       "Prints the program of a StableHLO file, or what it is after a pass of the optimiser, or on one device of a "
-       "mesh; --passes lists them.",
-       {"after", "mesh", "in"},
+       "FILE [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | FILE --sharded [--mesh x=4,y=2 --in "
+       "x,y;-,y] | FILE --write OTHER.mlir|OTHER.mlirbc|OTHER.exported | --passes",
+       "Prints the program of a file, StableHLO as text or as bytecode or a function exported by jax, or what it is "
+       "after a pass of the optimiser, or on one device of a mesh; --passes lists them, --write makes another file of "
+       "it.",
+       {"after", "mesh", "in", "write"},
        {"lowered", "stablehlo", "passes", "loops", "ir", "sharded"},
        show},
       {"run",
-       "FILE.mlir [INPUT.npy ...] [--output FOLDER] [--backend NAME]",
-       "Runs a StableHLO file and prints its results, or writes them as .npy files.",
+       "FILE [INPUT.npy ...] [--output FOLDER] [--backend NAME]",
+       "Runs a StableHLO file or an exported function and prints its results, or writes them as .npy files.",
        {"output", "backend"},
        {},
        run},
       {"check",
-       "[FOLDER|FILE.mlir ...] [--backend NAME] [--jobs N] [--self-test]",
+       "[FOLDER|FILE ...] [--backend NAME] [--jobs N] [--self-test]",
        "Runs StableHLO files that hold their own expected values; the folder is CAPIBARA_GOLDEN by default.",
        {"backend", "jobs"},
        {"self-test", "verbose"},
        check},
       {"compile",
-       "FILE.mlir [--topology NAME] [--platform NAME] [--options NAME=VALUE,...] [--output FILE]",
+       "FILE [--topology NAME] [--platform NAME] [--options NAME=VALUE,...] [--output FILE]",
        "Compiles a StableHLO file by a plugin, for devices that need not be here (v5e:4x4, v4:2x2x4, 1x1x4), and "
        "prints the memory it needs.",
        {"topology", "platform", "options", "output"},

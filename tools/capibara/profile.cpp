@@ -17,6 +17,7 @@
 #include "command.h"
 #include "io/files/npy.h"
 #include "program/ir/source.h"
+#include "program_file.h"
 
 namespace capibara::command {
 
@@ -56,7 +57,7 @@ profile::Profile profile_program(const Arguments& arguments) {
   own_file.file = std::filesystem::path(arguments.words[0]).filename().string();
   const Program program = [&] {
     const SourceScope lines(intern(own_file));
-    return from_stablehlo(read_text(arguments.words[0]));
+    return read_program_file(arguments.words[0]).program;
   }();
   const Arrays inputs = inputs_of(program, arguments);
   const std::shared_ptr<Executable> executable = default_backend().compile(program);

@@ -1,4 +1,4 @@
-// capibara run: runs a StableHLO file on inputs from .npy files.
+// capibara run: runs a StableHLO file or an exported function on inputs from .npy files.
 #include <cstdio>
 #include <filesystem>
 
@@ -9,6 +9,7 @@
 #include "backends/backend.h"
 #include "command.h"
 #include "io/files/npy.h"
+#include "program_file.h"
 
 namespace capibara::command {
 
@@ -19,8 +20,8 @@ int run(const Arguments& arguments) {
   settings.platform = arguments.text("backend", settings.platform);
   ConfigScope scope(settings);
   Backend& backend = default_backend();
-  const Program program = from_stablehlo(read_text(arguments.words[0]));
-  const Types types = program.input_types();
+  const ProgramFile file = read_program_file(arguments.words[0]);
+  const Types types = file.input_types();
   if (arguments.words.size() - 1 != types.size()) {
     throw UsageError{concat(arguments.words[0], " takes ", types.size(), " inputs, got ", arguments.words.size() - 1)};
   }
@@ -32,7 +33,8 @@ int run(const Arguments& arguments) {
                               " in ", arguments.words[i + 1]));
     }
   }
-  const Arrays outputs = backend.compile(program)->execute(inputs, {});
+  const Arrays outputs =
+      file.exported ? file.exported->call_flat(inputs) : backend.compile(file.program)->execute(inputs, {});
   const std::string folder = arguments.text("output", "");
   if (!folder.empty()) std::filesystem::create_directories(folder);
   for (std::size_t i = 0; i < outputs.size(); ++i) {

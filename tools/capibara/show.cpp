@@ -10,8 +10,7 @@
 #include "backends/cpu/execution/backend.h"
 #include "command.h"
 #include "compiler/optimise/pipeline.h"
-#include "compiler/stablehlo/read.h"
-#include "compiler/stablehlo/syntax/parser.h"
+#include "program_file.h"
 
 namespace capibara::command {
 
@@ -76,8 +75,10 @@ std::string sharded_text(const Program& program, const Arguments& arguments) {
 int show(const Arguments& arguments) {
   if (arguments.has("passes")) return show_passes();
   if (arguments.words.size() != 1) throw UsageError{"one file is needed"};
-  for (const stablehlo::Module& module : stablehlo::parse_modules(read_text(arguments.words[0]))) {
-    Program program = stablehlo::read_module(module);
+  const std::string target = arguments.text("write", "");
+  if (!target.empty()) return write_program_file(arguments.words[0], target);
+  for (const Program& read : read_programs(arguments.words[0])) {
+    Program program = read;
     if (arguments.has("lowered")) program = lower(program);
     if (arguments.has("after")) program = optimise(program, {.after = arguments.text("after", "")});
     const std::string text = arguments.has("loops")       ? cpu::loops_text(program)

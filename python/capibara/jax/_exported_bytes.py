@@ -1,11 +1,13 @@
-"""Exported programs as bytes: a line of JSON with the types and trees of arguments and results, and the StableHLO text."""
-import base64
+"""Exported programs as the bytes that jax keeps them in: a flatbuffer around a StableHLO artifact."""
+import collections
 import json
 
 from capibara import _core
 from capibara.jax._exported_values import type_name
 
-_MARK = b"capibara exported program 1\n"
+_OLD_MARK = b"capibara exported program 1\n"
+_LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
+_MEMORIES = {"MemorySpace.Device": 1, "MemorySpace.Host": 2, "MemorySpace.Any": 3}
 _nodes, _names = {}, {}  # by class; by the name in the bytes
 
 
@@ -39,8 +41,14 @@ def register_namedtuple_serialization(nodetype, *, serialized_name):
     """How a class of named tuples is kept in exported programs."""
     if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
         raise ValueError(f"Use `register_pytree_node_serialization` for types other than `collections.namedtuple`, got {nodetype}")
-    return _register(nodetype, serialized_name, lambda node: (tuple(node), None), lambda _: b"", lambda _: None,
-                     lambda _, children: nodetype(*children))
+    return _register(nodetype, serialized_name, lambda node: (tuple(node), None),
+                     lambda _: json.dumps(nodetype._fields).encode(), lambda data: json.loads(data.decode()),
+                     lambda names, children: nodetype(**dict(zip(names, children))))
+
+
+_register(collections.OrderedDict, "collections.OrderedDict", lambda node: (list(node.values()), list(node)),
+          lambda keys: json.dumps(keys).encode(), lambda data: json.loads(data.decode()),
+          lambda keys, children: collections.OrderedDict(zip(keys, children)))
 
 
 def _flatten_one_level(node):
@@ -48,80 +56,92 @@ def _flatten_one_level(node):
     return children, structure.node_data()[1]
 
 
-def _tree_to_json(node):
+def _write_tree(node):
+    """(kind, children, keys of a dict, name and data of a registered class)"""
+    def made(kind, children=(), names=(), custom="", data=b""):
+        return kind, [_write_tree(child) for child in children], list(names), custom, data
     if node is None:
-        return None
-    if isinstance(node, int):  # a leaf
-        return 0
+        return made(_NONE)
+    if isinstance(node, int):
+        return made(_LEAF)
     kind = type(node)
     if kind in (tuple, list):
-        return [kind.__name__, [_tree_to_json(child) for child in node]]
+        return made(_TUPLE if kind is tuple else _LIST, node)
     if kind is dict:
         if not all(isinstance(key, str) for key in node):
             raise ValueError(f"only string keys of dictionaries can be serialized, got {list(node)}")
-        return ["dict", {key: _tree_to_json(child) for key, child in node.items()}]
+        return made(_DICT, [node[key] for key in sorted(node)], sorted(node))
     if kind not in _nodes:
         raise ValueError(f"Cannot serialize PyTreeDef containing an unregistered type `{kind}`. Use "
                          "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`.")
     name, flatten, write_data, *_ = _nodes[kind]
     children, data = flatten(node)
-    return ["node", name, base64.b64encode(bytes(write_data(data))).decode(), [_tree_to_json(child) for child in children]]
+    return made(_CUSTOM, children, custom=name, data=bytes(write_data(data)))
 
 
-def _tree_from_json(value):
-    if value is None or value == 0:
-        return value
-    kind, *rest = value
-    if kind == "dict":
-        return {key: _tree_from_json(child) for key, child in rest[0].items()}
-    if kind != "node":
-        return {"tuple": tuple, "list": list}[kind](_tree_from_json(child) for child in rest[0])
-    name, data, children = rest
-    if name not in _names:
-        raise ValueError(f"Cannot deserialize a PyTreeDef with the unregistered type `{name}`: register it by "
+def _read_tree(facts):
+    kind, children, names, custom, data = facts
+    if kind in (_LEAF, _NONE):
+        return 0 if kind == _LEAF else None
+    children = [_read_tree(child) for child in children]
+    if kind == _DICT:
+        return dict(zip(names, children))
+    if kind != _CUSTOM:
+        return tuple(children) if kind == _TUPLE else children
+    if custom not in _names:
+        raise ValueError(f"Cannot deserialize a PyTreeDef with the unregistered type `{custom}`: register it by "
                          "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`.")
-    _, _, _, read_data, rebuild = _nodes[_names[name]]
-    return rebuild(read_data(base64.b64decode(data)), [_tree_from_json(child) for child in children])
+    _, _, _, read_data, rebuild = _nodes[_names[custom]]
+    return rebuild(read_data(data), children)
 
 
-def _types_to_json(avals):
-    return [[list(aval.shape), type_name(aval.dtype), bool(getattr(aval, "weak_type", False))] for aval in avals]
+def _write_types(avals):
+    return [(list(aval.shape), type_name(aval.dtype), _MEMORIES.get(str(getattr(aval, "memory_space", "")), 1)) for aval in avals]
 
 
-def _types_from_json(types):
-    return tuple(_core.ShapedArray(tuple(shape), dtype, weak) for shape, dtype, weak in types)
+def _read_types(types):
+    return tuple(_core.ShapedArray(tuple(shape), dtype) for shape, dtype, _ in types)
 
 
 def _tree(structure):
-    return _tree_to_json(structure.unflatten(range(structure.num_leaves)))
+    return _write_tree(structure.unflatten(range(structure.num_leaves)))
+
+
+def _facts(exported, vjp_order):
+    if exported.has_symbolic_sizes():
+        raise NotImplementedError(f"Exported.serialize: {exported.fun_name} was exported for symbolic sizes, which are traced when it is "
+                                  "called; export it for known sizes to keep it as bytes")
+    ins, outs = exported.shardings or ([None] * len(exported.in_avals), [None] * len(exported.out_avals))
+    return {"name": exported.fun_name, "in_tree": _tree(exported.in_tree), "out_tree": _tree(exported.out_tree),
+            "in": _write_types(exported.in_avals), "out": _write_types(exported.out_avals), "devices": exported.nr_devices,
+            "in_shardings": list(ins), "out_shardings": list(outs), "platforms": list(exported.platforms),
+            "ordered_effects": [str(effect) for effect in exported.ordered_effects],
+            "unordered_effects": [str(effect) for effect in exported.unordered_effects],
+            "disabled": [str(check) for check in exported.disabled_safety_checks], "module": exported.mlir_module_serialized,
+            "convention": exported.calling_convention_version, "kept": list(exported.module_kept_var_idx),
+            "global_constants": exported.uses_global_constants,
+            "vjp": _facts(exported.vjp(), vjp_order - 1) if vjp_order else None}
 
 
 def write(exported, vjp_order):
-    """Bytes that `read` makes the same program of."""
-    if exported.uses_global_constants:
-        raise NotImplementedError(f"Exported.serialize: {exported.fun_name} was exported for symbolic sizes, which are traced when it is "
-                                  "called; export it for known sizes to keep it as bytes")
-    text = exported.mlir_module().encode()
-    derivative = bytes(write(exported.vjp(), vjp_order - 1)) if vjp_order else b""
-    facts = {"name": exported.fun_name, "in_tree": _tree(exported.in_tree), "in": _types_to_json(exported.in_avals),
-             "out_tree": _tree(exported.out_tree), "out": _types_to_json(exported.out_avals), "platforms": exported.platforms,
-             "disabled": list(exported.disabled_safety_checks), "kept": exported.module_kept_var_idx, "text": len(text),
-             "derivative": len(derivative)}
-    return bytearray(_MARK + json.dumps(facts).encode() + b"\n" + text + derivative)
+    """Bytes that `read` and jax make the same program of."""
+    return bytearray(_core.write_exported(_facts(exported, vjp_order)))
 
 
 def read(blob, make):
     """The exported program of these bytes, by the function that makes one of its parts."""
     blob = bytes(blob)
-    if not blob.startswith(_MARK):
-        raise ValueError("export.deserialize: these bytes are not an exported program of this library")
-    head, _, rest = blob[len(_MARK):].partition(b"\n")
-    facts = json.loads(head)
-    if len(rest) != facts["text"] + facts["derivative"]:
-        raise ValueError(f"export.deserialize: {len(rest)} bytes instead of {facts['text'] + facts['derivative']} after the header")
-    derivative = rest[facts["text"]:]
-    in_tree, out_tree = (_core.tree_flatten(_tree_from_json(facts[key]))[1] for key in ("in_tree", "out_tree"))
-    return make(facts["name"], in_tree, _types_from_json(facts["in"]), out_tree, _types_from_json(facts["out"]),
-                rest[:facts["text"]].decode(), tuple(facts["platforms"]), tuple(facts["disabled"]),
-                tuple(facts.get("kept", range(len(facts["in"])))),
-                get_vjp=(lambda _: read(derivative, make)) if derivative else None)
+    if blob.startswith(_OLD_MARK):
+        raise ValueError("export.deserialize: these bytes are of an older version of this library, which had a format of its own; export "
+                         "the function again")
+    return _made(_core.read_exported(blob), make)
+
+
+def _made(facts, make):
+    in_tree, out_tree = (_core.tree_flatten(_read_tree(facts[key]))[1] for key in ("in_tree", "out_tree"))
+    derivative = facts["vjp"]
+    return make(facts["name"], in_tree, _read_types(facts["in"]), out_tree, _read_types(facts["out"]), None,
+                tuple(facts["platforms"]), tuple(facts["disabled"]), tuple(facts["kept"]), artifact=facts["module"],
+                nr_devices=facts["devices"], convention=facts["convention"], shardings=(facts["in_shardings"], facts["out_shardings"]),
+                effects=(tuple(facts["ordered_effects"]), tuple(facts["unordered_effects"])),
+                get_vjp=(lambda _: _made(derivative, make)) if derivative else None)

@@ -29,15 +29,18 @@ def _from_text(value, aval):
     return np.zeros(aval.shape, float0) if aval.dtype == float0 else value
 
 
-def evaluate_text(text, in_avals, out_avals, kept):
-    """The function of a StableHLO text, of all arguments, of which it takes those that are kept."""
-    program = _core.program_from_stablehlo(text)
-    if len(program.in_avals) != len(kept) or not all(0 <= i < len(in_avals) for i in kept) or len(program.out_avals) != len(out_avals):
+def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
+    """The function of a StableHLO text or artifact, of all arguments, of which it takes those that are kept. A module for several
+    platforms takes the number of one first."""
+    program = _core.program_from_stablehlo(module)
+    takes_platform = len(platforms) > 1 and len(program.in_avals) == len(kept) + 1
+    if len(program.in_avals) != len(kept) + takes_platform or len(program.out_avals) != len(out_avals):
         raise ValueError(f"export.deserialize: the program maps {len(program.in_avals)} arguments to {len(program.out_avals)} results, its "
                          f"description says {len(kept)} of {len(in_avals)} and {len(out_avals)}; export the function again")
     run = jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
 
     def evaluate(*values):
-        results = run(*(_to_text(values[i], in_avals[i]) for i in kept))
+        first = (np.int32(platforms.index(platform())),) if takes_platform else ()
+        results = run(*first, *(_to_text(values[i], in_avals[i]) for i in kept))
         return [_from_text(result, aval) for result, aval in zip(results, out_avals)]
     return evaluate

@@ -1,9 +1,11 @@
 """jax.export: functions as programs of their own, kept as bytes; and shapes with sizes that are not known yet.
 
-A function exported for known sizes is its StableHLO text with the types and trees of its arguments and results. One exported for
-symbolic sizes is traced again for every new combination of sizes that it is called with, and cannot be kept as bytes.
+A function exported for known sizes is its StableHLO with the types and trees of its arguments and results; its bytes are those of jax,
+which reads ours as we read its own. One exported for symbolic sizes is traced again for every new combination of sizes that it is called
+with, and cannot be kept as bytes.
 """
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +18,7 @@ from capibara._types import ShapeDtypeStruct
 from capibara.jax import _exported_bytes, custom_vjp, default_backend, tree_util, vjp
 from capibara.jax._api import jit
 from capibara.jax._exported_bytes import register_namedtuple_serialization, register_pytree_node_serialization
-from capibara.jax._exported_values import evaluate_text
+from capibara.jax._exported_values import evaluate_module
 from capibara.jax._programs import eval_jaxpr
 
 __all__ = ["DisabledSafetyCheck", "Exported", "SymbolicScope", "default_export_platform", "deserialize", "export", "is_symbolic_dim",
@@ -63,30 +65,38 @@ class Exported:
     out_avals: tuple
     platforms: tuple[str, ...]
     disabled_safety_checks: Sequence[DisabledSafetyCheck]
-    text: str | None  # None where sizes are symbolic
+    text: str | None  # None where sizes are symbolic, or an artifact is what was read
     nr_devices: int = 1
     ordered_effects: tuple = ()
     unordered_effects: tuple = ()
     calling_convention_version: int = maximum_supported_calling_convention_version
     module_kept_var_idx: tuple[int, ...] = ()  # which arguments the text takes: those that it reads
+    artifact: bytes | None = dataclasses.field(default=None, repr=False)  # the program as bytecode, where it was read
+    shardings: tuple | None = dataclasses.field(default=None, repr=False)  # of arguments and results, as the bytes say them
     _call: Callable = dataclasses.field(default=None, repr=False)  # of flat arguments, to flat results
     _get_vjp: Callable | None = dataclasses.field(default=None, repr=False)
 
     @property
     def uses_global_constants(self) -> bool:
-        """Whether sizes are symbolic."""
-        return self.text is None
+        """Whether sizes are symbolic, or the program takes the number of a platform."""
+        return self.has_symbolic_sizes() or len(self.platforms) > 1
+
+    def has_symbolic_sizes(self) -> bool:
+        """Whether it is traced for the sizes of each call."""
+        return self.text is None and self.artifact is None
 
     def mlir_module(self, serialized: bool = True) -> str:
         """The program as StableHLO text."""
-        if self.text is None:
+        if self.has_symbolic_sizes():
             raise NotImplementedError(f"Exported.mlir_module: {self.fun_name} has symbolic sizes, for which there is no text")
-        return self.text
+        return _core.stablehlo_text(self.artifact) if self.text is None else self.text
 
     @property
     def mlir_module_serialized(self) -> bytes:
-        """The text as bytes."""
-        return self.mlir_module().encode()
+        """The program as a portable artifact of StableHLO 1.15.0: MLIR's bytecode."""
+        if self.artifact is not None:
+            return self.artifact
+        return _core.stablehlo_artifact(self.mlir_module(), len(self.platforms) > 1)
 
     def has_vjp(self) -> bool:
         """Whether the derivative is known."""
@@ -99,7 +109,7 @@ class Exported:
         return self._get_vjp(self)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The program as bytes, with this many derivatives; `deserialize` reads them."""
+        """The program as bytes, with this many derivatives; `deserialize` reads them, here and in jax."""
         return _exported_bytes.write(self, vjp_order)
 
     def call(self, *args, **kwargs):
@@ -112,7 +122,7 @@ class Exported:
         names = _argument_names(self.in_tree)
         for name, leaf, aval in zip(names, leaves, self.in_avals):
             _check_argument(name, leaf, aval)
-        if self.text is None:
+        if self.has_symbolic_sizes():
             _solve(names, [leaf.shape for leaf in leaves], self.in_avals)
         current = default_export_platform()
         if current not in self.platforms and DisabledSafetyCheck.platform() not in self.disabled_safety_checks:
@@ -233,12 +243,18 @@ def _exported(function, args, kwargs, platforms, disabled):
                      kept=lowered._kept_var_idx, program=traced.jaxpr, get_vjp=_derivative)
 
 
-def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, program=None, get_vjp=None):
-    """An exported program that has known sizes. Its derivative is that of its program, or the one kept with it."""
-    exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, module_kept_var_idx=kept,
-                        _get_vjp=get_vjp)
+def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, program=None, get_vjp=None, artifact=None,
+              nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ())):
+    """An exported program that has known sizes, as text or as an artifact. Its derivative is that of its program, or the one kept with
+    it."""
+    if nr_devices is None:
+        partitions = re.search(r"mhlo\.num_partitions = (\d+)", text[:10000])
+        nr_devices = int(partitions[1]) if partitions else 1
+    exported = Exported(name, in_tree, in_avals, out_tree, out_avals, platforms, disabled, text, nr_devices, *effects, convention,
+                        kept, artifact, shardings, _get_vjp=get_vjp)
     if program is None:
-        evaluate = evaluate_text(text, in_avals, out_avals, kept)
+        module = text if artifact is None else artifact
+        evaluate = evaluate_module(module, in_avals, out_avals, kept, platforms, default_export_platform)
     else:
         evaluate = jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
     call = evaluate if get_vjp is _derivative else _with_derivative(exported, evaluate)
@@ -281,7 +297,7 @@ def _derivative(primal):
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
-    """The exported program that was written as these bytes."""
+    """The exported program that was written as these bytes, here or by jax."""
     return _exported_bytes.read(blob, from_text)
 
 

@@ -6,8 +6,8 @@
 #include <capibara/config.h>
 #include <capibara/error.h>
 
+#include "compiler/stablehlo/bytecode/read_bytecode.h"
 #include "compiler/stablehlo/read_body.h"
-#include "compiler/stablehlo/syntax/parser.h"
 #include "program/ir/source.h"
 #include "program/trace/stage.h"
 
@@ -349,6 +349,6 @@ Program read_module(const Module& module) {
 
 namespace capibara {
 
-Program from_stablehlo(std::string_view text) { return stablehlo::read_module(stablehlo::parse_module(text)); }
+Program from_stablehlo(std::string_view text) { return stablehlo::read_module(stablehlo::read_file(text)); }
 
 }  // namespace capibara

@@ -135,6 +135,60 @@ Arrays read_opaque(const Operation& operation, const std::string& target, const 
                      {"attributes", attributes_text(operation, apart)}});
 }
 
+// ---- approximate selection ---------------------------------------------------------------------------------------
+
+// The result of an operation that counts from 0 along a dimension.
+bool counts_along(const Block& block, ValueId id, int64_t dimension) {
+  for (const Operation& operation : block.operations) {
+    for (const Value& result : operation.results) {
+      if (result.id == id)
+        return operation.name == "stablehlo.iota" && integer_attribute(operation, "iota_dimension") == dimension;
+    }
+  }
+  return false;
+}
+
+// How the first two arguments of a function are compared; empty where it does something else first.
+std::string comparison_of(const Function& function) {
+  if (function.body.operations.empty() || function.arguments.size() < 2) return "";
+  const Operation& first = function.body.operations[0];
+  const bool compares = first.name == "stablehlo.compare" && first.operands[0].id == function.arguments[0].id &&
+                        first.operands[1].id == function.arguments[1].id;
+  return compares ? word_attribute(first, "comparison_direction") : "";
+}
+
+// The greatest or least elements as jax writes them: with their positions, and a function that compares two of them.
+Arrays read_approximate(BodyReader& body, const Operation& operation, const Arrays& operands) {
+  require_operands(operation, operands, 4);
+  const Attribute stated = operation.attributes.find("mhlo.backend_config");
+  const auto* settings = stated.as<Dictionary>();
+  if (!settings) fail(operation, "expected a dictionary as attribute 'mhlo.backend_config'");
+  const auto setting_of = [&](std::string_view name) {
+    const Attribute value = settings->find(name);
+    if (const auto* integer = value.as<Integer>()) return static_cast<double>(integer->value);
+    if (const auto* real = value.as<Float>()) return real->value;
+    if (const bool* flag = value.as<bool>()) return *flag ? 1.0 : 0.0;
+    fail(operation, concat("expected a number as setting '", name, "'"));
+  };
+  const auto dimension = static_cast<int64_t>(setting_of("reduction_dim"));
+  const Attribute called = operation.attributes.find("called_computations");
+  const auto* functions = called.as<Array>();
+  if (!functions || functions->elements.size() != 1) fail(operation, "expected one function that compares");
+  const std::string comparison = comparison_of(body.module().function_of(operation, functions->elements[0]));
+  if ((comparison != "GT" && comparison != "LT") || !counts_along(body.block(), operation.operands[1].id, dimension)) {
+    throw UnsupportedError(concat(place_of(operation), ": custom call @ApproxTopK is supported for the greatest or ",
+                                  "least elements with positions that count from 0"));
+  }
+  return bind_named(
+      "approx_top_k", {operands[0]},
+      {{"k", static_cast<int64_t>(setting_of("top_k"))},
+       {"reduction_dimension", dimension},
+       {"recall_target", setting_of("recall_target")},
+       {"is_max_k", comparison == "GT"},
+       {"reduction_input_size_override", static_cast<int64_t>(setting_of("reduction_input_size_override"))},
+       {"aggregate_to_topk", setting_of("aggregate_to_topk") != 0}});
+}
+
 bool is_annotation(const std::string& target) {
   static const char* const names[] = {"Sharding",
                                       "SPMDFullToShardShape",
@@ -195,6 +249,7 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
     if (const auto* own = attributes.as<Dictionary>()) plain.attributes = *own;
     if (const OperationRow* row = find_row(plain)) return body.read_row(plain, *row, operands);
   }
+  if (target == "ApproxTopK") return read_approximate(body, operation, operands);
   const std::string routine = lapack_routine(target);
   if (routine == "potrf") return read_potrf(body, operation, operands);
   if (routine == "trsm") return read_trsm(operation, operands);

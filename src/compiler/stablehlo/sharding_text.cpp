@@ -102,15 +102,19 @@ ShardingText read_sharding(Cursor& cursor) {
   cursor.expect(",");
   cursor.list("[", "]", [&] {
     AxisList& axes = sharding.dims.emplace_back();
+    sharding.open.push_back(false);
     cursor.list("{", "}", [&] {
-      if (!cursor.take("?")) axes.push_back(cursor.axis());
+      if (cursor.take("?"))
+        sharding.open.back() = true;
+      else
+        axes.push_back(cursor.axis());
     });
-    if (cursor.take("p")) cursor.integer();  // the priority of a compiler's choices
+    sharding.priorities.push_back(cursor.take("p") ? std::optional(cursor.integer()) : std::nullopt);
   });
   while (cursor.take(",")) {
     if (cursor.take("replicated")) {
       cursor.expect("=");
-      cursor.axes();
+      sharding.replicated = cursor.axes();
     } else {
       cursor.expect("unreduced");
       cursor.expect("=");

@@ -3,15 +3,21 @@
 
 #include <capibara/sharding.h>
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "compiler/stablehlo/operations.h"
 
 namespace capibara::stablehlo {
 
-// @mesh, [{"x", ?}, {}], unreduced={"y"}
+// @mesh, [{"x", ?}, {}p1], replicated={"z"}, unreduced={"y"}
 struct ShardingText {
   std::string mesh;            // its name
-  std::vector<AxisList> dims;  // whether the compiler may add axes is not kept
-  AxisList unreduced;
+  std::vector<AxisList> dims;
+  std::vector<bool> open;                          // whether the compiler may add axes to a dimension
+  std::vector<std::optional<int64_t>> priorities;  // of the compiler's choices
+  AxisList replicated, unreduced;
 };
 
 // Each raises ParseError where the text makes no sense, and UnsupportedError for parts of axes and for devices in

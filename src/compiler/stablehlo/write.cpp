@@ -7,7 +7,9 @@
 #include <capibara/config.h>
 #include <capibara/error.h>
 
-#include "compiler/stablehlo/syntax/syntax.h"
+#include "compiler/stablehlo/bytecode/plain_operations.h"
+#include "compiler/stablehlo/bytecode/write_bytecode.h"
+#include "compiler/stablehlo/syntax/parser.h"
 #include "compiler/stablehlo/writer.h"
 #include "lax/shard_map/shard_map_devices.h"
 #include "program/ir/wide_types.h"
@@ -124,6 +126,25 @@ std::string write_program(const Program& program, const WriteOptions& options) {
   const ConfigScope scope(config_for(program));
   const auto any_devices = [](const NamedSharding&) { return true; };
   return write_module(lower(with_device_programs(discharge(program).program, any_devices)), options);
+}
+
+std::string write_program_bytecode(const Program& program, const WriteOptions& options, bool takes_platform) {
+  return write_bytecode_of_text(write_program(program, options), takes_platform);
+}
+
+std::string write_bytecode_of_text(std::string_view text, bool takes_platform) {
+  // 64-bit types of a text stay what they are, whatever the configuration says of host values.
+  Config settings = config();
+  settings.enable_x64 = true;
+  const ConfigScope scope(settings);
+  Module module = without_chlo(parse_module(text));
+  for (Function& function : module.functions) {
+    if (!takes_platform || function.name != "main") continue;
+    const Dictionary name({{"jax.global_constant", Attribute::of(String{"_platform_index"})}});
+    function.arguments.insert(function.arguments.begin(),
+                              {function.value_count++, Type::tensor({}, "i32"), name, Attribute()});
+  }
+  return write_bytecode(module);
 }
 
 }  // namespace stablehlo

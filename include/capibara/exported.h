@@ -1,0 +1,103 @@
+// Exported functions: programs with the types and trees of their arguments, in files that jax.export reads and writes.
+#pragma once
+
+#include <capibara/jit.h>
+#include <capibara/program.h>
+#include <capibara/tree.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace capibara {
+
+namespace jax {
+
+// A program as a function of arrays, such as that of from_stablehlo: compiled when it is first called, and a call of it
+// where it is called while another function is traced. Copies share what was compiled.
+class ProgramFunction {
+ public:
+  explicit ProgramFunction(Program program);
+
+  // Raises TypeError where the arguments have other types than the program's inputs.
+  Arrays operator()(std::span<const Array> arguments) const;
+  Arrays operator()(const Arrays& arguments) const { return (*this)(std::span<const Array>(arguments)); }
+  const Program& program() const { return program_; }
+
+ private:
+  Program program_;
+  std::shared_ptr<capibara::detail::JitCache> cache_;
+};
+
+struct ExportOptions {
+  std::string name = "fn";
+  std::vector<std::string> platforms = {"cpu"};  // as jax names them: cpu, cuda, rocm, tpu
+};
+
+// What load_exported reads and export_lowered makes. Cheap to copy, immutable.
+class Exported {
+ public:
+  const std::string& name() const;
+  const std::vector<std::string>& platforms() const;
+  int64_t nr_devices() const;
+  int calling_convention_version() const;
+  const TreeDef& in_tree() const;  // of ((arguments...), {keywords})
+  const TreeDef& out_tree() const;
+  const Types& in_types() const;  // of the leaves of in_tree
+  const Types& out_types() const;
+  // The program of those arguments that it reads; keys are their uint32 words there. Where the file is for several
+  // platforms, the number of one comes first.
+  const Program& program() const;
+  const std::vector<std::size_t>& kept_arguments() const;
+  // The artifact: MLIR's bytecode of StableHLO.
+  const std::string& mlir_module_serialized() const;
+  bool has_vjp() const;
+  // The reverse derivative: a function of the arguments and a cotangent of each result. Raises ValueError without one.
+  Exported vjp() const;
+
+  // The flat results of the flat arguments. Raises TypeError for other types, and ValueError on another platform.
+  Arrays call_flat(std::span<const Array> leaves) const;
+  // exported.call(x, params): the arguments have the structure of in_tree; the result is rebuilt as Result.
+  template <class Result = Array, class... Args>
+  Result call(const Args&... args) const {
+    namespace detail = capibara::detail;
+    check_structure(TreeDef::tuple({TreeDef::tuple({detail::make_structure(args)...}), TreeDef::dict({}, {})}));
+    Arrays leaves;
+    (detail::collect_leaves(args, leaves), ...);
+    return detail::rebuild<Result>(out_tree(), call_flat(leaves));
+  }
+
+  // The bytes that jax.export.deserialize reads.
+  std::string serialize() const;
+
+  struct State;
+  explicit Exported(std::shared_ptr<const State> state) : state_(std::move(state)) {}
+
+ private:
+  void check_structure(const TreeDef& given) const;
+
+  std::shared_ptr<const State> state_;
+};
+
+// The exported function of bytes. Raises ParseError where they make no sense.
+Exported read_exported(std::string_view bytes);
+// The exported function of a file.
+Exported load_exported(const std::string& path);
+// Writes the bytes of an exported function into a file.
+void save_exported(const std::string& path, const Exported& exported);
+
+// A program of flat arguments with the trees of these and of its results; `vjp` may be null.
+Exported export_program(const Program& program, const TreeDef& in_tree, const TreeDef& out_tree,
+                        const ExportOptions& options = {}, const Exported* vjp = nullptr);
+
+// export_lowered(jit(f).lower(x, y), {.name = "f"})
+template <class Result, class Arguments>
+Exported export_lowered(const Lowered<Result, Arguments>& lowered, const ExportOptions& options = {}) {
+  return export_program(lowered.program(), TreeDef::tuple({lowered.in_tree(), TreeDef::dict({}, {})}),
+                        lowered.out_tree(), options);
+}
+
+}  // namespace jax
+}  // namespace capibara

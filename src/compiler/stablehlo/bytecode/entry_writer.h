@@ -1,0 +1,77 @@
+// The tables of a bytecode file that is being written: strings, dialects, names of operations, attributes, types.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <capibara/sharding.h>
+
+#include "compiler/stablehlo/bytecode/byte_writer.h"
+#include "compiler/stablehlo/sharding_text.h"
+#include "compiler/stablehlo/syntax/syntax.h"
+
+namespace capibara::stablehlo {
+
+// Which of the two systems of types and attributes an entry belongs to: operations of VHLO take the one, the module and
+// Shardy's operations the other.
+enum class EntryKind : std::uint8_t { vhlo, builtin };
+
+class EntryWriter {
+ public:
+  // Indices of entries, each written once. `place` is the operation at hand, for errors.
+  std::size_t type(const Type& type, EntryKind kind, const Operation& place);
+  std::size_t attribute(const Attribute& attribute, EntryKind kind, const Operation& place);
+  std::size_t unknown_location();
+  // The attributes that VHLO keeps as they are named: a builtin dictionary of values of either kind.
+  std::size_t dictionary(const std::vector<Dictionary::Entry>& entries, EntryKind values, const Operation& place);
+  std::size_t operation_name(std::string_view dialect, std::string_view name);
+  std::size_t properties(const std::string& bytes);
+
+  // The file, around the section of operations.
+  std::string finish(std::string_view operations);
+
+ private:
+  struct Entry {
+    std::size_t dialect;
+    std::string_view bytes;
+    bool custom;
+  };
+  struct Table {
+    std::vector<Entry> entries;
+    std::unordered_map<std::string_view, std::size_t> indices;  // by dialect and bytes
+    std::deque<std::string> keys;
+  };
+
+  std::size_t string(std::string_view text);
+  std::size_t dialect(std::string_view name);
+  std::size_t add(Table& table, std::string_view dialect, const std::string& bytes, bool custom = true);
+  std::size_t vhlo_attribute(const Attribute& attribute, const Operation& place);
+  std::size_t builtin_attribute(const Attribute& attribute, const Operation& place);
+  std::size_t dense(const DenseElements& dense, EntryKind kind, const Operation& place);
+  std::size_t structure(const DialectAttribute& own, const Operation& place);
+  std::size_t builtin_string(std::string_view text);
+  std::size_t vhlo_string(std::string_view text);
+  std::size_t symbol(std::string_view name);
+  void types(ByteWriter& out, const std::vector<Type>& list, EntryKind kind, const Operation& place);
+  void numbers(ByteWriter& out, const Attribute& list, const Operation& place);
+  std::string size_groups() const;
+  // write_shardy.cpp
+  std::size_t shardy_attribute(const DialectAttribute& own, const Operation& place);
+  std::size_t shardy_mesh(const Mesh& mesh, std::string_view text);
+  std::size_t shardy_rule(const DialectAttribute& own, const Operation& place);
+  std::size_t shardy_sharding(const ShardingText& text);
+
+  std::vector<std::string_view> strings_;
+  std::unordered_map<std::string_view, std::size_t> string_indices_;
+  std::deque<std::string> string_storage_;
+  std::vector<std::string> dialects_;
+  Table attributes_, types_, properties_;
+  std::vector<std::pair<std::size_t, std::size_t>> operation_names_;  // dialect, string
+  std::unordered_map<std::string, std::size_t> operation_indices_;
+  std::unordered_map<std::string, std::size_t> known_types_[2];  // by text, of each kind
+};
+
+}  // namespace capibara::stablehlo

@@ -1,0 +1,37 @@
+// The operations of Shardy that modules of jax hold, with their attributes as bytecode orders them.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace capibara::stablehlo {
+
+// Values of VHLO become values of Shardy's operations through it, and back.
+inline constexpr std::string_view conversion_cast = "builtin.unrealized_conversion_cast";
+
+struct ShardyAttribute {
+  std::string_view name;
+  bool optional = false;
+};
+
+struct ShardyOperation {
+  std::string_view name;
+  std::vector<ShardyAttribute> attributes;
+};
+
+// Null for names that it does not have.
+inline const ShardyOperation* find_shardy(std::string_view name) {
+  static const std::vector<ShardyOperation> table = {
+      {"sdy.mesh", {{"mesh"}, {"sym_name"}}},
+      {"sdy.sharding_constraint", {{"sharding"}}},
+      {"sdy.reshard", {{"sharding"}}},
+      {"sdy.manual_computation", {{"in_shardings"}, {"manual_axes"}, {"out_shardings"}}},
+      {"sdy.return", {}},
+  };
+  for (const ShardyOperation& operation : table) {
+    if (operation.name == name) return &operation;
+  }
+  return nullptr;
+}
+
+}  // namespace capibara::stablehlo
