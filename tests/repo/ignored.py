@@ -42,7 +42,7 @@ HINTS = {
             "how much is read at once: arrays are read one after the other",
         ("jax.interpreters.batching.defreducer", "ident"): "the start of reductions over axes of ragged lengths, which are not here",
         ("jax._src.array._ArrayImplMeta.__call__", "committed"): "arrays of given parts stay where the parts are",
-        ("jax.experimental._sparsify.sparsify", "use_tracer"): "a choice between two implementations with the same results",
+        ("jax.experimental.sparse.transform.sparsify", "use_tracer"): "values are instances of SparseTracer; the results are the same",
         ("jax.experimental.pallas._calls.pallas_call", "interpret"): "kernels are always interpreted",
         ("jax.experimental.pallas._calls.pallas_call", "compiler_params"): "hints for compilers of kernels, which are interpreted",
         ("jax.experimental.pallas._calls.pallas_call", "cost_estimate"): "a hint for compilers of kernels, which are interpreted",

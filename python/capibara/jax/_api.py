@@ -250,23 +250,30 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
+def _is_axis(axis):
+    """Whether an entry of in_axes says where a mapped axis is: a number, or the description that a registered class has."""
+    return hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0 or isinstance(axis, _vmappables.spec_types())
+
+
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
     """Maps a function over an axis of its arguments; `spmd_axis_name`: mesh axes along which it lies, for what is sharded inside."""
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")):
+    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or _is_axis(in_axes)):
         raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
                         f"the function, but got {in_axes}.")
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
-        if not all(axis is None or hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0
-                   for axis in _core.tree_leaves(axes, lambda x: x is None)):
+        if not all(axis is None or _is_axis(axis) for axis in _core.tree_leaves(axes, lambda x: x is None)):
             raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
     spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
 
     def vmap_f(*args, **kwargs):
-        _vmappables.refuse((args, kwargs))
-        return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, spmd, args, kwargs)
+        def run(fun, in_axes, out_axes, size, args, kwargs):
+            return _core.vmap(fun, in_axes, out_axes, axis_name, size, spmd, args, kwargs)
+        if _vmappables.registered:
+            return _vmappables.mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs)
+        return run(fun, in_axes, out_axes, axis_size, args, kwargs)
     return _wraps(fun, vmap_f, "Vectorized version of {fun}: its arguments have a further axis, over which it is mapped.\n\n"
                                "Original documentation:\n\n{doc}")
 
