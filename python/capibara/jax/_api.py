@@ -1,5 +1,7 @@
 """The transforms of functions: thin wrappers that hand their arguments to the core."""
+import copyreg
 import functools
+import sys
 import types
 import weakref
 
@@ -135,7 +137,29 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         known.calls = compiled._shared_calls
     _copy_attributes(fun, compiled)
     compiled.__wrapped__ = fun
+    given = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
+             "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "compiler_options": compiler_options,
+             "in_shardings": in_shardings, "out_shardings": out_shardings, "device": device, "backend": backend}
+    compiled._options = {name: value for name, value in given.items() if value not in (None, False, [])} or None
     return compiled
+
+
+def _pickled_jit(compiled):
+    """A jitted function for pickle: its name where a module has it, else the function and what jit was told, to be traced anew."""
+    holder = sys.modules.get(compiled.__module__)
+    for name in compiled.__qualname__.split("."):
+        holder = getattr(holder, name, None)
+    if holder is compiled and compiled.__module__ != "__main__":
+        return compiled.__qualname__
+    return _jit_from_pickle, (compiled.__wrapped__, compiled._options or {})
+
+
+def _jit_from_pickle(fun, options):
+    return jit(fun, **options)
+
+
+copyreg.pickle(_core.JitFunction, _pickled_jit)
+copyreg.pickle(_core.LibraryFunction, lambda function: function.__qualname__)  # by its name in its module
 
 
 class _Known:
