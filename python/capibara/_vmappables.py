@@ -13,9 +13,14 @@ def register(data_type, spec_type, to_elt, from_elt):
     registered[data_type] = spec_type, to_elt, from_elt
 
 
-def spec_types():
+def _spec_types():
     """The types of entries in in_axes besides numbers."""
     return tuple({spec_type for spec_type, _, _ in registered.values() if spec_type is not int})
+
+
+def is_axis(axis):
+    """Whether an entry of in_axes says where a mapped axis is: a number, or the description that a registered class has."""
+    return hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0 or isinstance(axis, _spec_types())
 
 
 def _is_registered(value):
@@ -89,7 +94,7 @@ class _Mapping:
             if _is_registered(value):
                 parts.append(registered[type(value)][1](cont, self.axis_size, value, entry))
             else:
-                parts.append(cont(value if isinstance(value, _core.Array) else _core.as_array(value), entry) if entry is not None else value)
+                parts.append(value if entry is None else cont(_core.as_array(value), entry))
         return parts
 
     def _call(self, elements):

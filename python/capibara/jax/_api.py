@@ -1,7 +1,5 @@
 """The transforms of functions: thin wrappers that hand their arguments to the core."""
-import copyreg
 import functools
-import sys
 import types
 import weakref
 
@@ -144,24 +142,6 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
     return compiled
 
 
-def _pickled_jit(compiled):
-    """A jitted function for pickle: its name where a module has it, else the function and what jit was told, to be traced anew."""
-    holder = sys.modules.get(compiled.__module__)
-    for name in compiled.__qualname__.split("."):
-        holder = getattr(holder, name, None)
-    if holder is compiled and compiled.__module__ != "__main__":
-        return compiled.__qualname__
-    return _jit_from_pickle, (compiled.__wrapped__, compiled._options or {})
-
-
-def _jit_from_pickle(fun, options):
-    return jit(fun, **options)
-
-
-copyreg.pickle(_core.JitFunction, _pickled_jit)
-copyreg.pickle(_core.LibraryFunction, lambda function: function.__qualname__)  # by its name in its module
-
-
 class _Known:
     """What is traced and compiled of a function with one set of options."""
     calls = None
@@ -274,21 +254,16 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-def _is_axis(axis):
-    """Whether an entry of in_axes says where a mapped axis is: a number, or the description that a registered class has."""
-    return hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0 or isinstance(axis, _vmappables.spec_types())
-
-
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
     """Maps a function over an axis of its arguments; `spmd_axis_name`: mesh axes along which it lies, for what is sharded inside."""
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or _is_axis(in_axes)):
+    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or _vmappables.is_axis(in_axes)):
         raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
                         f"the function, but got {in_axes}.")
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
-        if not all(axis is None or _is_axis(axis) for axis in _core.tree_leaves(axes, lambda x: x is None)):
+        if not all(axis is None or _vmappables.is_axis(axis) for axis in _core.tree_leaves(axes, lambda x: x is None)):
             raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
     spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
 

@@ -80,7 +80,8 @@ def stateful_rng(seed: ArrayLike | None = None, *, impl: Any = None) -> Stateful
     """A generator with a seed; without one, outside of traced functions alone, it begins at random."""
     if seed is None:
         if not jax.core.trace_state_clean():
-            raise TypeError("When used within transformed code, jax.experimental.random.stateful_rng() requires an explicit seed to be set.")
+            raise TypeError("When used within transformed code, jax.experimental.random.stateful_rng() requires an explicit seed to be "
+                            "set.")
         entropy = np.random.SeedSequence().entropy
         seed = np.int64(int(entropy) & np.iinfo(np.int64).max)  # type: ignore[arg-type]
     return StatefulPRNG(jax.random.key(seed, impl=impl), new_ref(0))

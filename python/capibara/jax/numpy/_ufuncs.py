@@ -1,6 +1,7 @@
 """Universal functions of jax.numpy: elementwise functions with reductions, accumulations and outer products of their own."""
 import math
 import operator
+import sys
 
 from capibara import _core, _tracebacks
 from capibara._modules import Library
@@ -42,8 +43,7 @@ class ufunc:
 
     def __reduce__(self):
         """Those of jax.numpy are pickled by their names, others with the function they are made of."""
-        import capibara.jax.numpy as public
-        if getattr(public, self.__name__, None) is self:
+        if getattr(sys.modules["capibara.jax.numpy"], self.__name__, None) is self:
             return _of_name, (self.__name__,)
         func, name, identity, nin, nout, nargs = self.__properties
         return _of_function, (func, nin, nout, name, nargs, identity)
@@ -196,8 +196,7 @@ class ufunc:
 
 
 def _of_name(name):
-    import capibara.jax.numpy as public
-    return getattr(public, name)
+    return getattr(sys.modules["capibara.jax.numpy"], name)
 
 
 def _of_function(func, nin, nout, name, nargs, identity):

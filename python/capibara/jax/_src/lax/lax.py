@@ -24,7 +24,7 @@ def _const(example, val):
     return np.array(val, _core.as_array(example).dtype)
 
 
-def _delta(dtype, shape, axes):
+def _delta(dtype, shape, axes):  # jax's name
     """Ones where the indices along the axes are equal, zeros elsewhere."""
     axes = [int(axis) for axis in axes]
     places = [lax.broadcasted_iota(np.uint32, [shape[axis] for axis in axes], i) for i in range(len(axes))]
@@ -34,4 +34,5 @@ def _delta(dtype, shape, axes):
     return lax.broadcast_in_dim(equal.astype(dtype), shape, axes)
 
 
+__all__ = ["_const", "_delta", "asarray", "remaining"]
 explain_missing(__name__)

@@ -38,7 +38,7 @@ class JAXSparse:
 
     def transpose(self, axes=None):
         """The dimensions in another order."""
-        raise NotImplementedError(f"{type(self).__name__}.transpose: use its BCOO form")
+        raise NotImplementedError(f"{type(self).__name__}.transpose(axes={axes}): use its BCOO form")
 
     def todense(self) -> Array:
         """The array with all its elements."""

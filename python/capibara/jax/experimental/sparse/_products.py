@@ -9,7 +9,8 @@ import numpy as np
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara.jax import Array
-from capibara.jax.experimental.sparse.bcoo import BCOO, bcoo_sum_duplicates
+from capibara.jax.experimental.sparse._shapes import bcoo_broadcast_in_dim, bcoo_update_layout
+from capibara.jax.experimental.sparse.bcoo import BCOO, _bcoo_extract, bcoo_sum_duplicates
 from capibara.jax.experimental.sparse.util import (
     SparseInfo,
     dot_shape,
@@ -61,8 +62,8 @@ def _bcoo_dot_general(data: Array, indices: Array, rhs: ArrayLike, *, dimension_
     dot_shape(shape, rhs.shape, ((left, right), (left_batch, right_batch)))  # which checks them
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
     if any(axis >= n_batch + n_sparse for axis in left + left_batch):
-        raise NotImplementedError(f"bcoo_dot_general: contracting over dense dimensions, or a batch of them, got {dimension_numbers} for an "
-                                  f"array of shape {shape} with {len(shape) - n_batch - n_sparse} dense dimensions")
+        raise NotImplementedError("bcoo_dot_general: contracting over dense dimensions, or a batch of them, got "
+                                  f"{dimension_numbers} for shape {shape}, whose dimensions from {n_batch + n_sparse} on are dense")
     dtype = preferred_element_type or jnp.result_type(data, rhs)
     data, rhs = data.astype(dtype), rhs.astype(dtype)
     # The other operand's dimensions: those that go with batch dimensions of the sparse one in their order, contracted ones, the rest.
@@ -143,7 +144,6 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: Array, *, dime
     shape = dot_shape(A.shape, B.shape, ((left, right), (left_batch, right_batch)))
     left_free, right_free = remaining(range(A.ndim), left, left_batch), remaining(range(B.ndim), right, right_batch)
     if left_batch or indices.ndim != 2 or indices.shape[-1] != len(shape):
-        from capibara.jax.experimental.sparse.bcoo import _bcoo_extract
         return _bcoo_extract(indices, jax.lax.dot_general(A, B, ((left, right), (left_batch, right_batch)), precision="highest"))
     indices = jnp.asarray(indices)
     rows = A.transpose(*left_free, *left).at[tuple(indices[:, :len(left_free)].T)].get(mode="fill", fill_value=0) if left_free else \
@@ -177,7 +177,6 @@ def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
 
 def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     """The product of two sparse arrays whose shapes broadcast."""
-    from capibara.jax.experimental.sparse._shapes import bcoo_broadcast_in_dim, bcoo_update_layout
     if lhs.ndim != rhs.ndim:
         raise NotImplementedError(f"bcoo_multiply_sparse: arrays of different ranks, got shapes {lhs.shape} and {rhs.shape}")
     if lhs.n_dense != rhs.n_dense:
@@ -216,7 +215,6 @@ def bcoo_conv_general_dilated(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, w
                               dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
                               precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> BCOO:
     """lax.conv_general_dilated of one channel over one dimension, without strides, dilation or groups."""
-    from capibara.jax.experimental.sparse._shapes import bcoo_update_layout
     lhs, rhs = (mat if isinstance(mat, BCOO) else BCOO.fromdense(mat, n_batch=2, nse=jnp.shape(mat)[-1]) for mat in (lhs, rhs))
     dims = jax.lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     orders = (dims.lhs_spec, dims.rhs_spec, dims.out_spec)

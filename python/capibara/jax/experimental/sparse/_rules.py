@@ -26,6 +26,7 @@ from capibara.jax.experimental.sparse._shapes import (
     bcoo_slice,
     bcoo_squeeze,
 )
+from capibara.jax.experimental.sparse.api import todense_p
 from capibara.jax.experimental.sparse.bcoo import BCOO, bcoo_transpose
 from capibara.jax.experimental.sparse.bcsr import BCSR, bcsr_broadcast_in_dim, bcsr_concatenate, bcsr_dot_general
 
@@ -221,10 +222,10 @@ _BCOO_RULES: dict[str, Callable[..., Any]] = {
                                          strides=eqn.params["strides"]),
     "squeeze": lambda eqn, mat: bcoo_squeeze(mat, dimensions=eqn.params["dimensions"]),
     "transpose": lambda eqn, mat: bcoo_transpose(mat, permutation=eqn.params["permutation"]),
-    "todense": lambda eqn, mat: mat.todense(), "while": _while, "scan": _scan, "cond": _cond}
+    todense_p.name: lambda eqn, mat: mat.todense(), "while": _while, "scan": _scan, "cond": _cond}
 _BCSR_RULES: dict[str, Callable[..., Any]] = {
     **dict.fromkeys(_LINEAR + _ZERO_AT_ZERO, _unary), "dot_general": _dot_general(bcsr_dot_general),
-    **{name: _BCOO_RULES[name] for name in ("concatenate", "stack", "todense", "while", "scan", "cond")},
+    **{name: _BCOO_RULES[name] for name in ("concatenate", "stack", todense_p.name, "while", "scan", "cond")},
     "broadcast_in_dim": lambda eqn, mat: bcsr_broadcast_in_dim(
         mat, shape=eqn.outvars[0].aval.shape, broadcast_dimensions=eqn.params["broadcast_dimensions"])}
 

@@ -68,7 +68,8 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """Sparse arrays one after the other along a batch or a sparse dimension."""
     operands, dimension = list(operands), operator.index(dimension)
     if not operands or not all(isinstance(mat, BCOO) for mat in operands):
-        raise ValueError(f"bcoo_concatenate: expected operands to be a sequence of BCOO arrays. Got {[type(mat).__name__ for mat in operands]}")
+        raise ValueError("bcoo_concatenate: expected operands to be a sequence of BCOO arrays. "
+                         f"Got {[type(mat).__name__ for mat in operands]}")
     if len({mat.n_batch for mat in operands}) > 1:  # as where x[None], which has a batch dimension, is joined with others
         operands = [bcoo_update_layout(mat, n_batch=min(mat.n_batch for mat in operands)) for mat in operands]
     first = operands[0]
@@ -252,8 +253,8 @@ def bcoo_gather(operand: BCOO, start_indices: ArrayLike, dimension_numbers: Any,
     """lax.gather for indexing with arrays of integers, all in range: one window for each row of indices."""
     start_indices = jnp.asarray(start_indices)
     collapsed, offsets = tuple(dimension_numbers.collapsed_slice_dims), tuple(dimension_numbers.offset_dims)
-    if tuple(getattr(dimension_numbers, "operand_batching_dims", ())):
-        raise NotImplementedError("bcoo_gather: batching dimensions")
+    if tuple(getattr(dimension_numbers, "operand_batching_dims", ())) or fill_value is not None:
+        raise NotImplementedError(f"bcoo_gather: batching dimensions and fill_value, got {dimension_numbers} and {fill_value}")
     sizes = tuple(operator.index(size) for size in slice_sizes)
     struct = jax.ShapeDtypeStruct(operand.shape, operand.dtype)
     shape = jax.eval_shape(lambda x, i: jax.lax.gather(x, i, dimension_numbers, sizes, mode=mode), struct, start_indices).shape

@@ -22,7 +22,7 @@ class _Flat:
         self.leaves, self.tree = jax.tree_util.tree_flatten([args[number] for number in self.argnums], is_leaf=_is_sparse)
         self.variables = [leaf.data if _is_sparse(leaf) else leaf for leaf in self.leaves]
 
-    def __call__(self, variables, *rest, **kwargs):
+    def __call__(self, variables, **kwargs):
         parts = [_with_data(leaf, value) if _is_sparse(leaf) else value for leaf, value in zip(self.leaves, variables)]
         args = list(self.args)
         for number, part in zip(self.argnums, jax.tree_util.tree_unflatten(self.tree, parts)):

@@ -96,11 +96,6 @@ class BCOO(JAXSparse):
         """Coordinates in ascending order."""
         return bcoo_sort_indices(self)
 
-    def update_layout(self, *, n_batch: int | None = None, n_dense: int | None = None, on_inefficient: str | None = "error") -> "BCOO":
-        """The same array with other numbers of batch and dense dimensions."""
-        from capibara.jax.experimental.sparse._shapes import bcoo_update_layout
-        return bcoo_update_layout(self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient)
-
     def transpose(self, axes: Sequence[int] | None = None) -> "BCOO":
         """Dimensions in another order."""
         return bcoo_transpose(self, permutation=tuple(range(self.ndim))[::-1] if axes is None else axes)

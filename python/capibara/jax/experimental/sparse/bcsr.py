@@ -65,7 +65,8 @@ class BCSR(JAXSparse):
         if min(n_dense, n_batch, nse) < 0 or len(shape) - n_batch - n_dense != 2:
             raise ValueError(f"BCSR: invalid layout of an empty array: {shape=}, {n_dense=}, {n_batch=}, {nse=}")
         batch, rows, dense = shape[:n_batch], shape[n_batch], shape[n_batch + 2:]
-        parts = jnp.zeros((*batch, nse, *dense), dtype), jnp.full((*batch, nse), rows, index_dtype), jnp.zeros((*batch, rows + 1), index_dtype)
+        data, columns = jnp.zeros((*batch, nse, *dense), dtype), jnp.full((*batch, nse), shape[n_batch + 1], index_dtype)
+        parts = data, columns, jnp.zeros((*batch, rows + 1), index_dtype)
         return cls(parts, shape=shape, indices_sorted=True, unique_indices=True)
 
     @classmethod

@@ -10,7 +10,6 @@ import capibara.jax.numpy as jnp
 from capibara._modules import explain_missing
 from capibara.jax import Array
 from capibara.jax.experimental.sparse.csr import _csr_matvec
-from capibara.jax.experimental.sparse.util import _csr_to_coo
 from capibara.jax.typing import ArrayLike
 
 
@@ -50,13 +49,6 @@ def _solve_on_host(transposed, data, indices, indptr, b):
         raise ImportError("jax.experimental.sparse.linalg.spsolve: SciPy is needed, which is not installed (pip install scipy)") from error
     matrix = scipy.sparse.csr_matrix(tuple(map(np.asarray, (data, indices, indptr))), shape=(b.size, b.size))
     return scipy.sparse.linalg.spsolve((matrix.T if transposed else matrix).tocsc(), np.asarray(b)).astype(b.dtype)
-
-
-def _csr_transpose(data, indices, indptr):
-    """A square matrix that is kept column by column, row by row."""
-    row, col = _csr_to_coo(indices, indptr)
-    rows, columns, data = jax.lax.sort((col, row, data), num_keys=2)
-    return data, columns, jnp.searchsorted(rows, jnp.arange(indptr.size)).astype(indptr.dtype)
 
 
 def lobpcg_standard(A: ArrayLike | Callable[[Array], Array], X: ArrayLike, m: int = 100,

@@ -12,6 +12,7 @@ from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import Array
 from capibara.jax.experimental.sparse._rules import evaluate
+from capibara.jax.experimental.sparse._shapes import bcoo_update_layout
 from capibara.jax.experimental.sparse.bcoo import BCOO
 from capibara.jax.experimental.sparse.bcsr import BCSR
 
@@ -199,6 +200,7 @@ _METHODS: dict[str, Any] = {
     **{f"__r{name}__": sparsify(_swapped(function)) for name, function in _BINARY.items()},
     "__pow__": lambda x, y: sparsify(lambda x: x**y)(x),
     "__getitem__": _take, "__iter__": _iterate,
+    "update_layout": bcoo_update_layout,
     "__gt__": sparsify(jnp.greater), "__ge__": sparsify(jnp.greater_equal), "__lt__": sparsify(jnp.less),
     "__le__": sparsify(jnp.less_equal), "__eq__": sparsify(jnp.equal), "__ne__": sparsify(jnp.not_equal)}
 for _name, _method in _METHODS.items():

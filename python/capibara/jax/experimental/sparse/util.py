@@ -103,16 +103,6 @@ def _csr_to_coo(indices: Array, indptr: Array) -> tuple[Array, Array]:
     return (jnp.searchsorted(indptr, places, side="right") - 1).astype(indices.dtype), indices
 
 
-def _csr_extract(indices: Array, indptr: Array, mat: Array) -> Array:
-    """The values of a matrix at coordinates that are kept row by row."""
-    return _coo_extract(*_csr_to_coo(indices, indptr), mat)
-
-
-def _coo_extract(row: Array, col: Array, mat: Array) -> Array:
-    """The values of a matrix at rows and columns."""
-    return mat.at[row, col].get(mode="fill", fill_value=0)
-
-
 def _count_stored_elements_per_batch(mat: ArrayLike, n_batch: int = 0, n_dense: int = 0) -> Array:
     """How many elements of each batch are not zero."""
     mask = jnp.asarray(mat) != 0
