@@ -88,7 +88,7 @@ _PACKAGES = {
     "jax._src.lax": "lax parallel",
     "jax._src.lib": "xla_client",
     "jax._src.random": "prng rbg threefry2x32",
-    "jax._src.state": "types",
+    "jax._src.state": "discharge primitives types",
     "jaxlib": "_jax version xla_client xla_extension",
 }
 
