@@ -241,18 +241,33 @@ def define_values(dtypes):
 
 
 class Counter(contextlib.AbstractContextManager):
-    """A counter of events that are not counted here: asking it fails the test."""
+    """A counter of events of jax's pipeline; asking for one that has no counterpart fails the test."""
+
+    TRACE, COMPILE = "/jax/core/compile/jaxpr_trace_duration", "/jax/core/compile/backend_compile_duration"
+    # A call of a jitted function that finds nothing traced is a miss of its cache; the rest is one compilation.
+    KNOWN = {"count_jit_tracing_cache_miss": TRACE, "count_pjit_cpp_cache_miss": TRACE, "count_jit_and_pmap_lowerings": COMPILE,
+             "count_jit_compilation_cache_miss": COMPILE, "count_compilation_after_persistent_cache_miss": COMPILE,
+             "count_aot_jit_cpp_cache_miss": None}  # compiled functions are never called by Python
 
     def __init__(self, event):
-        self.event = event
+        self.event, self.seen = event, 0
 
     def __enter__(self):
-        def count():
-            raise absent.InternalCounter(f"counter of XLA pipeline events: {self.event}")
-        return count
+        if self.event in self.KNOWN:
+            jax.monitoring.register_event_duration_secs_listener(self._hear)
+        return self._count
 
     def __exit__(self, *error):
-        return False
+        if self.event in self.KNOWN:
+            jax.monitoring.unregister_event_duration_listener(self._hear)
+
+    def _hear(self, event, duration, **metadata):
+        self.seen += event == self.KNOWN[self.event]
+
+    def _count(self):
+        if self.event not in self.KNOWN:
+            raise absent.InternalCounter(f"counter of XLA pipeline events: {self.event}")
+        return self.seen
 
 
 def define_test_support():
