@@ -1,6 +1,7 @@
 """python -m capibara script.py, -m module or -c code: runs a program that says `import jax`, or `import mithril`, on capibara."""
 import importlib
 import importlib.machinery
+import importlib.util
 import os
 import runpy
 import sys
@@ -11,6 +12,9 @@ class _JaxWhenImported:
     """Makes `import jax` mean capibara when a program first says so: the settings that it puts in its environment before count."""
 
     def find_spec(self, name, path=None, target=None):
+        if name == "jaxlib":  # whose names jax answers for
+            importlib.import_module("jax")
+            return importlib.util.find_spec(name)
         return importlib.machinery.ModuleSpec("jax", self, is_package=True) if name == "jax" else None
 
     def create_module(self, spec):

@@ -45,6 +45,23 @@ _ALIASES = {
         "capibara.jax.interpreters.partial_eval": "*"}),
     "jax._src.lax": ("jax._src.lax: the modules of jax.lax under jax's private names.", {}),
     "jax._src.layout": ("jax._src.layout: the order of an array's dimensions in memory.", {"capibara.jax._sharding": "Format Layout"}),
+    "jaxlib": ("jaxlib: the names that libraries take from it themselves, as capibara has them.", {
+        "capibara.jax.version": "__version__"}),
+    "jaxlib._jax": ("jaxlib._jax: classes of arrays, devices, jitted functions and trees.", {
+        "capibara._core": "ArrayImpl PjitFunction=JitFunction PyTreeDef",
+        "capibara._errors": "JaxRuntimeError XlaRuntimeError=JaxRuntimeError",
+        "capibara.jax._devices": "Device",
+        "capibara.jax._hlo_sharding": "HloSharding OpSharding"}),
+    "jaxlib.version": ("jaxlib.version: the version of jax that this is.", {"capibara.jax.version": "__version__"}),
+    "jaxlib.xla_client": ("jaxlib.xla_client: classes of arrays, devices and shardings.", {
+        "capibara._core": "ArrayImpl",
+        "capibara._errors": "JaxRuntimeError XlaRuntimeError=JaxRuntimeError",
+        "capibara.jax._devices": "Device",
+        "capibara.jax._hlo_sharding": "HloSharding OpSharding"}),
+    "jaxlib.xla_extension": ("jaxlib.xla_extension: the same under their older name.", {
+        "capibara._core": "ArrayImpl PjitFunction=JitFunction PyTreeDef",
+        "capibara._errors": "XlaRuntimeError=JaxRuntimeError",
+        "capibara.jax._devices": "Device"}),
     "jax._src.lib": ("jax._src.lib: the few names of jaxlib that mean something here.", {}),
     "jax._src.lib.xla_client": ("jax._src.lib.xla_client: shardings in XLA's form, and the classes of arrays and devices.", {
         "capibara._core": "ArrayImpl",
@@ -68,10 +85,11 @@ _ALIASES = {
 # Those that have modules of their own, imported when they are first asked for.
 _PACKAGES = {
     "jax._src.interpreters": "ad batching partial_eval",
-    "jax._src.lax": "parallel",
+    "jax._src.lax": "lax parallel",
     "jax._src.lib": "xla_client",
     "jax._src.random": "prng rbg threefry2x32",
-    "jax._src.state": "types",
+    "jax._src.state": "discharge primitives types",
+    "jaxlib": "_jax version xla_client xla_extension",
 }
 
 

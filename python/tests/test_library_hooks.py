@@ -214,10 +214,20 @@ def test_a_list_that_holds_itself_is_refused():
       function(endless)
 
 
-def test_a_class_that_is_mapped_in_its_own_way_is_refused_by_vmap():
+@pytest.mark.parametrize("peer", PEERS)
+def test_a_class_is_mapped_in_its_own_way(peer):
+  module, _, _, mapping = peer
+
   class Rows:
-    pass
-  batching.register_vmappable(Rows, int, int, lambda *_: None, lambda *_: None, None)
-  with pytest.raises(NotImplementedError, match="vmap: Rows says by register_vmappable"):
-    jax.vmap(lambda rows, x: x)([Rows()], jnp.ones(3))
-  assert jax.vmap(lambda x: 2 * x)(jnp.ones(3)).tolist() == [2, 2, 2]
+    def __init__(self, data):
+      self.data = data
+  mapping.register_vmappable(Rows, int, int, lambda cont, size, rows, axis: Rows(cont(rows.data + 1, axis)),
+                             lambda cont, size, rows, axis: Rows(cont(size, rows.data * 2, axis)), None)
+  try:
+    rows = Rows(module.numpy.arange(6.0).reshape(3, 2))
+    sums, doubled = module.vmap(lambda rows, x: (rows.data.sum() + x, rows), out_axes=(0, 1))(rows, module.numpy.ones(3))
+    assert sums.tolist() == [4, 8, 12]
+    assert doubled.data.tolist() == [[2, 6, 10], [4, 8, 12]]
+    assert module.vmap(lambda x: 2 * x)(module.numpy.ones(3)).tolist() == [2, 2, 2]
+  finally:
+    mapping.unregister_vmappable(Rows)

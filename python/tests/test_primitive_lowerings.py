@@ -248,6 +248,15 @@ def test_apply_primitive_may_be_the_implementation():
   assert float(p.bind(1.0)) == 2.0 and float(jax.jit(p.bind)(1.0)) == 2.0
 
 
+def test_apply_primitive_without_a_lowering_is_refused():
+  p = core.Primitive("applied_to_nothing")
+  p.def_impl(functools.partial(xla.apply_primitive, p))
+  p.def_abstract_eval(lambda x: x)
+  for _ in range(2):
+    with pytest.raises(NotImplementedError, match="Evaluation rule for 'applied_to_nothing' not implemented"):
+      p.bind(1.0)
+
+
 def test_a_lowering_that_breaks_the_promised_types_is_refused():
   for result, text in ((lambda x: x[:2], r"promises float32\[3\] for result 0, got float32\[2\]"),
                        (lambda x: x.astype("int32"), r"promises float32\[3\] for result 0, got int32\[3\]")):

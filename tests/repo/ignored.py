@@ -37,12 +37,14 @@ HINTS = {
         ("jax.extend.source_info_util.summarize", "num_frames"): "how many lines a summary shows: one is known",
         ("jax.core.new_jaxpr_eqn", "ctx"): "settings that an equation was traced under: they are those of its program",
         ("jax._abstract_mesh.TypeSharding.is_equivalent_to", "ndim"): "equal shardings are equivalent in every rank",
-        ("jax.experimental.sparse.bcoo_dot_general", "precision"): "products are exact and summed in the type of the result",
+        ("jax.experimental.sparse._products.bcoo_conv_general_dilated", "precision"):
+            "products are exact and summed in the type of the result",
+        ("jax.experimental.sparse._shapes.bcoo_gather", "unique_indices"): "a hint for scatters in derivatives",
+        ("jax.experimental.sparse._shapes.bcoo_gather", "indices_are_sorted"): "a hint for scatters in derivatives",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManager.deserialize", "concurrent_gb"):
             "how much is read at once: arrays are read one after the other",
         ("jax.interpreters.batching.defreducer", "ident"): "the start of reductions over axes of ragged lengths, which are not here",
         ("jax._src.array._ArrayImplMeta.__call__", "committed"): "arrays of given parts stay where the parts are",
-        ("jax.experimental._sparsify.sparsify", "use_tracer"): "a choice between two implementations with the same results",
         ("jax.experimental.pallas._calls.pallas_call", "interpret"): "kernels are always interpreted",
         ("jax.experimental.pallas._calls.pallas_call", "compiler_params"): "hints for compilers of kernels, which are interpreted",
         ("jax.experimental.pallas._calls.pallas_call", "cost_estimate"): "a hint for compilers of kernels, which are interpreted",
@@ -86,8 +88,8 @@ HINTS = {
         ("jax.scipy.stats.gaussian_kde.integrate_box", "*"): "refused whatever it is, as in jax",
     },
     "Given by a protocol of Python or of jax": {
-        ("jax.interpreters.batching.register_vmappable", "*"): "how an object is mapped over: vmap refuses it by name",
-        ("jax.interpreters.batching.unregister_vmappable", "data_type"): "does nothing, as in jax",
+        ("jax.interpreters.batching.register_vmappable", "axis_size_type"): "the type of sizes: vmap passes the size it finds",
+        ("jax.interpreters.batching.register_vmappable", "make_iota"): "jax reads it for batches of ragged sizes, which are not here",
         ("jax.scipy.spatial.transform.Rotation.random", "*"): "refused whatever it is, as in jax",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.serialize", "*"): "an abstract method",
         ("jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManagerBase.deserialize", "*"): "an abstract method",

@@ -15,7 +15,7 @@ def run(*arguments, folder=ROOT, environment=None, **options):
 
 def test_help_lists_every_verb():
     text = run("help").stdout
-    for verb in ("demo", "test", "golden", "build", "bench", "sanitize", "fuzz", "emulate", "lint", "help"):
+    for verb in ("demo", "test", "golden", "jaxtests", "build", "bench", "sanitize", "fuzz", "emulate", "lint", "help"):
         assert re.search(rf"^  {verb}\b", text, re.MULTILINE), verb
 
 
@@ -55,6 +55,12 @@ def test_unknown_sanitizer_is_refused():
 def test_golden_needs_a_folder_that_exists(tmp_path):
     assert "takes one folder" in run("golden").stderr
     result = run("golden", str(tmp_path / "none"))
+    assert result.returncode == 2 and "no folder" in result.stderr
+
+
+def test_jaxtests_needs_a_git_directory(tmp_path):
+    assert "takes a git directory" in run("jaxtests").stderr
+    result = run("jaxtests", str(tmp_path / "none"))
     assert result.returncode == 2 and "no folder" in result.stderr
 
 

@@ -32,6 +32,7 @@ from capibara.jax._api import (  # noqa: F401
     vjp,
     vmap,
 )
+from capibara.jax import _pickling  # noqa: F401
 from capibara.jax._config import config, default_device  # noqa: F401
 from capibara.jax._config import flag_scope as _flag_scope
 from capibara.jax._config import scope as _scope

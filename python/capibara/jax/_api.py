@@ -135,6 +135,10 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
         known.calls = compiled._shared_calls
     _copy_attributes(fun, compiled)
     compiled.__wrapped__ = fun
+    given = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
+             "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "compiler_options": compiler_options,
+             "in_shardings": in_shardings, "out_shardings": out_shardings, "device": device, "backend": backend}
+    compiled._options = {name: value for name, value in given.items() if value not in (None, False, [])} or None
     return compiled
 
 
@@ -255,18 +259,20 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or hasattr(in_axes, "__index__")):
+    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, tuple) or _vmappables.is_axis(in_axes)):
         raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional arguments passed to "
                         f"the function, but got {in_axes}.")
     for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
-        if not all(axis is None or hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0
-                   for axis in _core.tree_leaves(axes, lambda x: x is None)):
+        if not all(axis is None or _vmappables.is_axis(axis) for axis in _core.tree_leaves(axes, lambda x: x is None)):
             raise TypeError(f"vmap {name} must be an int, None, or a container of these, but got {axes}.")
     spmd = [] if spmd_axis_name is None else [str(name) for name in _tuple_of(spmd_axis_name)]
 
     def vmap_f(*args, **kwargs):
-        _vmappables.refuse((args, kwargs))
-        return _core.vmap(fun, in_axes, out_axes, axis_name, axis_size, spmd, args, kwargs)
+        def run(fun, in_axes, out_axes, size, args, kwargs):
+            return _core.vmap(fun, in_axes, out_axes, axis_name, size, spmd, args, kwargs)
+        if _vmappables.registered:
+            return _vmappables.mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs)
+        return run(fun, in_axes, out_axes, axis_size, args, kwargs)
     return _wraps(fun, vmap_f, "Vectorized version of {fun}: its arguments have a further axis, over which it is mapped.\n\n"
                                "Original documentation:\n\n{doc}")
 

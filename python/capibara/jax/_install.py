@@ -4,10 +4,10 @@ import sys
 
 
 class _Finder:
-    """Answers `import jax...` with the module capibara.jax...."""
+    """Answers `import jax...` with the module capibara.jax..., and `import jaxlib...` with the few names of it that mean something here."""
 
     def find_spec(self, name, path=None, target=None):
-        if name != "jax" and not name.startswith("jax."):
+        if name.split(".")[0] not in ("jax", "jaxlib"):
             return None
         import importlib.util
         try:

@@ -1,4 +1,6 @@
 """What compiled functions say of themselves: shardings, layouts and text."""
+import types
+
 from capibara import _core
 from capibara._errors import ShardingTypeError
 from capibara._origins import argument_name
@@ -98,3 +100,7 @@ def complete():
                                        doc="Layouts of results, and placement.")
     compiled.out_info = property(_compiled_out_info, doc="Types of the results, with how they are placed.")
     compiled.runtime_executable = lambda self: self
+    # What libraries look for in jax's private parts: constants that are passed beside the arguments, of which there are none.
+    compiled._params = property(lambda self: types.SimpleNamespace(const_args=[]))
+    compiled._executable = property(lambda self: types.SimpleNamespace(in_avals=_core.tree_leaves(self.in_avals)))
+    _core.Lowered._lowering = property(lambda self: types.SimpleNamespace(const_args=[]))

@@ -2,6 +2,8 @@
 from capibara import _core
 from capibara._core import Ref  # noqa: F401
 from capibara._modules import explain_missing
+from capibara.jax._api import eval_shape
+from capibara.jax.tree_util import register_pytree_node_class
 
 
 def new_ref(init_val, *, memory_space=None, kind=None):
@@ -29,11 +31,51 @@ def free_ref(ref):
     freeze(ref)
 
 
+def _static(entry):
+    """An entry of an index that is no array as something that compares and hashes."""
+    return (slice, entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry
+
+
+@register_pytree_node_class
 class _View:
-    """A part of a mutable array, which is read and written through the whole."""
+    """A part of a mutable array, which is read and written through the whole; a tree of the array and of the arrays in its index."""
 
     def __init__(self, ref, index):
         self._ref, self._index = ref, index
+
+    __iter__ = None  # a function that wants a sequence would otherwise ask for elements without end
+    shape = property(lambda self: self._type.shape)
+    dtype = property(lambda self: self._ref.dtype)
+    ndim = property(lambda self: len(self.shape))
+    _type = property(lambda self: eval_shape(lambda ref: ref[self._index], _core.ShapedArray(self._ref.shape, self._ref.dtype)))
+
+    def tree_flatten(self):
+        """The array and arrays of the index; the rest of the index is fixed."""
+        entries = self._index if isinstance(self._index, tuple) else (self._index,)
+        arrays = [entry for entry in entries if hasattr(entry, "dtype")]
+        fixed = tuple(None if hasattr(entry, "dtype") else (_static(entry),) for entry in entries)
+        return (self._ref, *arrays), (isinstance(self._index, tuple), fixed)
+
+    @classmethod
+    def tree_unflatten(cls, fixed, children):
+        """The opposite of tree_flatten."""
+        ref, *arrays = children
+        is_tuple, entries = fixed
+        arrays, index = iter(arrays), []
+        for entry in entries:
+            if entry is None:
+                index.append(next(arrays))
+            else:
+                value, = entry
+                index.append(slice(*value[1:]) if isinstance(value, tuple) and value and value[0] is slice else value)
+        return cls(ref, tuple(index) if is_tuple else index[0])
+
+    def addupdate(self, x, index=()):
+        """Adds to the part, or to a part of it."""
+        if isinstance(index, tuple) and not index:
+            self._ref.addupdate(x, self._index)
+        else:
+            self[index] = self[index] + x
 
     def __getitem__(self, index):
         return self._ref[self._index][index]

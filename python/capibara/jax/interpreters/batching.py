@@ -10,12 +10,20 @@ not_mapped = None
 
 
 def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota):
-    """Says that a class is mapped over in a way of its own: vmap refuses its objects."""
-    _vmappables.registered.add(data_type)
+    """Says how vmap maps over objects of a class.
+
+    to_elt(cont, axis_size, value, spec) is one element of a value, where cont(array, axis) is one of an array along an axis, and
+    from_elt(cont, axis_size, element, spec) the value of which it is one, where cont(axis_size, array, axis) is the array of all
+    elements. Entries of in_axes and out_axes for such objects are specs, of the type spec_type.
+    """
+    if data_type in _vmappables.registered:
+        raise ValueError(f"register_vmappable: {data_type.__name__} is registered already")
+    _vmappables.register(data_type, spec_type, to_elt, from_elt)
 
 
 def unregister_vmappable(data_type):
-    """Nothing, as in jax."""
+    """Takes back what register_vmappable said."""
+    _vmappables.registered.pop(data_type, None)
 
 
 primitive_batchers = _Rules("def_batch", "batch")

@@ -1,6 +1,7 @@
 """Universal functions of jax.numpy: elementwise functions with reductions, accumulations and outer products of their own."""
 import math
 import operator
+import sys
 
 from capibara import _core, _tracebacks
 from capibara._modules import Library
@@ -39,6 +40,13 @@ class ufunc:
 
     def __repr__(self):
         return f"<jnp.ufunc '{self.__name__}'>"
+
+    def __reduce__(self):
+        """Those of jax.numpy are pickled by their names, others with the function they are made of."""
+        if getattr(sys.modules["capibara.jax.numpy"], self.__name__, None) is self:
+            return _of_name, (self.__name__,)
+        func, name, identity, nin, nout, nargs = self.__properties
+        return _of_function, (func, nin, nout, name, nargs, identity)
 
     @_tracebacks.is_boundary
     def __call__(self, *args, out=None, where=None):
@@ -185,6 +193,14 @@ class ufunc:
             index = tuple(i if isinstance(i, slice) else own for i, own in zip(indices, at))
             return carry.at[index].set(self(carry[index], value).astype(carry.dtype)), None
         return _core.scan(step, a, (flat, values), None, False, 1)[0]
+
+
+def _of_name(name):
+    return getattr(sys.modules["capibara.jax.numpy"], name)
+
+
+def _of_function(func, nin, nout, name, nargs, identity):
+    return ufunc(func, nin, nout, name=name, nargs=nargs, identity=identity)
 
 
 def frompyfunc(func, /, nin, nout, *, identity=None):

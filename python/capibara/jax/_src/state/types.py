@@ -16,4 +16,9 @@ class AbstractRef(metaclass=_IsRefType):
         return _core.ref_type(inner_aval)
 
 
+def shaped_array_ref(shape, dtype, weak_type=False):
+    """The type of a mutable array of a shape and dtype."""
+    return AbstractRef(_core.ShapedArray(shape, dtype, weak_type))
+
+
 explain_missing(__name__)
