@@ -38,6 +38,10 @@ struct ModelLayers {
   // For each layer what the names of its parameters begin with, as "layers.3."; all others belong to start and finish.
   // Empty: unknown, and every layer may read every parameter.
   std::vector<std::string> prefixes = {};
+  // What gradient checkpointing has asked for: groups of this many layers, 0 for none, and the policy. For those who
+  // run the layers themselves, such as pipelines.
+  int64_t checkpoint_every_n_layers = 0;
+  std::string checkpoint_policy = {};
 };
 
 // Names of the dimensions of each parameter, by which rules choose mesh axes: "embed", "mlp", "heads", "vocab",

@@ -13,13 +13,12 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as _np
-
 from capibara import _core
 from capibara import jax as _jax
 from capibara._modules import explain_missing as _explain_missing
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import sizes_of as _sizes_of
+from capibara.data_loading import DataLoader  # noqa: F401
 from capibara.gradient_checkpointing import enable_gradient_checkpointing
 from capibara.model import Batches as _Batches
 from capibara.model import as_model as _as_model
@@ -72,13 +71,20 @@ class TrainerConfig:
     seed: int = 0
     gradient_checkpointing: bool = False
     held_out: float = 0.05
+    mesh: str | dict[str, int] = ""
+    num_workers: int = 1
 
 
 class Trainer:
     """Trains a model: one compiled step, bad steps left out, checkpoints in `folder`, exact resumption.
 
-    The model is a LanguageModel or whatever else as_model takes and has a loss. `mesh_shape` spreads the batch over that many devices;
-    parameters are copied to each. With use_bf16 everything between the float32 parameters and the loss is bfloat16, the floating arrays of
+    The model is a LanguageModel or whatever else as_model takes and has a loss. The config's `mesh` names axes and their devices, as
+    "data=2,fsdp=4" or {"data": 2, "fsdp": 4}: data and fsdp split batches, fsdp every parameter too, tensor heads, hidden units and the
+    vocabulary, expert experts, sequence positions (ring attention), stages layers (a pipeline). mesh_shape=(4, 2) is data=4,tensor=2, and
+    mesh_shape=(8,) data=8. An axis that would do nothing for the model is refused. A named model that was compiled for a mesh of its
+    backend trains on that one: (n,) is fsdp=n, (n, m) data=n,tensor=m.
+
+    With use_bf16 everything between the float32 parameters and the loss is bfloat16, the floating arrays of
     a batch too. enable_xla_optimizations=False compiles as jax_disable_most_optimizations says.
     """
 
@@ -98,7 +104,7 @@ class Trainer:
         self.model = made.source if isinstance(made.source, _native.LanguageModel) else model
         self._tokens_only = isinstance(made.source, _native.LanguageModel)
         self.use_bf16, self.enable_xla_optimizations = use_bf16, enable_xla_optimizations
-        self._placement = self._spread(mesh_shape)
+        fields["mesh"] = self._mesh(mesh_shape, fields["mesh"], model)
         self.losses = []
         self._make()
 
@@ -109,20 +115,29 @@ class Trainer:
             raise TypeError("Trainer: config comes before the model: Trainer(config, model)")
         return {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
 
-    @staticmethod
-    def _spread(mesh_shape):
+    def _mesh(self, mesh_shape, named, model):
+        """The mesh as text, as C++ reads it."""
+        if isinstance(named, dict):
+            named = ",".join(f"{name}={size}" for name, size in named.items())
+        if not isinstance(named, str):
+            raise TypeError(f"TrainerConfig: mesh is a text such as 'data=2,fsdp=4', or a dict of such axes, got {named!r}")
+        shape = getattr(getattr(model, "backend", None), "device_mesh", None)
+        if mesh_shape is None and not named and shape:
+            named = {1: "fsdp={}", 2: "data={},tensor={}"}.get(len(shape), "").format(*shape)
         if mesh_shape is None:
-            return None
-        if not isinstance(mesh_shape, (tuple, list)) or not all(isinstance(size, int) and size > 0 for size in mesh_shape):
+            return _native.parse_mesh(named)
+        if not isinstance(mesh_shape, (tuple, list)) or not all(isinstance(size, int) and not isinstance(size, bool) and size > 0
+                                                                for size in mesh_shape):
             raise ValueError(f"Trainer: mesh_shape is a tuple of positive sizes, such as (8, 8), got {mesh_shape!r}")
-        if math.prod(mesh_shape) == 1:
-            return None
-        devices = _jax.devices()
-        if math.prod(mesh_shape) != len(devices):
+        if named:
+            raise ValueError(f"Trainer: mesh_shape {tuple(mesh_shape)} and the config's mesh {named!r} are two meshes; give one")
+        if len(mesh_shape) > 2:
+            raise ValueError(f"Trainer: mesh_shape has the axes data and tensor, got {tuple(mesh_shape)}; the config's mesh names others, "
+                             "as 'data=2,fsdp=2,tensor=2'")
+        if math.prod(mesh_shape) not in (1, len(_jax.devices())):
             raise ValueError(f"Trainer: mesh_shape {tuple(mesh_shape)} needs {math.prod(mesh_shape)} devices, "
-                             f"this process has {len(devices)}")
-        mesh = _jax.make_mesh((len(devices),), ("data",), (_jax.sharding.AxisType.Auto,), devices=devices)
-        return _jax.sharding.NamedSharding(mesh, _jax.sharding.PartitionSpec("data"))
+                             f"this process has {len(_jax.devices())}")
+        return _native.parse_mesh(",".join(f"{name}={size}" for name, size in zip(("data", "tensor"), mesh_shape)))
 
     def _make(self):
         settings = {**_DEFAULTS, **self._fields, "compute": "bfloat16" if self.use_bf16 else "float32"}
@@ -156,8 +171,6 @@ class Trainer:
         batches. A loss that is not finite, or a spike, changes nothing; after max_bad_steps of them FloatingPointError names the layer.
         """
         arrays = self._arrays(batch, "step")
-        if self._placement is not None:
-            arrays = [_jax.device_put(array, self._placement) if _np.ndim(array) else array for array in arrays]
         if self.enable_xla_optimizations or _jax.config.jax_disable_most_optimizations:
             return self._trainer.step(arrays)  # each update of a setting would have the step traced again
         _jax.config.update("jax_disable_most_optimizations", True)
@@ -176,6 +189,25 @@ class Trainer:
             if not hasattr(array, "shape") and not isinstance(array, (bool, int, float, complex)):
                 raise TypeError(f"Trainer.{operation}: a batch is of arrays (argument 'batch'), got {array!r} in it")
         return arrays
+
+    def gradient(self, *batch: object) -> object:
+        """The gradient of the loss of a batch at the parameters, in their tree and placed as they are."""
+        return self._made.tree(self._trainer.gradient(self._arrays(batch, "gradient")))
+
+    @property
+    def mesh(self) -> str:
+        """The axes of the mesh and their devices, as "data=2,fsdp=4"; empty for one device."""
+        return self._fields["mesh"]
+
+    def sharding_table(self) -> str:
+        """A line for each parameter: its shape, specification, bytes on a device, and why; empty for one device."""
+        made = self._trainer.sharding()
+        return made[0] if made else ""
+
+    def device_bytes(self, gradients: object = None) -> dict[str, dict[str, int]]:
+        """Bytes on one device, as `planned` from the placements and as `held` by the arrays that are there: of parameters, of the
+        optimizer's state, and of `gradients`, which are held where they are given."""
+        return self._trainer.device_bytes(None if gradients is None else self._made.by_name(gradients))
 
     def save(self) -> None:
         """Writes a checkpoint of this step, whole or not at all."""
@@ -227,7 +259,10 @@ class Trainer:
             yield tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
 
     def _chips(self):
-        return 1 if self._placement is None else len(_jax.devices())
+        return math.prod(int(size) for name, size in self._axes() if name in ("data", "fsdp"))
+
+    def _axes(self):
+        return [word.split("=") for word in self._fields["mesh"].split(",") if word]
 
     def _tokens(self, train_data, folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -245,7 +280,7 @@ class Trainer:
     def _windows(self, tokens):
         batch = self._fields["accumulate"] * self._fields["batch"]
         last = len(tokens) - int(self.held_out * len(tokens))
-        loader = Loader(tokens, batch, self._fields["length"], 0, last, self._fields["seed"], self.steps_done)
+        loader = Loader(tokens, batch, self._fields["length"], 0, last, self._fields["seed"], self.steps_done, self._fields["num_workers"])
         while True:
             yield (loader.next(),)
 

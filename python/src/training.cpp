@@ -7,6 +7,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "calls.h"
@@ -179,11 +181,11 @@ void bind_data(nb::module_& m) {
       .def(
           "__init__",
           [](Loader* self, const TokenFile& tokens, int64_t batch, int64_t length, int64_t first, int64_t last,
-             uint64_t seed, int64_t next) {
-            new (self) Loader(tokens, {batch, length, first, last, seed}, next);
+             uint64_t seed, int64_t next, int64_t num_workers) {
+            new (self) Loader(tokens, {batch, length, first, last, seed, num_workers}, next);
           },
           nb::arg("tokens"), nb::arg("batch") = 8, nb::arg("length") = 128, nb::arg("first") = 0, nb::arg("last") = -1,
-          nb::arg("seed") = 0, nb::arg("next") = 0)
+          nb::arg("seed") = 0, nb::arg("next") = 0, nb::arg("num_workers") = 1)
       .def(
           "next", [](Loader& loader) { return wrap(loader.next()); }, "The next batch.")
       .def(
@@ -208,6 +210,106 @@ nb::dict report_of(const StepReport& report) {
   return result;
 }
 
+// A function of Python that threads of the core call, and the last of which may let go of it.
+std::shared_ptr<nb::object> shared_function(nb::handle function) {
+  return {new nb::object(nb::borrow(function)), [](nb::object* held) {
+            nb::gil_scoped_acquire interpreter;
+            delete held;
+          }};
+}
+
+// Its threads may wait for the interpreter, so they are waited for without it.
+struct NativeBatches {
+  explicit NativeBatches(BatchLoader&& made) : loader(std::move(made)) {}
+  ~NativeBatches() {
+    nb::gil_scoped_release other_threads_run;
+    loader.reset();
+  }
+  std::optional<BatchLoader> loader;
+};
+
+void bind_batches(nb::module_& m) {
+  using Options = std::tuple<int64_t, bool, uint64_t, int64_t, int64_t>;
+  auto options_of = [](const Options& o) {
+    return BatchLoaderOptions{std::get<0>(o), std::get<1>(o), std::get<2>(o), std::get<3>(o), std::get<4>(o)};
+  };
+  nb::class_<NativeBatches>(m, "NativeBatches", "Batches made ahead by threads.")
+      .def_static("arrays",
+                  [=](nb::handle arrays, const Options& options, int64_t next) {
+                    return std::make_unique<NativeBatches>(
+                        BatchLoader(array_examples(batch_of(arrays, "DataLoader")), options_of(options), next));
+                  })
+      .def_static("npy",
+                  [=](const std::vector<std::string>& paths, const Options& options, int64_t next) {
+                    return std::make_unique<NativeBatches>(BatchLoader(npy_examples(paths), options_of(options), next));
+                  })
+      .def_static(
+          "safetensors",
+          [=](const std::string& path, const std::vector<std::string>& names, const Options& options, int64_t next) {
+            return std::make_unique<NativeBatches>(
+                BatchLoader(safetensors_examples(path, names), options_of(options), next));
+          })
+      .def_static("examples",
+                  [=](int64_t count, nb::handle read, const Options& options, int64_t next) {
+                    Examples examples;
+                    examples.count = count;
+                    examples.read = [function = shared_function(read)](std::span<const int64_t> numbers) {
+                      nb::gil_scoped_acquire interpreter;
+                      nb::list list;
+                      for (int64_t number : numbers) list.append(number);
+                      return batch_of((*function)(list), "DataLoader");
+                    };
+                    return std::make_unique<NativeBatches>(BatchLoader(std::move(examples), options_of(options), next));
+                  })
+      .def_static(
+          "stream",
+          [=](nb::handle read, const Options& options, int64_t next) {
+            auto stream = [function = shared_function(read)]() -> std::optional<Arrays> {
+              nb::gil_scoped_acquire interpreter;
+              const nb::object batch = (*function)();
+              if (batch.is_none()) return std::nullopt;
+              return batch_of(batch, "DataLoader");
+            };
+            return std::make_unique<NativeBatches>(BatchLoader(BatchLoader::Stream(stream), options_of(options), next));
+          })
+      .def("next",
+           [](NativeBatches& self) -> nb::object {
+             std::optional<Arrays> batch;
+             {
+               nb::gil_scoped_release other_threads_run;
+               batch = self.loader->next();
+             }
+             if (!batch) return nb::none();
+             nb::list list;
+             for (const Array& array : *batch) list.append(wrap(array));
+             return list;
+           })
+      .def_prop_ro("position", [](const NativeBatches& self) { return self.loader->position(); })
+      .def_prop_ro("batches", [](const NativeBatches& self) { return self.loader->batches(); });
+}
+
+nb::dict bytes_of_mesh(const MeshBytes& bytes, bool gradients) {
+  nb::dict result;
+  result["parameters"] = bytes.parameters;
+  result["optimizer"] = bytes.optimizer;
+  if (gradients) result["gradients"] = bytes.gradients;
+  return result;
+}
+
+nb::dict table_of(const ShardingTable& table) {
+  nb::dict result;
+  for (const ParameterSharding& parameter : table.parameters) {
+    nb::list entries;
+    for (const AxisList& axes : parameter.spec.dims) {
+      nb::list names;
+      for (const std::string& axis : axes) names.append(axis);
+      entries.append(nb::tuple(names));
+    }
+    result[parameter.name.c_str()] = nb::make_tuple(nb::tuple(entries), parameter.bytes, parameter.why);
+  }
+  return result;
+}
+
 void bind_trainer(nb::module_& m) {
   nb::class_<Trainer>(m, "NativeTrainer", "One compiled step, checkpoints and exact resumption.")
       .def("__init__",
@@ -228,6 +330,27 @@ void bind_trainer(nb::module_& m) {
            })
       .def("evaluate",
            [](const Trainer& trainer, nb::handle arrays) { return trainer.evaluate(batch_of(arrays, "evaluate")); })
+      .def("gradient",
+           [](const Trainer& trainer, nb::handle arrays) {
+             return wrap_parameters(trainer.gradient(batch_of(arrays, "gradient")));
+           })
+      .def("sharding",
+           [](const Trainer& trainer) -> nb::object {
+             const ShardingTable* table = trainer.sharding();
+             if (!table) return nb::none();
+             return nb::make_tuple(table->text(), table_of(*table));
+           })
+      .def(
+          "device_bytes",
+          [](const Trainer& trainer, nb::handle gradients) {
+            nb::dict result;
+            const bool given = !gradients.is_none();
+            result["planned"] = bytes_of_mesh(trainer.planned_bytes(), true);
+            result["held"] = bytes_of_mesh(
+                trainer.held_bytes(given ? parameters_of(gradients, "device_bytes") : Parameters{}), given);
+            return result;
+          },
+          nb::arg("gradients").none())
       .def("save", &Trainer::save)
       .def("resume", &Trainer::resume)
       .def_prop_ro("steps_done", &Trainer::steps_done)
@@ -251,7 +374,10 @@ void bind_training(nb::module_& parent) {
   bind_training_models(m);
   bind_model(m);
   bind_data(m);
+  bind_batches(m);
   bind_trainer(m);
+  m.def(
+      "parse_mesh", [](const std::string& text) { return to_string(training_mesh_from_text(text)); }, nb::arg("text"));
   m.def(
       "load_safetensors", [](const std::string& path) { return wrap_parameters(load_safetensors(path)); },
       nb::arg("path"));

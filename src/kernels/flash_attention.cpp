@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "kernels/attention/spec.h"
+#include "kernels/attention/ring.h"
 #include "lax/families.h"
 
 namespace capibara::kernels {
@@ -43,15 +43,23 @@ Array flash_attention(const Array& query, const Array& key, const Array& value, 
       name, query, key, value, options.attention_mask, options.bias, options.segment_ids, options.key_segment_ids,
       {},   {}};
   if (rate > 0) operands.dropout_key = options.dropout_key;
-  return bind_attention(handle, std::move(operands),
-                        {{"causal", options.causal},
-                         {"scale", options.scale.value_or(1 / std::sqrt(size))},
-                         {"dropout_rate", rate},
-                         {"window", Ints{left, right}},
-                         {"sinks", options.sinks},
-                         {"prefix", 0},
-                         {"query_offset", options.query_offset},
-                         {"block_size", 0}});
+  const Attrs attrs{{"causal", options.causal},
+                    {"scale", options.scale.value_or(1 / std::sqrt(size))},
+                    {"dropout_rate", rate},
+                    {"window", Ints{left, right}},
+                    {"sinks", options.sinks},
+                    {"prefix", 0},
+                    {"query_offset", options.query_offset},
+                    {"block_size", 0}};
+  if (!options.sequence_parallel && !options.sequence_axis.empty()) {
+    throw ValueError(
+        concat(name, ": sequence_axis is of sequence_parallel, which is off, got '", options.sequence_axis, "'"));
+  }
+  if (options.sequence_parallel) {
+    const std::optional<RingPlace> place = ring_place(operands, options.sequence_axis);
+    if (place) return ring_attention(*place, operands, attrs);
+  }
+  return bind_attention(handle, operands, attrs);
 }
 
 }  // namespace capibara::kernels

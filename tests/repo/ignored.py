@@ -113,8 +113,8 @@ HINTS = {
 
 # (function, argument, why): read and checked, and without effect, always or in the case that is named; test_statements.py shows it.
 READ = [
-    ("kernels.flash_attention", "sequence_parallel=", "one device computes the whole sequence; operands split along it are gathered"),
-    ("kernels.adaptive_matmul", "tpu_strategy='collective'", "inside of `jit` it is `'local'`: how a traced value is placed is not known"),
+    ("kernels.flash_attention", "sequence_parallel=", "for arrays that are not split along their sequence, and where there is one device"),
+    ("kernels.adaptive_matmul", "tpu_strategy='collective'", "on one device it is `'local'`"),
     ("jax.core.custom_jit", "", "another name of `jit`"),
 ]
 

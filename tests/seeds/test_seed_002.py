@@ -178,14 +178,15 @@ params = compiled_model.randomize_params()
 batch_size = 128
 inputs = {"input": backend.ones(batch_size, 1024, device_mesh=(2,), tensor_split=(0,))}
 outputs = compiled_model.evaluate(params, inputs)
-print(outputs["output"].shape, params["weight0"].shape, [shard.data.shape for shard in inputs["input"].addressable_shards])
+print(outputs["output"].shape, params["weight0"].shape, params["weight0"].addressable_shards[0].data.shape,
+      [shard.data.shape for shard in inputs["input"].addressable_shards])
 x = np.ones((1, 1024))
 for i in range(3):  # the rows are equal
     x = x @ np.asarray(params[f"weight{i}"], "float64").T + np.asarray(params[f"bias{i}"], "float64")
     x = np.maximum(x, 0) if i < 2 else x
 print(bool(np.abs(np.asarray(outputs["output"]) - x).max() < 1e-4 * np.abs(x).max()))
 """, devices=2)
-    assert lines == ["(128, 1024) (2048, 1024) [(64, 1024), (64, 1024)]", "True"]
+    assert lines == ["(128, 1024) (2048, 1024) (1024, 1024) [(64, 1024), (64, 1024)]", "True"]
 
 
 # --- block 13: an operation of one's own -----------------------------------------------------------------------------

@@ -16,9 +16,15 @@ struct FlashAttentionOptions {
   std::optional<Array> attention_mask = {};  // bool, broadcasts to [batch, heads, queries, keys]; true: the key is seen
   double dropout_rate = 0;                   // in [0, 1), in steps of 1 / 65536
   bool causal = false;                       // query i sees keys up to i + query_offset
-  bool sequence_parallel = false;            // changes no result; one device computes the whole sequence
-  std::optional<Array> bias = {};            // is added to the scaled logits; broadcasts like the mask
-  std::optional<double> scale = {};          // 1 / sqrt(head_dim) by default
+  // Ring attention where query, key and value are split along their sequences over one mesh axis: each device computes
+  // its queries, keys and values pass around, the result is split as the query. Arrays say themselves how they are
+  // split, and those that are not are computed as without it. A traced function does not see it: there the axis is that
+  // of the shard_map around it, or sequence_axis, "sequence" or the only axis of the mesh of jax::set_mesh; without
+  // such a mesh it is refused where there are several devices.
+  bool sequence_parallel = false;
+  std::string sequence_axis = {};                          // of the mesh; where it is empty it is found as said above
+  std::optional<Array> bias = {};                          // is added to the scaled logits; broadcasts like the mask
+  std::optional<double> scale = {};                        // 1 / sqrt(head_dim) by default
   std::optional<std::pair<int64_t, int64_t>> window = {};  // keys seen before and after the query's own position
   int64_t sinks = 0;                                       // first keys, which a window does not hide
   std::optional<Array> segment_ids = {};      // int32 [batch, queries]; keys of other segments are not seen

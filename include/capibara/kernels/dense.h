@@ -22,9 +22,11 @@ using Arrays = std::vector<Array>;
 // out is below 2^-24 of each term.
 struct AdaptiveMatmulOptions {
   std::string precision = "default";
-  // "local": one product, for which the device chooses a kernel by shape. "collective": the contracted axis in one part
-  // for each device that the operands are spread over, whose products are added; on one device there is nothing to
-  // exchange, and it is "local". "auto": "collective" where the axis can be cut so, else "local". "split_k": up to
+  // "local": one product, for which the device chooses a kernel by shape. "collective": a shard_map over the mesh of
+  // the operands, inside of a traced function over the mesh of jax::set_mesh: each device multiplies its part of the
+  // contracted axis and psum adds the products, which are whole on every device. On one device there is nothing to
+  // exchange, and it is "local"; a traced function without a mesh is refused where there are several. "auto":
+  // "collective" of arrays on a mesh whose axis can be cut so, else, and in traced functions, "local". "split_k": up to
   // eight parts on any device.
   std::string tpu_strategy = "auto";
 };

@@ -81,10 +81,11 @@ struct LoaderOptions {
   int64_t batch = 8, length = 128;
   int64_t first = 0, last = -1;  // the range of tokens that it reads; -1: to the end
   uint64_t seed = 0;
+  int64_t num_workers = 1;  // threads that prepare batches
 };
 
 // Batches int32 [batch, length + 1]. Batch number n is a function of the options alone: in each pass over the tokens
-// every window comes once, in an order of its own. A thread prepares the next batches.
+// every window comes once, in an order of its own. Threads prepare the next batches; their number changes none.
 class Loader {
  public:
   // `next` is the number of the first batch that next() returns.

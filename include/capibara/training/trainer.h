@@ -4,6 +4,7 @@
 #include <capibara/model.h>
 #include <capibara/training/data.h>
 #include <capibara/training/language_model.h>
+#include <capibara/training/mesh.h>
 #include <capibara/training/optimizers.h>
 
 #include <atomic>
@@ -29,6 +30,12 @@ struct TrainerConfig {
   double spike_factor = 3;     // a step whose loss is above this many times the average is left out; 0: never
   int64_t max_bad_steps = 10;  // bad steps in a row, after which a spike is accepted and a NaN is an error
   uint64_t seed = 0;
+  // The devices that train together. Parameters and what the optimizer keeps of them are placed by the rules, batches
+  // are split over data x fsdp; an axis that would do nothing is refused. It changes no setting of a run: checkpoints
+  // of one mesh resume on another.
+  TrainingMesh mesh = {};
+  MeshRules rules = {};
+  int64_t num_workers = 1;  // threads that prepare batches of tokens
 };
 
 // Everything that a step changes.
@@ -50,8 +57,15 @@ struct StepReport {
   bool checkpoint = false;  // whether train() saves this step, when on_step has returned
 };
 
+// Bytes on one device, the most of any.
+struct MeshBytes {
+  int64_t parameters = 0, optimizer = 0, gradients = 0;
+};
+
 // The optimizer that a config names, with warm-up, cosine and clipping.
 optimizers::Optimizer make_optimizer(const TrainerConfig& config);
+
+class TrainingPlacement;
 
 class Trainer {
  public:
@@ -76,6 +90,15 @@ class Trainer {
   double evaluate(const Array& tokens) const { return evaluate(Arrays{tokens}); }
   // The learning rate of the next step.
   double learning_rate() const;
+  // The gradient of the loss of a batch, placed as the parameters are.
+  Parameters gradient(const Arrays& batch) const;
+
+  // How the mesh splits the parameters; null without one.
+  const ShardingTable* sharding() const;
+  // What the placements leave on each device, and what the arrays that are there hold; gradients are held where they
+  // are given.
+  MeshBytes planned_bytes() const;
+  MeshBytes held_bytes(const Parameters& gradients = {}) const;
 
   // Writes a checkpoint of this step, whole or not at all.
   void save() const;
@@ -96,11 +119,15 @@ class Trainer {
   struct Programs;
   bool train_on(const std::function<Arrays()>& next, const OnStep& on_step, const std::atomic<bool>* stop);
   void require_batch(const char* operation, const Arrays& batch) const;
+  Arrays placed(const char* operation, const Arrays& batch) const;
+  std::shared_ptr<const jax::Scope> context() const;
 
   AnyModel model_;
   TrainerConfig config_;
   TrainState state_;
   int64_t steps_ = 0;
+  bool sequence_checked_ = false;
+  std::shared_ptr<const TrainingPlacement> placement_;  // null on one device
   std::shared_ptr<const Programs> programs_;
 };
 

@@ -236,4 +236,6 @@ def _make_mesh(shape):
     if count > len(devices):
         raise RuntimeError(f"JaxBackend: a mesh of {shape} needs {count} devices, there are {len(devices)}; on the CPU set "
                            f"jax.config.update('jax_num_cpu_devices', {count}) first")
-    return jax.make_mesh(shape, tuple(f"axis_{i}" for i in range(len(shape))), devices=devices[:count])
+    # Auto: what is computed of batches and weights that are split over one axis is for the compiler to place.
+    types = (jax.sharding.AxisType.Auto,) * len(shape)
+    return jax.make_mesh(shape, tuple(f"axis_{i}" for i in range(len(shape))), types, devices=devices[:count])

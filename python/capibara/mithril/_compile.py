@@ -58,12 +58,17 @@ class Compiled:
             return self._compiled._evaluate(params or {}, data or {}, output_gradients)
 
     def randomize_params(self, seed: int | None = None) -> "dict[str, Array]":
-        """Normal numbers for every parameter whose shape is known, on the mesh of the backend if it has one."""
+        """Normal numbers for every parameter whose shape is known; on a mesh of the backend split as propose_shardings says."""
         with self.backend._scope():
             params = self._compiled._randomize_params(self.backend._next_seed() if seed is None else seed)
         if self.backend.device_mesh:
-            params = {key: self.backend._place(value, None) for key, value in params.items()}
+            proposed = self.propose_shardings()
+            params = {key: self.backend._place(value, self._split(proposed.get(key, ()))) for key, value in params.items()}
         return params
+
+    def _split(self, axes):
+        """For each axis of the mesh the dimension that it splits, or None."""
+        return tuple(axes.index(axis) if axis in axes else None for axis in range(len(self.backend.device_mesh)))
 
     def propose_shardings(self) -> dict[str, tuple[int | None, ...]]:
         """For each key the axis of the mesh that splits each dimension, or None; batches by the first axis, weights by the last."""

@@ -33,7 +33,7 @@ Array key_words(const std::string& name, const Array& key) {
 
 }  // namespace
 
-Array bind_attention(const Primitive& primitive, AttentionOperands operands, Attrs attrs) {
+Arrays attention_inputs(const AttentionOperands& operands, Attrs& attrs) {
   const std::string& name = operands.name;
   const Array& query = operands.query;
   Arrays inputs = {query, operands.key, operands.value};
@@ -76,6 +76,11 @@ Array bind_attention(const Primitive& primitive, AttentionOperands operands, Att
               .with("bias", operands.bias.has_value())
               .with("segments", operands.query_segments.has_value())
               .with("blocks", operands.blocks.has_value());
+  return inputs;
+}
+
+Array bind_attention(const Primitive& primitive, const AttentionOperands& operands, Attrs attrs) {
+  const Arrays inputs = attention_inputs(operands, attrs);
   return capibara::bind(primitive, inputs, attrs)[0];
 }
 

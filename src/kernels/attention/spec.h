@@ -60,7 +60,9 @@ struct AttentionOperands {
   Array query, key, value;
   std::optional<Array> mask, bias, query_segments, key_segments, dropout_key, blocks;
 };
-// Checks and completes the operands, binds the primitive; `attrs` are those besides has_... .
-Array bind_attention(const Primitive& primitive, AttentionOperands operands, Attrs attrs);
+// The operands of the primitive, checked and completed; `attrs` are those besides has_..., which it adds.
+Arrays attention_inputs(const AttentionOperands& operands, Attrs& attrs);
+// The output of the primitive.
+Array bind_attention(const Primitive& primitive, const AttentionOperands& operands, Attrs attrs);
 
 }  // namespace capibara::kernels

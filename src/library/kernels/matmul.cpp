@@ -1,10 +1,14 @@
-// adaptive_matmul and optimized_matmul: precision, transposes and the split of a matrix product, as contractions.
+// adaptive_matmul and optimized_matmul: precision, transposes and the split of a matrix product over parts or devices.
+#include <capibara/collective.h>
+#include <capibara/explicit.h>
 #include <capibara/kernels/dense.h>
 #include <capibara/lax.h>
 #include <capibara/placement.h>
+#include <capibara/shard_map.h>
 
 #include <algorithm>
 
+#include "core/sharding/explicit.h"
 #include "lax/contract/precision.h"
 #include "lax/operators/promote.h"
 #include "library/kernels/precision.h"
@@ -74,10 +78,50 @@ Array contract(const Operand& a, const Operand& b, int64_t parts, const Rounding
   return parts > 1 ? lax::reduce_sum(product, {.axes = {0}}) : product;
 }
 
-int64_t devices_of(const Array& x) {
-  if (x.is_tracer()) return 1;
-  const std::optional<NamedSharding> placement = jax::placement(x);
-  return placement ? static_cast<int64_t>(std::max<std::size_t>(1, placement->devices.size())) : 1;
+// The mesh that an operand is placed on; none where it is on one device, or where a trace hides it.
+std::optional<NamedSharding> mesh_of(const Array& x) {
+  const Sharding& type = x.type().sharding;
+  std::optional<NamedSharding> placement;
+  if (type.is_explicit() && type.mesh().any_is(AxisType::Explicit)) {
+    const auto& around = context_mesh();
+    placement =
+        around && around->mesh.axis_names == type.mesh().axis_names ? *around : jax::make_sharding(type.mesh(), {});
+  } else {
+    placement = jax::placement(x);
+  }
+  if (!placement || placement->mesh.size() < 2) return std::nullopt;
+  placement->spec = {};
+  placement->memory_kind.clear();
+  return placement;
+}
+
+// The devices that add their parts of a product: those of the operand that has more, or inside of a traced function
+// those of the mesh in context.
+std::optional<NamedSharding> devices_of(const Array& a, const Array& b) {
+  std::optional<NamedSharding> devices = mesh_of(a), other = mesh_of(b);
+  if (other && (!devices || other->devices.size() > devices->devices.size())) devices = other;
+  if (devices || (!a.is_tracer() && !b.is_tracer())) return devices;
+  const auto& around = context_mesh();
+  return around && around->mesh.size() > 1 ? std::optional(*around) : std::nullopt;
+}
+
+// Each device multiplies its part of the contracted axis, and the mesh adds the products.
+Array contract_over(const NamedSharding& devices, const Operand& a, const Operand& b, const Rounding& rounding,
+                    DType wide) {
+  const AxisList& axes = devices.mesh.axis_names;
+  auto spec_of = [&](const Operand& x, bool left) {
+    PartitionSpec spec;
+    spec.dims.resize(x.array.shape().size());
+    spec.dims[static_cast<std::size_t>(contracted_axis(x, left))] = axes;
+    return spec;
+  };
+  const std::vector<PartitionSpec> specs = {spec_of(a, true), spec_of(b, false)};
+  auto mapped = jax::shard_map(
+      [&](const Arrays& parts) {
+        return Arrays{lax::psum(contract({parts[0], a.transposed}, {parts[1], b.transposed}, 1, rounding, wide), axes)};
+      },
+      {.mesh = devices, .in_specs = specs, .out_specs = {PartitionSpec{}}});
+  return mapped({a.array, b.array})[0];
 }
 
 enum class Split { by_placement, none, parts, devices };
@@ -99,16 +143,24 @@ Array multiply(const char* op, Operand a, Operand b, const std::string& precisio
   const bool narrow = bits(operand) < 32 && is_floating(operand);
   int64_t parts = 1;
   if (split == Split::parts) parts = even_parts(depth, 8);
+  const DType wide = narrow ? DType::float32 : operand;
   if (split == Split::devices || split == Split::by_placement) {
-    const int64_t devices = std::max(devices_of(a.array), devices_of(b.array));
-    if (depth % devices == 0) {
-      parts = devices;
-    } else if (split == Split::devices) {
+    const bool hidden = a.array.is_tracer() || b.array.is_tracer();
+    std::optional<NamedSharding> devices;
+    if (split == Split::devices || !hidden) devices = devices_of(a.array, b.array);  // 'auto' leaves traces alone
+    if (devices && depth > 0 && depth % devices->mesh.size() == 0) {
+      return contract_over(*devices, a, b, rounding, wide).astype(dtype);
+    }
+    if (devices && depth > 0 && split == Split::devices) {
       throw ValueError(concat(op, ": tpu_strategy 'collective' cuts the contracted axis into one part for each of ",
-                              devices, " devices, got size ", depth, "; use 'local' or pad the axis"));
+                              devices->mesh.size(), " devices, got size ", depth, "; use 'local' or pad the axis"));
+    }
+    if (!devices && hidden && split == Split::devices && jax::devices().size() > 1) {
+      throw ValueError(concat(op, ": tpu_strategy 'collective' inside of a traced function needs a mesh in context, ",
+                              "since the function does not see how its arguments are placed, got none; trace it under ",
+                              "jax.set_mesh(mesh), or use 'auto' or 'local'"));
     }
   }
-  const DType wide = narrow ? DType::float32 : operand;
   return contract(a, b, parts, rounding, wide).astype(dtype);
 }
 

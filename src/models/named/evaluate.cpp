@@ -362,12 +362,11 @@ std::map<std::string, std::vector<int64_t>> CompiledModel::propose_shardings() c
     if (!shape) return;
     std::vector<int64_t> axes(shape->size(), -1);
     // Data is split along its first dimension by the first axis of the mesh, weights along their largest by the last.
-    std::size_t axis = batch || mesh.size() < 2 ? 0 : mesh.size() - 1;
+    const std::size_t axis = batch || mesh.empty() ? 0 : mesh.size() - 1;
     if (!mesh.empty() && !shape->empty()) {
       std::size_t dim = 0;
       if (!batch) dim = static_cast<std::size_t>(std::max_element(shape->begin(), shape->end()) - shape->begin());
-      bool split = batch || mesh.size() > 1;
-      if (split && (*shape)[dim] % mesh[axis] == 0) axes[dim] = static_cast<int64_t>(axis);
+      if ((*shape)[dim] % mesh[axis] == 0) axes[dim] = static_cast<int64_t>(axis);
     }
     result[key] = axes;
   };

@@ -73,6 +73,8 @@ AnyModel enable_gradient_checkpointing(const AnyModel& model, int64_t every, con
       return layers->output(parameters, carry);
     };
   }
+  parts.layers->checkpoint_every_n_layers = every;
+  parts.layers->checkpoint_policy = policy;
   // Checkpointing once more replaces the groups: the layers themselves stay as they were.
   return AnyModel(std::move(parts));
 }

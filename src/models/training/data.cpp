@@ -3,17 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <deque>
-#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <mutex>
-#include <thread>
 
 #include "io/files/mapped_file.h"
 #include "io/files/object_store.h"
+#include "models/training/ordered_workers.h"
+#include "models/training/shuffle.h"
 #include "models/training/token_bytes.h"
 
 namespace capibara::training {
@@ -112,46 +109,12 @@ int write_tokens(const std::vector<std::string>& texts, const Tokenizer& tokeniz
 
 // ---- loader ------------------------------------------------------------------------------------------------------
 
-namespace {
-
-uint64_t mixed(uint64_t x) {  // the finalizer of splitmix64
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
-
-// A permutation of 0 ... count - 1 that needs no memory: Feistel rounds on the next power of four, again where the
-// result is too large.
-uint64_t permuted(uint64_t index, uint64_t count, uint64_t key) {
-  int half = 1;
-  while (uint64_t{1} << (2 * half) < count) ++half;
-  const uint64_t mask = (uint64_t{1} << half) - 1;
-  do {
-    uint64_t left = index >> half, right = index & mask;
-    for (uint64_t round = 0; round < 4; ++round) {
-      const uint64_t next = left ^ (mixed(right ^ mixed(key + round)) & mask);
-      left = right;
-      right = next;
-    }
-    index = left << half | right;
-  } while (index >= count);
-  return index;
-}
-
-}  // namespace
-
-struct Loader::Queue {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<Array> batches;
-  std::exception_ptr error;
-  bool stopped = false;
-  std::thread thread;
+struct Loader::Queue : OrderedWorkers<Array> {
+  using OrderedWorkers::OrderedWorkers;
 };
 
 Loader::Loader(TokenFile tokens, const LoaderOptions& options, int64_t next)
-    : tokens_(std::move(tokens)), options_(options), position_(next), queue_(std::make_unique<Queue>()) {
+    : tokens_(std::move(tokens)), options_(options), position_(next) {
   if (options_.last < 0) options_.last = tokens_.size();
   if (options_.batch < 1 || options_.length < 1 || next < 0) {
     throw ValueError(
@@ -162,34 +125,15 @@ Loader::Loader(TokenFile tokens, const LoaderOptions& options, int64_t next)
                             " tokens is shorter than one window", " of ", options_.length,
                             " + 1 tokens; use more text or a smaller length"));
   }
-  queue_->thread = std::thread([this, number = next]() mutable {
-    constexpr std::size_t ahead = 4;
-    for (;; ++number) {
-      try {
-        Array made = batch(number);
-        std::unique_lock lock(queue_->mutex);
-        queue_->changed.wait(lock, [&] { return queue_->stopped || queue_->batches.size() < ahead; });
-        if (queue_->stopped) return;
-        queue_->batches.push_back(std::move(made));
-      } catch (...) {
-        std::lock_guard lock(queue_->mutex);
-        queue_->error = std::current_exception();
-        queue_->stopped = true;
-      }
-      queue_->changed.notify_all();
-      if (queue_->error) return;
-    }
-  });
+  if (options_.num_workers < 1) {
+    throw ValueError(concat("Loader: num_workers must be positive, got ", options_.num_workers));
+  }
+  auto make = [this](int64_t number) { return std::optional(batch(number)); };
+  const int64_t ahead = std::max<int64_t>(4, 2 * options_.num_workers);
+  queue_ = std::make_unique<Queue>(make, next, options_.num_workers, ahead);
 }
 
-Loader::~Loader() {
-  {
-    std::lock_guard lock(queue_->mutex);
-    queue_->stopped = true;
-  }
-  queue_->changed.notify_all();
-  queue_->thread.join();
-}
+Loader::~Loader() = default;
 
 // One window is lost to the shift that each pass begins with.
 int64_t Loader::windows() const {
@@ -198,15 +142,9 @@ int64_t Loader::windows() const {
 }
 
 Array Loader::next() {
-  std::unique_lock lock(queue_->mutex);
-  queue_->changed.wait(lock, [&] { return queue_->stopped || !queue_->batches.empty(); });
-  if (queue_->batches.empty()) std::rethrow_exception(queue_->error);
-  Array first = std::move(queue_->batches.front());
-  queue_->batches.pop_front();
+  Array batch = *queue_->next();
   ++position_;
-  lock.unlock();
-  queue_->changed.notify_all();
-  return first;
+  return batch;
 }
 
 Array Loader::batch(int64_t number) const {

@@ -289,6 +289,8 @@ ModelParts LanguageModel::parts() const {
   layers.finish = [=](const Parameters& p, const Arrays& carry, const Arrays& batch) {
     return model->loss_of({model->head(p, carry.at(0)), carry.at(1)}, tokens_of("loss", batch));
   };
+  layers.checkpoint_every_n_layers = config_.checkpoint_every_n_layers;
+  layers.checkpoint_policy = config_.checkpoint_policy;
   parts.layers = std::move(layers);
   parts.checkpointed = [model](int64_t every, const std::string& policy) {
     ModelParts made = enable_gradient_checkpointing(*model, every, policy).parts();

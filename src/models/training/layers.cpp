@@ -12,6 +12,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/sharding/explicit.h"
+
 namespace capibara::training {
 
 namespace lax = jax::lax;
@@ -107,6 +109,16 @@ Array rotate(const Array& x, const Array& first, double base) {
   return lax::concatenate({low_cosine - high_sine, high_cosine + low_sine}, 3);
 }
 
+namespace {
+
+// Whether the mesh in context has an axis of this name with several devices.
+bool context_splits(const std::string& axis) {
+  const auto& around = context_mesh();
+  return around && around->mesh.has(axis) && around->mesh.axis_size(axis) > 1;
+}
+
+}  // namespace
+
 Array attention(const Parameters& parameters, const std::string& prefix, const Array& x,
                 const AttentionOptions& options, CachePosition* cache) {
   Array joined = linear(parameters, prefix + "qkv.", x);
@@ -128,7 +140,10 @@ Array attention(const Parameters& parameters, const std::string& prefix, const A
     Array mask = causal_mask(first, x.shape(1), cache->arrays.first.shape(2));
     mixed = kernels::flash_attention(query, cache->arrays.first, cache->arrays.second, {.attention_mask = mask});
   } else {
-    mixed = kernels::flash_attention(query, key, value, {.causal = true});
+    kernels::FlashAttentionOptions whole{.causal = true};
+    // Values outside of traces say themselves that they are whole.
+    if (x.is_tracer() && context_splits("sequence")) whole.sequence_parallel = true, whole.sequence_axis = "sequence";
+    mixed = kernels::flash_attention(query, key, value, whole);
   }
   return linear(parameters, prefix + "out.", merge_heads(mixed));
 }

@@ -36,7 +36,7 @@ std::string first_difference(const RunConfig& there, const RunConfig& now) {
   const Json before = Json::parse(to_json(there), "settings"), after = Json::parse(to_json(now), "settings");
   for (const auto& [name, value] : *before.object()) {
     if (name == "checkpoint_every" || name == "keep") continue;  // may change from start to start
-    if (name == "vocabulary_limit") continue;
+    if (name == "vocabulary_limit" || name == "mesh" || name == "num_workers") continue;
     if (name == "steps" && now.trainer.steps > there.trainer.steps) continue;
     const Json* other = after.find(name);
     // A tokenizer that found fewer pairs than were allowed would find no more today.
@@ -45,6 +45,13 @@ std::string first_difference(const RunConfig& there, const RunConfig& now) {
     if (value.dump() != other->dump()) return concat(name, " is ", value.dump(), " there and ", other->dump(), " now");
   }
   return {};
+}
+
+// Settings as a folder keeps them: each start says on which devices it runs.
+RunConfig of_any_machine(RunConfig config) {
+  config.trainer.mesh = {};
+  config.trainer.num_workers = 1;
+  return config;
 }
 
 std::string in_words(const TextRecord& text) {
@@ -152,7 +159,7 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config, cons
   for (const char* left : {run_file::config, run_file::losses, run_file::curve, run_file::manifest})
     fs::remove(in_folder(folder, left));
   config.vocabulary_limit = std::exchange(config.model.vocabulary, made.tokenizer.vocabulary());
-  const std::string settings = to_json(config), merges = made.tokenizer.to_text();
+  const std::string settings = to_json(of_any_machine(config)), merges = made.tokenizer.to_text();
   RunManifest manifest{made_by, made.text, {}};
   manifest.files[run_file::config] = {record_of(settings)};
   manifest.files[run_file::tokenizer] = {record_of(merges)};
@@ -163,6 +170,8 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config, cons
   write_whole(path, settings);  // last: where it exists, the rest is whole
   TrainingRun run = open(folder);
   run.lock_ = std::move(lock);
+  run.config_.trainer.mesh = config.trainer.mesh;
+  run.config_.trainer.num_workers = config.trainer.num_workers;
   return run;
 }
 
@@ -186,8 +195,10 @@ TrainingRun TrainingRun::resume(const std::string& folder, const RunConfig& conf
   run.lock_ = std::move(lock);
   run.config_.trainer.checkpoint_every = config.trainer.checkpoint_every;
   run.config_.trainer.keep = config.trainer.keep;
+  run.config_.trainer.mesh = config.trainer.mesh;
+  run.config_.trainer.num_workers = config.trainer.num_workers;
   if (config.trainer.steps > run.config_.trainer.steps) {
-    RunConfig extended = run.config_;
+    RunConfig extended = of_any_machine(run.config_);
     extended.trainer.steps = config.trainer.steps;
     run.extended_from_ = std::exchange(run.config_.trainer.steps, config.trainer.steps);
     write_run_file(folder, run_file::config, to_json(extended));

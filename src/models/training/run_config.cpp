@@ -30,6 +30,7 @@ void for_each_field(RunConfig& config, Visit visit) {
   visit("compute", trainer.compute), visit("checkpoint_every", trainer.checkpoint_every);
   visit("keep", trainer.keep), visit("spike_factor", trainer.spike_factor);
   visit("max_bad_steps", trainer.max_bad_steps), visit("seed", trainer.seed);
+  visit("mesh", trainer.mesh), visit("num_workers", trainer.num_workers);
   visit("text", config.text), visit("held_out", config.held_out);
   visit("vocabulary_limit", config.vocabulary_limit);
 }
@@ -40,6 +41,7 @@ Json as_json(double value) { return value; }
 Json as_json(bool value) { return value; }
 Json as_json(const std::string& value) { return value; }
 Json as_json(DType value) { return to_string(value); }
+Json as_json(const TrainingMesh& value) { return to_string(value); }
 Json as_json(const std::vector<std::string>& value) { return Json::List(value.begin(), value.end()); }
 
 template <class T>
@@ -56,6 +58,9 @@ bool read_field(const Json& json, T& field) {
   } else if constexpr (std::is_same_v<T, std::string>) {
     if (!json.text()) return false;
     field = *json.text();
+  } else if constexpr (std::is_same_v<T, TrainingMesh>) {
+    if (!json.text()) return false;
+    field = training_mesh_from_text(*json.text());
   } else if constexpr (std::is_same_v<T, DType>) {
     if (!json.text() || (*json.text() != "float32" && *json.text() != "bfloat16")) return false;
     field = *json.text() == "float32" ? DType::float32 : DType::bfloat16;
@@ -84,7 +89,9 @@ RunConfig run_config_from_json(const std::string& text, const std::string& what)
   RunConfig config;
   for_each_field(config, [&](const char* name, auto& field) {
     const Json* value = json.find(name);
-    if (!value && std::string_view(name) == "vocabulary_limit") return;  // older runs have none
+    for (const std::string_view newer : {"vocabulary_limit", "mesh", "num_workers"}) {
+      if (!value && name == newer) return;  // older runs have none
+    }
     if (!value) throw ValueError(concat(what, ": the field '", name, "' is missing"));
     if (!read_field(*value, field)) throw ValueError(concat(what, ": the field '", name, "' has another type"));
   });

@@ -2,6 +2,7 @@
 #include <capibara/training/trainer.h>
 
 #include <capibara/control.h>
+#include <capibara/distributed.h>
 #include <capibara/error.h>
 #include <capibara/jit.h>
 #include <capibara/random.h>
@@ -14,6 +15,7 @@
 
 #include "core/runtime/counters.h"
 #include "models/training/checkpoints.h"
+#include "models/training/placements.h"
 #include "models/training/settings.h"
 
 namespace capibara::training {
@@ -58,13 +60,17 @@ Arrays split_batch(const Arrays& batch, int64_t parts) {
 
 // The loss of a batch and its gradient, one of `accumulate` parts after the other.
 std::pair<Array, Parameters> loss_and_gradient(const AnyModel& model, const TrainerConfig& config,
-                                               const Parameters& parameters, const Arrays& batch) {
+                                               const TrainingPlacement* mesh, const Parameters& parameters,
+                                               const Arrays& batch) {
   auto of_batch = [&](const Parameters& at, const Arrays& part) {
     auto loss = [&](const Parameters& p, const Arrays& arrays) {
-      Array value = config.compute == DType::float32 ? model.loss(p, arrays) : model.loss_in(config.compute, p, arrays);
+      Array value = mesh                               ? mesh->loss(model, config, p, arrays)
+                    : config.compute == DType::float32 ? model.loss(p, arrays)
+                                                       : model.loss_in(config.compute, p, arrays);
       return value.dtype() == DType::float32 ? value : lax::convert_element_type(value, DType::float32);
     };
-    return jax::value_and_grad(loss)(at, part);
+    auto [value, gradient] = jax::value_and_grad(loss)(at, part);
+    return std::pair(value, mesh ? mesh->constrained(gradient) : gradient);
   };
   if (config.accumulate == 1) {
     auto [loss, gradient] = of_batch(parameters, batch);
@@ -77,14 +83,15 @@ std::pair<Array, Parameters> loss_and_gradient(const AnyModel& model, const Trai
     auto both = [](const Array& a, const Array& b) { return a + b; };
     return std::pair(Sum(sum.first + loss, jax::tree::map(both, sum.second, gradient)), std::monostate{});
   };
-  Sum sum = lax::scan(add, zero, split_batch(batch, config.accumulate)).first;
+  const Arrays parts = split_batch(batch, config.accumulate);
+  Sum sum = lax::scan(add, zero, mesh ? mesh->constrained_parts(parts) : parts).first;
   const double share = 1.0 / static_cast<double>(config.accumulate);
   return {share * sum.first, jax::tree::map([=](const Array& g) { return share * g; }, sum.second)};
 }
 
-StepResult run_step(const AnyModel& model, const TrainerConfig& config, const Optimizer& optimizer,
-                    const TrainState& state, const Arrays& batch) {
-  auto [loss, gradient] = loss_and_gradient(model, config, state.parameters, batch);
+StepResult run_step(const AnyModel& model, const TrainerConfig& config, const TrainingPlacement* mesh,
+                    const Optimizer& optimizer, const TrainState& state, const Arrays& batch) {
+  auto [loss, gradient] = loss_and_gradient(model, config, mesh, state.parameters, batch);
   Array norm = optimizers::global_norm(jax::tree::leaves(gradient));
   auto [updates, next] = optimizer.update(gradient, state.optimizer, state.parameters);
   Array applied = lax::is_finite(loss) & lax::is_finite(norm);
@@ -104,6 +111,7 @@ StepResult run_step(const AnyModel& model, const TrainerConfig& config, const Op
   result.state.average = choose(lax::select(first, loss, moved), state.average);
   result.state.good = choose(state.good + 1, state.good);
   result.state.bad = choose(lax::zeros_like(state.bad), state.bad + 1);
+  if (mesh) result.state = mesh->constrained(result.state);
   return result;
 }
 
@@ -142,6 +150,7 @@ Optimizer make_optimizer(const TrainerConfig& config) {
 struct Trainer::Programs {
   std::function<StepResult(TrainState, Arrays)> step;
   std::function<Array(const Parameters&, const Arrays&)> evaluate;
+  std::function<Parameters(const Parameters&, const Arrays&)> gradient;
 };
 
 Optimizer checked_optimizer(const AnyModel& model, const TrainerConfig& config) {
@@ -151,6 +160,7 @@ Optimizer checked_optimizer(const AnyModel& model, const TrainerConfig& config) 
   require_positive_field("accumulate", config.accumulate);
   require_positive_field("checkpoint_every", config.checkpoint_every);
   require_positive_field("keep", config.keep);
+  require_positive_field("num_workers", config.num_workers);
   if (config.compute != DType::float32 && config.compute != DType::bfloat16) {
     throw ValueError(concat("TrainerConfig: compute is float32 or bfloat16, got ", to_string(config.compute)));
   }
@@ -173,24 +183,32 @@ Optimizer checked_optimizer(const AnyModel& model, const TrainerConfig& config) 
 
 Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)), config_(std::move(config)) {
   const Optimizer optimizer = checked_optimizer(model_, config_);
+  placement_ = TrainingPlacement::of(model_, config_);
   auto begin = jax::jit([model = model_](const Array& key) { return model.init(key); }, {.name = "init"});
   // Equal results of one program share their memory; the step donates each, so each needs its own.
   auto own = [](const Array& array) { return lax::copy(array); };
   state_.parameters = jax::tree::map(own, begin(jax::random::key(static_cast<int64_t>(config_.seed))));
-  state_.optimizer = optimizer.init(state_.parameters);
+  // Those that an optimizer gives twice, as adafactor its empty ones, are two here.
+  state_.optimizer = jax::tree::map(own, optimizer.init(state_.parameters));
   state_.average = lax::full({}, 0.0, DType::float32);  // not weak: later steps have the program of the first
   state_.good = lax::full({}, 0, DType::int32);
   state_.bad = lax::full({}, 0, DType::int32);
+  if (placement_) state_ = placement_->placed(state_);
   auto programs = std::make_shared<Programs>();
   // The state is donated: parameters and moments are updated where they are.
   programs->step = jax::jit(
-      [model = model_, config = config_, optimizer](const TrainState& state, const Arrays& batch) {
-        return run_step(model, config, optimizer, state, batch);
+      [model = model_, config = config_, mesh = placement_, optimizer](const TrainState& state, const Arrays& batch) {
+        return run_step(model, config, mesh.get(), optimizer, state, batch);
       },
       {.donate_argnums = {0}, .name = "train_step"});
   programs->evaluate = jax::jit(
       [model = model_](const Parameters& parameters, const Arrays& batch) { return model.evaluate(parameters, batch); },
       {.name = "evaluate"});
+  programs->gradient = jax::jit(
+      [model = model_, config = config_, mesh = placement_](const Parameters& parameters, const Arrays& batch) {
+        return loss_and_gradient(model, config, mesh.get(), parameters, batch).second;
+      },
+      {.name = "gradient"});
   programs_ = std::move(programs);
 }
 
@@ -207,11 +225,17 @@ void Trainer::set_parameters(Parameters parameters) {
         concat("Trainer.set_parameters: expected ", state_.parameters.size(), " arrays, got ", parameters.size()));
   }
   // The next step donates its state, so what the caller holds is copied.
-  for (auto& [name, array] : parameters) state_.parameters[name] = lax::copy(array);
+  for (auto& [name, array] : parameters) array = lax::copy(array);
+  state_.parameters = placement_ ? placement_->placed(parameters) : std::move(parameters);
 }
 
 void Trainer::require_batch(const char* operation, const Arrays& batch) const {
   if (batch.empty()) throw ValueError(concat("Trainer.", operation, ": the batch has no arrays (argument 'batch')"));
+}
+
+// The batch where the mesh wants it; what is there already stays.
+Arrays Trainer::placed(const char* operation, const Arrays& batch) const {
+  return placement_ ? placement_->placed_batch(operation, batch) : batch;
 }
 
 StepReport Trainer::step(const Arrays& batch) {
@@ -227,8 +251,11 @@ StepReport Trainer::step(const Arrays& batch) {
     }
   }
   const auto begin = std::chrono::steady_clock::now();
-  StepResult result =
-      programs_->step(state_, batch);  // handles: a loss that raises while it is traced leaves them whole
+  const Arrays own = placed("step", batch);
+  if (placement_ && !sequence_checked_) placement_->require_sequence(model_, state_.parameters, own);
+  sequence_checked_ = true;
+  const std::shared_ptr<const jax::Scope> mesh = context();
+  StepResult result = programs_->step(state_, own);  // handles: a loss that raises while it is traced leaves them whole
   state_ = std::move(result.state);
   StepReport report;
   report.step = ++steps_;
@@ -256,21 +283,58 @@ StepReport Trainer::step(const Arrays& batch) {
 
 double Trainer::evaluate(const Arrays& batch) const {
   require_batch("evaluate", batch);
-  return programs_->evaluate(state_.parameters, batch).item<double>();
+  const Arrays own = placed("evaluate", batch);
+  const std::shared_ptr<const jax::Scope> mesh = context();
+  return programs_->evaluate(state_.parameters, own).item<double>();
+}
+
+Parameters Trainer::gradient(const Arrays& batch) const {
+  require_batch("gradient", batch);
+  const Arrays own = placed("gradient", batch);
+  const std::shared_ptr<const jax::Scope> mesh = context();
+  return programs_->gradient(state_.parameters, own);
+}
+
+// The mesh in context while programs are traced and run; null on one device.
+std::shared_ptr<const jax::Scope> Trainer::context() const {
+  return placement_ ? std::shared_ptr<const jax::Scope>(new jax::Scope(placement_->scope())) : nullptr;
+}
+
+const ShardingTable* Trainer::sharding() const { return placement_ ? &placement_->table() : nullptr; }
+
+MeshBytes Trainer::planned_bytes() const {
+  if (placement_) return placement_->planned(state_);
+  MeshBytes bytes = held_bytes();
+  bytes.gradients = bytes.parameters;
+  return bytes;
+}
+
+MeshBytes Trainer::held_bytes(const Parameters& gradients) const {
+  Arrays optimizer;
+  for (const Arrays& link : state_.optimizer) optimizer.insert(optimizer.end(), link.begin(), link.end());
+  return {bytes_held(jax::tree::leaves(state_.parameters)), bytes_held(optimizer),
+          bytes_held(jax::tree::leaves(gradients))};
 }
 
 double Trainer::learning_rate() const { return make_schedule(config_)(state_.good).item<double>(); }
 
 void Trainer::save() const {
   if (config_.folder.empty()) throw ValueError("Trainer.save: the config names no folder");
-  save_checkpoint(config_.folder, steps_, state_, config_.keep);
+  if (jax::process_count() == 1) return save_checkpoint(config_.folder, steps_, state_, config_.keep);
+  // Every process can read the state now; one writes it, and the others go on when it is there.
+  const TrainState whole = placement_ ? placement_->gathered(state_) : state_;
+  if (jax::process_index() == 0) save_checkpoint(config_.folder, steps_, whole, config_.keep);
+  jax::multihost_utils::sync_global_devices("Trainer.save");
 }
 
 bool Trainer::resume() {
   if (config_.folder.empty()) return false;
+  // What it is like: the types alone, since arrays over several processes cannot be read.
   const std::optional<int64_t> step = load_checkpoint(config_.folder, state_);
-  if (step) steps_ = *step;
-  return step.has_value();
+  if (!step) return false;
+  steps_ = *step;
+  if (placement_) state_ = placement_->placed(state_);
+  return true;
 }
 
 bool Trainer::train(const TokenFile& tokens, const LoaderOptions& range, const OnStep& on_step,
@@ -284,6 +348,7 @@ bool Trainer::train(const TokenFile& tokens, const LoaderOptions& range, const O
   options.batch = config_.accumulate * config_.batch;
   options.length = config_.length;
   options.seed = config_.seed;
+  options.num_workers = config_.num_workers;
   Loader loader(tokens, options, steps_);
   return train_on([&] { return Arrays{loader.next()}; }, on_step, stop);
 }

@@ -60,6 +60,8 @@ void read_options(const Arguments& arguments, training::RunConfig& config) {
   trainer.optimizer = arguments.text("optimizer", trainer.optimizer);
   if (arguments.has("layers")) model.layers = split_list(arguments.text("layers", ""));
   if (arguments.has("bf16")) trainer.compute = DType::bfloat16;
+  if (arguments.has("mesh")) trainer.mesh = training::training_mesh_from_text(arguments.text("mesh", ""));
+  integer("num-workers", trainer.num_workers);
 }
 
 // How a finished run did; `bigram` is 0 where too little text was held out to tell.
@@ -172,6 +174,11 @@ std::vector<OptionRow> option_rows(const std::string& folder) {
       {"seed", "N", "of the parameters and of the order of the text", count(static_cast<int64_t>(trainer.seed))},
       {"prompt", "TEXT", "that the sample at the end goes on from", ""},
       {"bf16", "", "compute in bfloat16; parameters stay float32", "float32"},
+      {"mesh", "AXES",
+       "devices of data, fsdp, expert, sequence, stages and tensor, as data=2,fsdp=4; JAX_NUM_CPU_DEVICES "
+       "says how many there are",
+       "one device"},
+      {"num-workers", "N", "threads that prepare batches", count(trainer.num_workers)},
   };
 }
 

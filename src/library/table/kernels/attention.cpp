@@ -24,6 +24,7 @@ Value flash_attention(const Arguments& a) {
                                    .dropout_rate = a.real("dropout_rate"),
                                    .causal = a.flag("causal"),
                                    .sequence_parallel = a.flag("sequence_parallel"),
+                                   .sequence_axis = a.text("sequence_axis"),
                                    .bias = a.optional_array("bias"),
                                    .scale = a.optional_real("scale"),
                                    .window = window_of(a),
@@ -63,7 +64,7 @@ const Function attention_rows[] = {
     {"flash_attention",
      "query, key, value, attention_mask=None, dropout_rate: float = 0.0, causal: bool = False, "
      "sequence_parallel: bool = False, *, bias: ArrayLike = None, scale: float = None, window=None, sinks: int = 0, "
-     "segment_ids=None, key_segment_ids=None, query_offset: int = 0, dropout_key=None",
+     "segment_ids=None, key_segment_ids=None, query_offset: int = 0, dropout_key=None, sequence_axis: str = None",
      flash_attention, "softmax(scale query key^T + bias) value by blocks, with masks, windows, segments and dropout."},
     {"sparse_attention",
      "query, key, value, sparsity_pattern: ArrayLike | str = 'block_sparse', block_size: int = 64, *, causal: bool = "
