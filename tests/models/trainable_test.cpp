@@ -73,10 +73,11 @@ TEST(Trainable, TakesTheStepsOfAPlainLoop) {
 
 TEST(Trainable, ALossOfOnesOwnAndGivenParameters) {
   const CompiledModel compiled = line();
+  const auto shapes = compiled.get_shapes();
   ValueMap parameters;
   for (const std::string& key : compiled.trainable_keys()) {
     Shape shape;
-    for (const auto& size : *compiled.get_shapes().at(key)) shape.push_back(*size);
+    for (const auto& size : *shapes.at(key)) shape.push_back(*size);
     parameters[key] = jnp::zeros(shape);
   }
   const AnyModel model = trainable(

@@ -93,8 +93,8 @@ void check_layers(const AnyModel& model, const ModelLayers& layers, const Parame
   }
 }
 
-// [batch, ...] as [microbatches, batch / microbatches, ...]: each takes every so-manieth example, so that a batch that
-// is split over devices stays so.
+// [batch, ...] as [microbatches, batch / microbatches, ...]: microbatch i takes the examples i, i + microbatches, ...,
+// so that a batch that is split over devices stays so.
 Array cut(const Array& x, int64_t microbatches) {
   Shape shape = x.shape();
   shape[0] /= microbatches;

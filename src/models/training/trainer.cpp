@@ -185,8 +185,11 @@ Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)
   const Optimizer optimizer = checked_optimizer(model_, config_);
   placement_ = TrainingPlacement::of(model_, config_);
   auto begin = jax::jit([model = model_](const Array& key) { return model.init(key); }, {.name = "init"});
-  // Equal results of one program share their memory; the step donates each, so each needs its own.
-  auto own = [](const Array& array) { return lax::copy(array); };
+  // Equal results of one program share their memory; the step donates each, so each needs its own. Of weak types there
+  // are none after the first step, which would trace the second one anew.
+  auto own = [](const Array& array) {
+    return lax::copy(array.weak_type() ? lax::convert_element_type(array, array.dtype()) : array);
+  };
   state_.parameters = jax::tree::map(own, begin(jax::random::key(static_cast<int64_t>(config_.seed))));
   // Those that an optimizer gives twice, as adafactor its empty ones, are two here.
   state_.optimizer = jax::tree::map(own, optimizer.init(state_.parameters));

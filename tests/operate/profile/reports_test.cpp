@@ -199,8 +199,8 @@ TEST(ProfileSummary, SaysWhatTheCompilerAndTheHostTook) {
 TEST(ProfileSummary, ComparesEachSiteWithThePeakOfItsType) {
   profile::Profile one = written(10'000);
   one.slots.resize(2);
-  one.slots[1].flops = one.slots[0].flops;
-  one.slots[1].nanoseconds = one.slots[0].nanoseconds;
+  one.slots[1] = one.slots[0];
+  one.slots[1].id = 1;
   one.slots[1].rate_type = RateType::bfloat16;
   EXPECT_EQ(profile::summarise(one).rows[1].bound, "overhead");  // no peak is known
   one.peaks.by_type[static_cast<std::size_t>(RateType::bfloat16)] = 400e9;
