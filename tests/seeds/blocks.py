@@ -9,6 +9,8 @@ _LANGUAGE_MODEL = """
 from capibara import training
 model = training.LanguageModel(vocabulary=260, width=32, layers=["attention+mlp"] * 4, heads=2, key_heads=2, hidden=64)
 """
+# With the weights that a model of a page has.
+_TRAINED_MODEL = _LANGUAGE_MODEL + "from capibara import as_model\nmodel = as_model(model, as_model(model).init(jax.random.key(0)))\n"
 _DENSE = """
 keys = jax.random.split(jax.random.key(0), 2)
 params = {"first": jax.random.normal(keys[0], (32, 64)) / 6, "second": jax.random.normal(keys[1], (64, 16)) / 8}
@@ -113,8 +115,8 @@ BLOCKS = {
         4: {"before": _CONFIG, "said": "not set: JAX_PLATFORMS", "after": "import os\nassert '--xla' in os.environ['LIBTPU_INIT_ARGS']"},
         5: {"shell": True, "then": 'python -c "import jax; print(jax.numpy.ones(2))"', "says": "tpu", "why": "machine"},
         6: {"before": "import capibara.jax as jax\n", "devices": 64, "after": "assert mesh.devices.shape == (8, 8)"},
-        7: {"before": "from capibara.core.tpu import create_mesh\n" + _JAX + _LANGUAGE_MODEL, "devices": 64,
-            "after": "assert sharded_model is not None and moe_mesh.devices.shape == (4, 4, 4)"},
+        7: {"before": "from capibara.core.tpu import create_mesh\n" + _JAX + _TRAINED_MODEL, "devices": 64,
+            "after": "assert sharded_model is not model and moe_mesh.devices.shape == (4, 4, 4)"},
         8: {"after": "import os\nassert 'latency_hiding' in os.environ['LIBTPU_INIT_ARGS']"},
         9: {"says": "no compiler has it", "why": "page"},
         10: {"before": _JAX + _DENSE, "says": "both a device and a backend", "why": "page"},
@@ -135,7 +137,7 @@ BLOCKS = {
         20: {"before": _CONFIG, "prints": "(modelled)"},
         21: {"before": "from capibara.core.tpu import TPUMonitor\nmonitor = TPUMonitor()\n", "after": "assert monitor.raised_alerts == []"},
         22: {"prints": "TPU"},
-        23: {"before": _JAX + _CONFIG + _LANGUAGE_MODEL,
+        23: {"before": _JAX + _CONFIG + _TRAINED_MODEL,
             "after": "assert quantized_model is not model and config.get_performance_metrics()"},
         24: {"before": _JAX + "model = '1.3b'\ndataloader = [np.zeros(4)] * 4\n", "prints": "Issue: "},
         25: {"before": _CONFIG, "after": "assert jax.config.jax_debug_nans and jax.config.jax_disable_jit"},
@@ -178,7 +180,7 @@ BLOCKS = {
         4: {"before": _TPU_CONFIG, "after": "assert compute_dtype is jnp.bfloat16"},
         5: {"before": _TPU_CONFIG, "after": "assert get_sharding_spec(tpu_config, (4, 4)) == PartitionSpec('data', 'model')"},
         6: {"before": _TPU_CONFIG, "after": "try:\n    profile_tpu_usage(tpu_config)\nexcept RuntimeError as error:\n    print(error)\n"
-            "found = tpu_config.profile_tpu_usage(lambda: jnp.ones((64, 64)) @ jnp.ones((64, 64)))\n"
+            "found = tpu_config.profile_tpu_usage(lambda: jnp.ones((1024, 1024)) @ jnp.ones((1024, 1024)))\n"
             "assert found['device_utilization'] > 0 and found['memory_peak'] > 0", "prints": "tpu"},
         7: {"before": _TPU_CONFIG,
             "after": "load = jnp.zeros((4, 8)).at[1, 2].set(0.95)\nassert detect_hotspots(tpu_config, load) == [(1, 2)]"},
