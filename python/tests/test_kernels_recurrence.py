@@ -398,8 +398,8 @@ def test_errors_name_the_argument(call, words):
 
 
 def test_the_length_may_be_any_axis_but_the_last():
-  u, delta, A = draw(0, (2, 12, 6)), abs(draw(1, (2, 12, 6))), -abs(draw(2, (6, 4)))
-  B, C, z, segments = draw(3, (2, 12, 4)), draw(4, (2, 12, 4)), draw(5, (2, 12, 6)), np.repeat([[0, 1, 2]], 4, 1).repeat(2, 0)
+  u, delta, A = draw(0, 2, 12, 6), abs(draw(1, 2, 12, 6)), -abs(draw(2, 6, 4))
+  B, C, z, segments = draw(3, 2, 12, 4), draw(4, 2, 12, 4), draw(5, 2, 12, 6), np.repeat([[0, 1, 2]], 4, 1).repeat(2, 0)
   want, last = kernels.selective_scan(u, delta, A, B, C, z=z, segment_ids=segments, return_last_state=True)
   first = lambda x: jnp.moveaxis(jnp.asarray(x), 1, 0)
   for axis in (0, -3):

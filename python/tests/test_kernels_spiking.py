@@ -229,7 +229,7 @@ def test_wrong_arguments_are_named(call, words):
 
 
 def test_time_may_be_any_axis():
-  x, start = draw(0, (20, 3, 5)), draw(1, (3, 5))
+  x, start = draw(0, 20, 3, 5), draw(1, 3, 5)
   want, last = kernels.spiking_neuron(x, 0.5, return_potential=True, initial_potential=start)
   for axis in (1, 2, -1, -3):
     moved = jnp.moveaxis(x, 0, axis)

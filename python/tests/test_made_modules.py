@@ -40,7 +40,7 @@ def test_no_module_of_the_table_is_a_file_too():
 def test_checkers_read_a_stub_of_every_public_one():
   if not (PACKAGE / "_core.pyi").exists():
     pytest.skip("this build writes no stubs")
-  public = [name for name in MADE if "._" not in name]
+  public = [name for name in MADE if "._" not in name and name.partition(".")[0] != "jaxlib"]
   assert len(public) == 10
   assert [name for name in public if not PACKAGE.joinpath(*name.split(".")).with_suffix(".pyi").exists()] == []
 

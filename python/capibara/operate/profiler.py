@@ -4,7 +4,7 @@ import json
 import os
 import pathlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from capibara import _core, jax
@@ -102,7 +102,7 @@ class TPUProfiler:
         return bottlenecks.analyze([profile for _, profile in taken])
 
 
-def usage(trace_dir: str | os.PathLike[str], function: Any = None, *args: Any) -> dict[str, Any]:
+def usage(trace_dir: str | os.PathLike[str], function: Callable[..., object] | None = None, *args: object) -> dict[str, object]:
     """Memory and use of the default device while function(*args) runs, and a trace of it in a folder.
 
     "device_utilization" is None where nothing was counted: without a function, or where it multiplies nothing.

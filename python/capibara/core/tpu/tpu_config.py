@@ -4,8 +4,7 @@ import difflib
 import logging
 import math
 import os
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -300,7 +299,8 @@ class TPUConfig:
             return PartitionSpec(("data", "model"), None)
         return PartitionSpec(None, ("data", "model"))
 
-    def profile_tpu_usage(self, function: Any = None, *args: Any, trace_dir: str = "/tmp/tpu_trace") -> dict[str, Any]:
+    def profile_tpu_usage(self, function: Callable[..., object] | None = None, *args: object,
+                          trace_dir: str = "/tmp/tpu_trace") -> dict[str, object]:
         """Memory in bytes, devices, and their share of the peak rate while function(*args) runs; a trace of it goes to a folder."""
         return usage(trace_dir, function, *args)
 
