@@ -40,7 +40,8 @@ def mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs):
             if any(map(_is_registered, _core.tree_leaves(results, _is_registered))):
                 raise _ResultsAreRegistered
             return results
-        watched.__name__ = getattr(fun, "__name__", "fun")
+        name = getattr(fun, "__name__", "fun")
+        watched.__name__ = name if isinstance(name, str) else "fun"
         watched.__wrapped__ = fun
         try:
             return run(watched, in_axes, out_axes, axis_size, args, kwargs)
