@@ -142,8 +142,12 @@ def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False
             raise RuntimeError("Profile has already been started. Only one profile may be run at a time.")
         started = _Trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
         _core.profile_start()
+        try:
+            _start_subprocesses()
+        except BaseException:
+            _core.profile_stop()
+            raise
         _trace = started
-        _start_subprocesses()
     if profiler_options is not None and profiler_options.python_tracer_level > 0:
         started.calls = _PythonCalls()
 

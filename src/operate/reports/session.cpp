@@ -25,7 +25,14 @@ void start() {
 }
 
 Profile stop(bool wait) {
-  if (wait && active() && !in_background()) wait_for_background();  // programs that were called belong to it
+  if (wait && active() && !in_background()) {
+    try {
+      wait_for_background();  // programs that were called belong to it
+    } catch (...) {           // an interruption ends the profile all the same
+      end_session();
+      throw;
+    }
+  }
   Profile profile = end_session();
   profile.threads_used = thread_count();
   if (profile.slots.empty()) return profile;
