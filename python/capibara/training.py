@@ -18,7 +18,7 @@ from capibara import jax as _jax
 from capibara._modules import explain_missing as _explain_missing
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import sizes_of as _sizes_of
-from capibara.data_loading import DataLoader as DataLoader
+from capibara.data_loading import DataLoader as DataLoader  # noqa: F401
 from capibara.gradient_checkpointing import enable_gradient_checkpointing as enable_gradient_checkpointing
 from capibara.model import Batches as _Batches
 from capibara.model import as_model as _as_model
