@@ -43,7 +43,7 @@ class _View:
     def __init__(self, ref, index):
         self._ref, self._index = ref, index
 
-    __iter__ = None  # a function that wants a sequence would otherwise ask for elements without end
+    __iter__ = None  # a function that wants a sequence would otherwise iterate without end
     shape = property(lambda self: self._type.shape)
     dtype = property(lambda self: self._ref.dtype)
     ndim = property(lambda self: len(self.shape))
