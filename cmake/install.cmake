@@ -17,7 +17,7 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/capibara-config.cmake
               ${CMAKE_BINARY_DIR}/generated/capibara-config-version.cmake
         DESTINATION ${CAPIBARA_PACKAGE_FOLDER})
 
-foreach(module capibara_lapack capibara_cpu capibara_mpi capibara_http)
+foreach(module capibara_lapack capibara_cpu capibara_pjrt capibara_mpi capibara_http)
   if(TARGET ${module})
     install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
@@ -30,7 +30,7 @@ if(TARGET capibara_python AND SKBUILD)
   set_target_properties(capibara_python PROPERTIES INSTALL_RPATH "$ORIGIN")
   install(TARGETS capibara_python LIBRARY DESTINATION capibara COMPONENT python)
   install(DIRECTORY ${CMAKE_BINARY_DIR}/stubs/ DESTINATION capibara COMPONENT python OPTIONAL)
-  foreach(module capibara_lapack capibara_cpu capibara_mpi capibara_http)
+  foreach(module capibara_lapack capibara_cpu capibara_pjrt capibara_mpi capibara_http)
     if(TARGET ${module})
       install(TARGETS ${module} LIBRARY DESTINATION capibara COMPONENT python)
     endif()

@@ -2,7 +2,7 @@
 
 file(GLOB_RECURSE CAPIBARA_CORE_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.cpp)
 # These are modules of their own: they need libraries that the core must not link.
-list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/(backends/(lapack|cpu/llvm|cuda)|core/processes/mpi|io/http)/")
+list(FILTER CAPIBARA_CORE_SOURCES EXCLUDE REGEX "/src/(backends/(lapack|cpu/llvm|cuda|pjrt/server)|core/processes/mpi|io/http)/")
 # Instead of src/assembly/whole.cpp, for the demo.
 set(CAPIBARA_NATIVE_ASSEMBLY ${PROJECT_SOURCE_DIR}/src/assembly/native.cpp)
 list(REMOVE_ITEM CAPIBARA_CORE_SOURCES ${CAPIBARA_NATIVE_ASSEMBLY})
@@ -46,6 +46,7 @@ file(GLOB CAPIBARA_VECTOR_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/ba
 set_source_files_properties(${CAPIBARA_VECTOR_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 file(GLOB CAPIBARA_LAPACK_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/lapack/*.cpp)
+file(GLOB CAPIBARA_SERVER_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/pjrt/server/*.cpp)
 file(GLOB CAPIBARA_CURL_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/io/http/*.cpp)
 file(GLOB CAPIBARA_MPI_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/core/processes/mpi/*.cpp)
 file(GLOB CAPIBARA_CPU_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/backends/cpu/llvm/*.cpp)
@@ -57,4 +58,5 @@ list(REMOVE_ITEM CAPIBARA_TRAINING_COMMANDS ${CAPIBARA_DEMO_MAIN})
 file(GLOB CAPIBARA_PYTHON_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/src/*.cpp)
 file(GLOB_RECURSE CAPIBARA_PYTHON_MODULES CONFIGURE_DEPENDS
      RELATIVE ${PROJECT_SOURCE_DIR}/python ${PROJECT_SOURCE_DIR}/python/capibara/*.py
-     ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json)
+     ${PROJECT_SOURCE_DIR}/python/capibara/*.pyi ${PROJECT_SOURCE_DIR}/python/capibara/*.json
+     ${PROJECT_SOURCE_DIR}/python/jax_plugins/*.py)

@@ -1,4 +1,5 @@
-// The part of PJRT's C interface that this backend calls: offsets of functions, and layouts of their arguments.
+// The part of PJRT's C interface that this backend calls, and that server/ fills for other clients: layouts of
+// the functions' arguments.
 //
 // A plugin fills a table of functions; each takes one structure that begins with its own size. A plugin refuses
 // smaller structures than it knows and ignores what follows: Args adds zeros, so that newer plugins accept them too.
@@ -6,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+
+#include "backends/pjrt/api_functions.h"
 
 // Structures derive from their common head, which is laid out as if its members were their own first ones.
 #pragma GCC diagnostic push
@@ -25,67 +28,7 @@ struct Event;
 struct Executable;
 struct LoadedExecutable;
 struct Topology;
-
-// Where a function stands in the table.
-enum class Function : std::size_t {
-  error_destroy = 40,
-  error_message = 48,
-  error_code = 56,
-  plugin_initialize = 64,
-  plugin_attributes = 72,
-  event_destroy = 80,
-  event_is_ready = 88,
-  event_error = 96,
-  event_await = 104,
-  event_on_ready = 112,
-  client_create = 120,
-  client_destroy = 128,
-  client_platform_name = 136,
-  client_process_index = 144,
-  client_platform_version = 152,
-  client_devices = 160,
-  client_addressable_devices = 168,
-  client_compile = 200,
-  client_buffer_from_host = 216,
-  description_id = 224,
-  description_process = 232,
-  description_kind = 248,
-  description_debug_string = 256,
-  device_description = 272,
-  device_local_hardware_id = 288,
-  device_memories = 296,
-  device_default_memory = 304,
-  device_memory_stats = 312,
-  memory_kind = 328,
-  executable_destroy = 360,
-  executable_output_count = 392,
-  executable_code_size = 400,
-  executable_cost_analysis = 408,
-  executable_optimized_program = 424,
-  executable_serialize = 432,
-  loaded_destroy = 440,
-  loaded_executable = 448,
-  loaded_execute = 480,
-  deserialize_and_load = 488,
-  buffer_destroy = 504,
-  buffer_device_size = 552,
-  buffer_delete = 576,
-  buffer_is_deleted = 584,
-  buffer_copy_to_device = 592,
-  buffer_to_host = 600,
-  buffer_ready_event = 616,
-  topology_create = 696,
-  topology_destroy = 704,
-  topology_platform = 712,
-  topology_version = 720,
-  topology_devices = 728,
-  compile = 752,
-  buffer_copy_to_memory = 776,
-  client_topology = 800,
-  executable_memory_stats = 808,
-  client_dma_map = 920,
-  client_dma_unmap = 928,
-};
+struct ExecuteContext;
 
 struct Extension {
   std::size_t struct_size;
@@ -93,7 +36,12 @@ struct Extension {
   Extension* next;
 };
 static_assert(sizeof(Extension) == 24 && offsetof(Extension, next) == 16);
-enum ExtensionType : int32_t { gpu_custom_call_extension = 0, profiler_extension = 1, ffi_extension = 5 };
+enum ExtensionType : int32_t {
+  gpu_custom_call_extension = 0,
+  profiler_extension = 1,
+  ffi_extension = 5,
+  shardings_extension = 19,
+};
 
 // The head of the table; functions follow from byte 40 on.
 struct Api {
@@ -198,6 +146,15 @@ struct ClientDestroy : Head { Client* client; };
 struct ClientName : Head { Client* client; const char* text; std::size_t size; };  // of platform and of its version
 struct ClientProcessIndex : Head { Client* client; int32_t index; };
 struct ClientDevices : Head { Client* client; Device* const* devices; std::size_t count; };
+struct ClientMemories : Head { Client* client; Memory* const* memories; std::size_t count; };
+struct ClientLookup : Head { Client* client; int32_t id; Device* device; };
+struct ClientDefaultAssignment : Head {
+  Client* client;
+  int32_t replicas, partitions;
+  std::size_t size;
+  int32_t* devices;  // filled in
+};
+static_assert(offsetof(ClientLookup, device) == 32 && offsetof(ClientDefaultAssignment, devices) == 40);
 static_assert(offsetof(ClientName, size) == 32 && offsetof(ClientDevices, count) == 32);
 
 struct ProgramText : Head { char* code; std::size_t code_size; const char* format; std::size_t format_size; };
@@ -229,6 +186,7 @@ struct TopologyDestroy : Head { Topology* topology; };
 struct TopologyText : Head { Topology* topology; const char* text; std::size_t size; };
 struct TopologyDevices : Head { Topology* topology; DeviceDescription* const* descriptions; std::size_t count; };
 struct ClientTopology : Head { Client* client; Topology* topology; };
+struct TopologyAttributes : Head { Topology* topology; const NamedValue* attributes; std::size_t count; };
 static_assert(offsetof(TopologyCreate, topology) == 48);
 
 // The element types of buffers.
@@ -255,14 +213,38 @@ struct BufferFromHost : Head {
 static_assert(offsetof(BufferFromHost, dims) == 40 && offsetof(BufferFromHost, semantics) == 72 &&
               offsetof(BufferFromHost, device) == 80 && offsetof(BufferFromHost, buffer) == 112);
 struct ClientDma : Head { Client* client; void* data; std::size_t size; };
+struct ViewOfMemory : Head {
+  Client* client;
+  void* data;
+  const int64_t* dims;
+  std::size_t rank;
+  Type type;
+  void* layout;
+  Device* device;
+  void (*on_delete)(void* data, void* user);
+  void* user;
+  intptr_t stream;
+  Buffer* buffer;
+  Memory* memory;
+};
+static_assert(offsetof(ViewOfMemory, type) == 48 && offsetof(ViewOfMemory, memory) == 104);
 
 struct DescriptionId : Head { DeviceDescription* description; int32_t id; };
 struct DescriptionText : Head { DeviceDescription* description; const char* text; std::size_t size; };
+struct DescriptionAttributes : Head {
+  DeviceDescription* description;
+  std::size_t count;
+  const NamedValue* attributes;
+};
 struct DeviceDescriptionOf : Head { Device* device; DeviceDescription* description; };
 struct DeviceLocalId : Head { Device* device; int32_t id; };
+struct DeviceIsAddressable : Head { Device* device; bool is_addressable; };
 struct DeviceDefaultMemory : Head { Device* device; Memory* memory; };
 struct DeviceMemories : Head { Device* device; Memory* const* memories; std::size_t count; };
 struct MemoryKind : Head { Memory* memory; const char* kind; std::size_t size; };
+struct MemoryNumber : Head { Memory* memory; int32_t number; };  // its id, or that of its kind
+struct MemoryText : Head { Memory* memory; const char* text; std::size_t size; };
+struct MemoryDevices : Head { Memory* memory; Device* const* devices; std::size_t count; };
 struct OptionalCount {
   int64_t value;
   bool is_set;
@@ -278,6 +260,20 @@ static_assert(offsetof(DeviceMemoryStats, peak_bytes_in_use) == 32 && offsetof(D
 
 struct ExecutableDestroy : Head { Executable* executable; };
 struct ExecutableCount : Head { Executable* executable; std::size_t count; };
+struct ExecutableText : Head { Executable* executable; const char* text; std::size_t size; };  // name, fingerprint
+struct ExecutableMemoryKinds : Head {
+  Executable* executable;
+  std::size_t count;
+  const char* const* kinds;
+  const std::size_t* sizes;
+};
+struct ExecutableOutputTypes : Head { Executable* executable; const Type* types; std::size_t count; };
+struct ExecutableOutputDims : Head {
+  Executable* executable;
+  std::size_t count;
+  const int64_t* dims;  // of all outputs, one after the other
+  const std::size_t* ranks;
+};
 struct ExecutableCodeSize : Head { Executable* executable; int64_t bytes; };
 struct ExecutableCosts : Head { Executable* executable; std::size_t count; const NamedValue* properties; };
 struct ExecutableProgram : Head { Executable* executable; ProgramText* program; };
@@ -300,6 +296,17 @@ static_assert(offsetof(ExecutableMemory, temp) == 56 && offsetof(ExecutableMemor
 
 struct LoadedDestroy : Head { LoadedExecutable* executable; };
 struct LoadedExecutableOf : Head { LoadedExecutable* loaded; Executable* executable; };
+struct LoadedDevices : Head { LoadedExecutable* loaded; Device* const* devices; std::size_t count; };
+struct LoadedIsDeleted : Head { LoadedExecutable* loaded; bool is_deleted; };
+struct LoadedText : Head { LoadedExecutable* loaded; const char* text; std::size_t size; };
+struct LoadedAssignment : Head {
+  LoadedExecutable* loaded;
+  const char* bytes;
+  std::size_t size;
+  Serialized* holder;
+  void (*deleter)(Serialized*);
+};
+static_assert(offsetof(LoadedAssignment, deleter) == 48);
 struct DeserializeAndLoad : Head {
   Client* client;
   const char* bytes;
@@ -338,6 +345,15 @@ struct LoadedExecute : Head {
 static_assert(offsetof(LoadedExecute, outputs) == 56 && sizeof(LoadedExecute) == 80);
 
 struct BufferOnly : Head { Buffer* buffer; };  // destroy and delete
+struct BufferTypeOf : Head { Buffer* buffer; Type type; };
+struct BufferDims : Head { Buffer* buffer; const int64_t* dims; std::size_t rank; };
+struct BufferDynamicDims : Head { Buffer* buffer; const std::size_t* indices; std::size_t count; };
+struct BufferDeviceOf : Head { Buffer* buffer; Device* device; };
+struct BufferMemoryOf : Head { Buffer* buffer; Memory* memory; };
+struct BufferIsOnCpu : Head { Buffer* buffer; bool is_on_cpu; };
+struct BufferPointer : Head { Buffer* buffer; void* pointer; };
+struct BufferRawToHost : Head { Buffer* buffer; void* to; int64_t offset, size; Event* event; };
+static_assert(offsetof(BufferRawToHost, event) == 48);
 struct BufferCopyToDevice : Head { Buffer* from; Device* device; Buffer* copy; };
 struct BufferCopyToMemory : Head { Buffer* from; Memory* memory; Buffer* copy; };
 struct BufferIsDeleted : Head { Buffer* buffer; bool is_deleted; };
@@ -358,6 +374,9 @@ struct Layout : Head {
 static_assert(sizeof(TiledLayout) == 56 && offsetof(Layout, type) == 72 && sizeof(Layout) == 80);
 struct BufferToHost : Head { Buffer* source; Layout* layout; void* to; std::size_t size; Event* event; };
 static_assert(offsetof(BufferToHost, event) == 48);
+struct BufferLayout : Head { Buffer* buffer; Layout layout; };
+static_assert(sizeof(BufferLayout) == 104);
+struct ContextOnly : Head { ExecuteContext* context; };  // create and destroy
 
 // ---- extensions ---------------------------------------------------------------------------------------------------
 
@@ -371,9 +390,15 @@ struct FfiRegister {
   uint32_t traits;
 };
 static_assert(offsetof(FfiRegister, traits) == 48);
+struct FfiUserData {
+  int64_t type_id;
+  void* data;
+};
+struct FfiUserDataAdd : Head { ExecuteContext* context; FfiUserData data; };
+static_assert(sizeof(FfiUserDataAdd) == 40);
 struct FfiExtension : Extension {
   void* type_register;
-  void* user_data_add;
+  Error* (*user_data_add)(FfiUserDataAdd*);
   Error* (*register_handler)(FfiRegister*);
 };
 static_assert(offsetof(FfiExtension, register_handler) == 40);
@@ -393,6 +418,20 @@ static_assert(offsetof(GpuRegister, execute) == 56 && offsetof(GpuRegister, trai
 struct GpuExtension : Extension {
   Error* (*custom_call)(GpuRegister*);
 };
+
+// Shardings of an executable's parameters or outputs, each a message OpSharding; null: not known.
+struct ExecutableShardings : Head {
+  Executable* executable;
+  std::size_t count;
+  const char* const* shardings;
+  const std::size_t* sizes;
+};
+static_assert(sizeof(ExecutableShardings) == 48);
+struct ShardingsExtension : Extension {
+  Error* (*parameters)(ExecutableShardings*);
+  Error* (*outputs)(ExecutableShardings*);
+};
+static_assert(sizeof(ShardingsExtension) == 40);
 
 }  // namespace capibara::pjrt::abi
 

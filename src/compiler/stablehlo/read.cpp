@@ -52,14 +52,41 @@ NdArray read_constant(const Operation& operation) {
 
 // ---- modules -----------------------------------------------------------------------------------------------------
 
-Program ModuleReader::read_entry() {
-  const Function* entry = module_.find_function("main");
-  for (std::size_t i = 0; !entry && i < module_.functions.size(); ++i) {
-    if (module_.functions[i].visibility != "private") entry = &module_.functions[i];
+namespace {
+
+const Function& entry_of(const Module& module) {
+  if (const Function* entry = module.find_function("main")) return *entry;
+  for (const Function& function : module.functions) {
+    if (function.visibility != "private") return function;
   }
-  if (!entry) throw ParseError("from_stablehlo: expected a function @main, got a module without public functions");
-  return program_of(*entry);
+  throw ParseError("from_stablehlo: expected a function @main, got a module without public functions");
 }
+
+EntryValue entry_value(const Function& function, const Type& type, const Dictionary& attributes) {
+  EntryValue value;
+  value.type = type;
+  if (const auto* own = attributes.find("sdy.sharding").as<DialectAttribute>())
+    value.sharding = read_sharding_text(function_place(function), own->text);
+  if (const auto* kind = attributes.find("mhlo.memory_kind").as<String>()) value.memory_kind = kind->value;
+  const auto* donor = attributes.find("jax.buffer_donor").as<bool>();
+  value.donated = attributes.contains("tf.aliasing_output") || (donor && *donor);
+  return value;
+}
+
+}  // namespace
+
+Entry read_entry(const Module& module) {
+  const Function& function = entry_of(module);
+  Entry entry;
+  entry.name = module.name;
+  for (const FunctionArgument& argument : function.arguments)
+    entry.arguments.push_back(entry_value(function, argument.type, argument.attributes));
+  for (const FunctionResult& result : function.results)
+    entry.results.push_back(entry_value(function, result.type, result.attributes));
+  return entry;
+}
+
+Program ModuleReader::read_entry() { return program_of(entry_of(module_)); }
 
 const Function& ModuleReader::function_of(const Operation& operation, const Attribute& symbol) const {
   const auto* reference = symbol.as<SymbolReference>();
@@ -337,12 +364,12 @@ void require_operands(const Operation& operation, const Arrays& operands, std::s
   if (operands.size() != count) fail(operation, concat("expected ", count, " operands, got ", operands.size()));
 }
 
-Program read_module(const Module& module) {
+Program read_module(const Module& module, const ReadOptions& options) {
   // 64-bit types of a text stay what they are, whatever the configuration says of host values.
   Config settings = config();
   settings.enable_x64 = true;
   ConfigScope scope(settings);
-  return ModuleReader(module).read_entry();
+  return ModuleReader(module, options).read_entry();
 }
 
 }  // namespace capibara::stablehlo

@@ -8,6 +8,7 @@
 #include <capibara/sharding.h>
 
 #include "compiler/stablehlo/operations.h"
+#include "compiler/stablehlo/read.h"
 #include "compiler/stablehlo/syntax/syntax.h"
 #include "program/ir/build.h"
 
@@ -21,22 +22,25 @@ struct ManualScope {
 
 class ModuleReader {
  public:
-  explicit ModuleReader(const Module& module) : module_(module) {}
+  ModuleReader(const Module& module, const ReadOptions& options) : module_(module), options_(options) {}
 
   Program read_entry();
+  const ReadOptions& options() const { return options_; }
   // The function an operation names; ParseError where there is none.
   const Function& function_of(const Operation& operation, const Attribute& symbol) const;
   const Program& program_of(const Function& function);
   Arrays call(const Function& function, const Arrays& operands);
 
-  // The mesh of a name; ParseError where the module declares none.
-  Mesh mesh_of(const Operation& operation, const std::string& name) const;
+  Mesh mesh_of(const Operation& operation, const std::string& name) const {
+    return find_mesh(module_, operation, name);
+  }
   const ManualScope* manual() const { return manual_.empty() ? nullptr : &manual_.back(); }
   void enter(ManualScope scope) { manual_.push_back(std::move(scope)); }
   void leave() { manual_.pop_back(); }
 
  private:
   const Module& module_;
+  const ReadOptions& options_;
   // By the axes that they are called under; undefined while the function is being read.
   std::map<std::pair<const Function*, std::string>, Program> programs_;
   std::vector<ManualScope> manual_;  // of maps within maps

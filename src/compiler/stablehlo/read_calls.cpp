@@ -1,5 +1,5 @@
-// Reading custom calls: expectations, annotations of shardings, the LAPACK routines that jax calls on the CPU, and
-// opaque ones.
+// Reading custom calls: expectations, annotations of shardings, the LAPACK routines that jax calls on the CPU,
+// callbacks, and opaque ones.
 #include <algorithm>
 
 #include <capibara/error.h>
@@ -189,6 +189,47 @@ Arrays read_approximate(BodyReader& body, const Operation& operation, const Arra
        {"aggregate_to_topk", setting_of("aggregate_to_topk") != 0}});
 }
 
+// ---- callbacks ---------------------------------------------------------------------------------------------------
+
+bool is_callback(const std::string& target) {
+  return target == "xla_ffi_python_cpu_callback" || target == "xla_ffi_partitioned_python_cpu_callback";
+}
+
+// A function that the client knows by a number, with the values of one device. A token among the operands says that
+// calls happen in the order of the program.
+Arrays read_callback(BodyReader& body, const Operation& operation, const Arrays& operands) {
+  if (!body.module().options().numbered_calls) {
+    throw UnsupportedError(concat(place_of(operation), ": a call of a Python function needs the process that made the ",
+                                  "module\nHint: export the function without callbacks"));
+  }
+  const Attribute stated = operation.attributes.find("mhlo.backend_config");
+  const auto* settings = stated.as<Dictionary>();
+  const Attribute index = settings ? settings->find("index") : Attribute();
+  const auto* number = index.as<Integer>();
+  if (!number) fail(operation, "expected an integer 'index' in attribute 'mhlo.backend_config'");
+  NumberedCall call{number->value, {}, {}};
+  const auto add = [&](const std::vector<Value>& values, std::vector<std::optional<ArrayType>>& list) {
+    for (const Value& value : values)
+      list.push_back(value.type.is_token() ? std::nullopt : std::optional(array_type(operation, value.type)));
+  };
+  add(operation.operands, call.operands);
+  add(operation.results, call.results);
+  Attr::List types;
+  for (const ArrayType& type : result_types(operation)) types.emplace_back(type);
+  const std::shared_ptr<const Opaque> function = body.module().options().numbered_calls(call);
+  const bool ordered = std::count(call.operands.begin(), call.operands.end(), std::nullopt) > 0;
+  if (!ordered && !flag_attribute(operation, "has_side_effect")) {
+    return bind_named("pure_callback", operands,
+                      {{"callback", function},
+                       {"result_avals", std::move(types)},
+                       {"sharding", Attr()},
+                       {"vmap_method", "sequential"}});
+  }
+  return bind_named(
+      "io_callback", operands,
+      {{"callback", function}, {"ordered", ordered}, {"result_avals", std::move(types)}, {"sharding", Attr()}});
+}
+
 bool is_annotation(const std::string& target) {
   static const char* const names[] = {"Sharding",
                                       "SPMDFullToShardShape",
@@ -249,6 +290,7 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
     if (const auto* own = attributes.as<Dictionary>()) plain.attributes = *own;
     if (const OperationRow* row = find_row(plain)) return body.read_row(plain, *row, operands);
   }
+  if (is_callback(target)) return read_callback(body, operation, operands);
   if (target == "ApproxTopK") return read_approximate(body, operation, operands);
   const std::string routine = lapack_routine(target);
   if (routine == "potrf") return read_potrf(body, operation, operands);

@@ -158,12 +158,12 @@ void check_sharding(const ModuleReader& module, const Operation& operation, cons
   }
 }
 
-Mesh ModuleReader::mesh_of(const Operation& operation, const std::string& name) const {
-  for (const Operation& one : module_.operations) {
+Mesh find_mesh(const Module& module, const Operation& reader, const std::string& name) {
+  for (const Operation& one : module.operations) {
     if (one.name == "sdy.mesh" && string_attribute(one, "sym_name") == name)
       return read_mesh_text(one, body_text(one, "mesh"));
   }
-  fail(operation, concat("there is no mesh @", name));
+  fail(reader, concat("there is no mesh @", name));
 }
 
 OperationRule find_sharding_rule(std::string_view operation) {

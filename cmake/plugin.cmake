@@ -1,0 +1,16 @@
+# The PJRT plugin: unmodified JAX, and other clients of that interface, on the native compiler.
+
+if(CAPIBARA_PLUGIN AND TARGET capibara_cpu)
+  add_library(capibara_pjrt MODULE ${CAPIBARA_SERVER_SOURCES})
+  target_include_directories(capibara_pjrt PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(capibara_pjrt PRIVATE capibara capibara_compile_options)
+  target_compile_options(capibara_pjrt PRIVATE -fvisibility=hidden)
+  target_link_options(capibara_pjrt PRIVATE -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/plugin_symbols.map)
+  set_target_properties(capibara_pjrt PROPERTIES LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/plugin_symbols.map)
+  capibara_compile_in_batches(capibara_pjrt 20)
+  foreach(module capibara_cpu capibara_lapack)
+    if(TARGET ${module})
+      add_dependencies(capibara_pjrt ${module})
+    endif()
+  endforeach()
+endif()

@@ -1,0 +1,122 @@
+"""Unmodified JAX on capibara's compiler for CPUs: JAX_PLATFORMS=capibara python train.py.
+
+JAX imports this module and calls `initialize` when it first looks for devices. Nothing happens unless capibara is asked
+for: by JAX_PLATFORMS, jax.config.update("jax_platforms", ...), or CAPIBARA_AS_CPU=1, which puts it in the place of XLA:CPU.
+"""
+
+import ctypes
+import importlib.util
+import os
+import re
+import traceback
+
+__all__ = ["initialize", "library_path"]
+
+_LIBRARY = "libcapibara_pjrt.so"
+
+
+def library_path():
+    """The plugin: beside the package where it is installed, in the build tree otherwise."""
+    spec = importlib.util.find_spec("capibara")
+    folder = spec.submodule_search_locations[0] if spec else os.path.dirname(__file__)
+    places = [os.path.join(folder, _LIBRARY), os.path.join(folder, "..", "..", "lib", _LIBRARY)]
+    for place in places:
+        if os.path.exists(place):
+            return os.path.normpath(place)
+    raise ImportError(f"capibara's plugin for JAX, {_LIBRARY}, is not installed: it was looked for at {', '.join(places)}\n"
+                      "Hint: it is built where LLVM is found; see the page docs/jax-plugin.md")
+
+
+def _device_count():
+    import jax
+
+    count = getattr(jax.config, "jax_num_cpu_devices", -1)
+    if count is not None and count > 0:
+        return count
+    flag = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return int(flag.group(1)) if flag else 1
+
+
+# ---- callbacks -----------------------------------------------------------------------------------------------------
+
+
+def _array(description):
+    """The memory that a value's description names, as an array; None for a token."""
+    import ml_dtypes
+    import numpy
+
+    if description == "-":
+        return None
+    name, address, sizes = description.split(":")
+    dtype = numpy.dtype(getattr(ml_dtypes, name, name))
+    shape = tuple(int(size) for size in sizes.split(",")) if sizes else ()
+    count = 1
+    for size in shape:
+        count *= size
+    if count == 0:
+        return numpy.empty(shape, dtype)
+    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(int(address))
+    return numpy.frombuffer(memory, dtype).reshape(shape)
+
+
+def _descriptions(text):
+    return text.split(";") if text else []
+
+
+def _call(function, values):
+    """Calls a function on operands in memory and writes its results there; returns the text of its error, if any."""
+    try:
+        given, wanted = values.split("|")
+        operands = []
+        for description in _descriptions(given):
+            view = _array(description)
+            operands.append(view if view is None else view.copy())  # the function may keep it
+            if view is not None:
+                operands[-1].flags.writeable = False
+        results = function(*operands)
+        places = _descriptions(wanted)
+        if len(results) != len(places):
+            return f"expected {len(places)} results, got {len(results)}"
+        for description, result in zip(places, results):
+            place = _array(description)
+            if place is not None:
+                place.flags.writeable = True
+                place[...] = result
+        return ""
+    except BaseException:  # the caller is no Python: every error becomes its text
+        return traceback.format_exc()
+
+
+# ---- registration --------------------------------------------------------------------------------------------------
+
+
+def _options():
+    return {"cpu_device_count": _device_count(), "python_call": id(_call)}
+
+
+def initialize():
+    """Registers the platform `capibara` with JAX where it is asked for."""
+    import jax
+    from jax._src import xla_bridge
+
+    asked = [name.strip() for name in (jax.config.jax_platforms or "").split(",")]
+    as_cpu = os.environ.get("CAPIBARA_AS_CPU", "") not in ("", "0")
+    if "capibara" not in asked and not as_cpu:
+        return
+    xla_bridge._nonexperimental_plugins.add("capibara")
+    xla_bridge.register_plugin("capibara", priority=400, library_path=library_path(), options=_options)
+    if as_cpu:
+        # One client for both names.
+        client = []
+
+        def make_client():
+            if not client:
+                client.append(xla_bridge.make_pjrt_c_api_client("capibara", _options))
+            return client[0]
+
+        xla_bridge.register_backend_factory("cpu", make_client, priority=0, fail_quietly=False)
+        if "capibara" not in asked:
+            xla_bridge._backend_factories.pop("capibara", None)
+    elif asked == ["capibara"]:
+        # Callbacks and jax.devices("cpu") need a platform of that name: XLA:CPU, which stays in the background.
+        jax.config.update("jax_platforms", "capibara,cpu")
