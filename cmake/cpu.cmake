@@ -4,7 +4,7 @@ if(CAPIBARA_CPU AND CAPIBARA_CPU_SOURCES)
   # The version that the tests run with comes first; others are taken where the system has them.
   find_package(LLVM CONFIG QUIET
     HINTS /usr/lib/llvm-19 /usr/lib/llvm-20 /usr/lib/llvm-18 /usr/local/opt/llvm)
-  set(CAPIBARA_LLVM_COMPONENTS aarch64codegen aarch64desc aarch64info x86codegen x86desc x86info runtimedyld)
+  set(CAPIBARA_LLVM_COMPONENTS aarch64codegen aarch64desc aarch64info x86codegen x86asmparser x86desc x86info runtimedyld)
   if(LLVM_FOUND AND LLVM_VERSION_MAJOR GREATER_EQUAL 18)
     llvm_map_components_to_libnames(CAPIBARA_LLVM_LIBRARIES ${CAPIBARA_LLVM_COMPONENTS})
     foreach(library ${CAPIBARA_LLVM_LIBRARIES})

@@ -1,8 +1,9 @@
-// capibara compile: compiles a StableHLO file ahead of time, for a topology by name or for a plugin's own devices.
+// capibara compile: compiles a file ahead of time, for a topology by name, for a plugin's own devices, or to an object.
 #include <cstdio>
 #include <fstream>
 
 #include <capibara/error.h>
+#include <capibara/object_code.h>
 
 #include "backends/pjrt/backend.h"
 #include "backends/pjrt/topology.h"
@@ -42,10 +43,40 @@ pjrt::TopologyOptions read_options(const std::string& text) {
   return options;
 }
 
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+int compile_to_object(const Arguments& arguments) {
+  const std::string object = arguments.text("object", ""), header = arguments.text("header", "");
+  if (object.empty() || header.empty()) throw UsageError{"--object and --header belong together"};
+  for (const char* other : {"topology", "platform", "options", "output"}) {
+    if (arguments.has(other)) throw UsageError{concat("--object does not go with --", other)};
+  }
+  const ProgramFile file = read_program_file(arguments.words[0]);
+  const jax::ObjectOptions options{arguments.text("name", ""), split(arguments.text("target", "native"))};
+  const jax::ObjectCode code =
+      file.exported ? jax::compile_object(*file.exported, options) : jax::compile_object(file.program, options);
+  code.write(object, header);
+  std::printf("%s: %zu bytes, function %s, arena %lld bytes\n%s\n", object.c_str(), code.object.size(),
+              code.name.c_str(), static_cast<long long>(code.arena_bytes), header.c_str());
+  return 0;
+}
+
 }  // namespace
 
 int compile(const Arguments& arguments) {
   if (arguments.words.size() != 1) throw UsageError{"one file is needed"};
+  if (arguments.has("object") || arguments.has("header")) return compile_to_object(arguments);
+  for (const char* own : {"target", "name"}) {
+    if (arguments.has(own)) throw UsageError{concat("--", own, " goes with --object")};
+  }
   const std::string text = stablehlo_text_of(arguments.words[0]), name = arguments.text("topology", "");
   std::unique_ptr<pjrt::Topology> topology;
   if (name.empty()) {

@@ -153,6 +153,8 @@ Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated)
   return Lowering(program, donated).run();
 }
 
+Lowered lower_without_kernels(const Program& program) { return Lowering(program, {}, nullptr, false).run(); }
+
 Marked lower_with_marks(const Program& program, const std::vector<bool>& donated) {
   Sites sites;
   Module module = Lowering(program, donated, &sites).run().module;

@@ -39,6 +39,10 @@ std::string to_string(const Lowered& lowered);
 // `donated`: inputs whose memory outputs may take; empty for none.
 Lowered lower_to_loops(const Program& program, const std::vector<bool>& donated = {});
 
+// The same for an object: what kernels compute in a process becomes loops here, as far as `routines` covers it, and
+// what is left is named in kernel_names.
+Lowered lower_without_kernels(const Program& program);
+
 // What marked drivers call instead of a kernel before each call site: site n is first_mark - n; -1 is poll_kernel.
 inline constexpr int32_t first_mark = poll_kernel - 1;
 

@@ -263,6 +263,7 @@ int32_t Lowering::function_number(Function function) {
 }
 
 int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
+  if (!kernels_) return -1;
   const Equation& product = frame.program.equations()[at(known.fusion.groups[at(g)].results[0])];
   if (product.primitive != prim::dot_general() || product.outputs[0].dropped()) return -1;
   // The result under all of its names, and the first group behind them.

@@ -82,9 +82,9 @@ struct Place {
 
 class Lowering {
  public:
-  // `sites`: gets the call sites, each of which is then marked; null for none.
-  Lowering(const Program& program, const std::vector<bool>& donated, Sites* sites = nullptr)
-      : program_(read_columns(unshare(program))), donated_(donated), sites_(sites) {
+  // `sites`: gets the call sites, each of which is then marked; null for none. `kernels`: whether there are any.
+  Lowering(const Program& program, const std::vector<bool>& donated, Sites* sites = nullptr, bool kernels = true)
+      : program_(read_columns(unshare(program))), donated_(donated), sites_(sites), kernels_(kernels) {
     lowered_.module.functions.emplace_back();
     lowered_.module.functions[0].name = "driver";
     driver_ = std::make_unique<Builder>(driver_function_);
@@ -142,6 +142,7 @@ class Lowering {
   };
   HostCall host_call(Frame& frame, const Equation& equation, const Results& results);
   void lower_host(Frame& frame, const Equation& equation);
+  void lower_routine(const Equation& equation, const Types& outputs, HostCall call);
   // A matmul and the group of loops that reads its result next; returns that group's number, or -1 where there is none.
   int lower_product(Frame& frame, const Analysis& known, int g);
   bool may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const;
@@ -188,6 +189,7 @@ class Lowering {
   const Program program_;
   std::vector<bool> donated_;  // inputs whose memory outputs may still take
   Sites* sites_;
+  bool kernels_;             // whether the program may call kernels outside of generated code
   int32_t whole_loop_ = -1;  // the site of a loop that is marked as a whole, inside of it; else -1
   Lowered lowered_;
   Function driver_function_;

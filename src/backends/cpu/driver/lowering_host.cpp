@@ -1,6 +1,8 @@
 // Equations that run on a kernel outside of generated code: memory of their results, and the call.
 #include "backends/cpu/driver/lowering.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/routines/routine.h"
+#include "program/ir/handles.h"
 
 namespace capibara::cpu {
 
@@ -21,17 +23,38 @@ void Lowering::lower_host(Frame& frame, const Equation& equation) {
   Types inputs;
   for (Atom input : equation.inputs) inputs.push_back(frame.program.type(input));
   Types types = equation.primitive->type(inputs, equation.attrs).types;
-  if (skips_unread(frame.program, equation)) {
+  if (kernels_ && skips_unread(frame.program, equation)) {
     for (std::size_t i = 0; i < types.size(); ++i) {
       if (equation.outputs[i].dropped()) types[i] = types[i].with_shape({0});
     }
   }
   const Results results = make_results(frame, equation, types);
   HostCall call = host_call(frame, equation, results);
+  if (!kernels_) {
+    lower_routine(equation, types, std::move(call));
+    return release(results);
+  }
   call.outputs = std::move(types);
   HostKernel kernel = host_kernel(equation.primitive, call.inputs, call.outputs, equation.attrs, call.constants);
   driver_->host(lowered_.add(std::move(kernel), equation), std::move(call.arguments));
   release(results);
+}
+
+// The operation as a function of the module; where there is none the call is noted, and no code can be made.
+void Lowering::lower_routine(const Equation& equation, const Types& outputs, HostCall call) {
+  const bool in_place =
+      !equation.inputs.empty() && outputs.size() == 1 && same(call.arguments[0].address, call.arguments.back().address);
+  std::optional<Function> routine = write_routine(equation.primitive, call.inputs, outputs, equation.attrs, in_place);
+  if (!routine) {
+    driver_->host(lowered_.add({}, equation), std::move(call.arguments));
+    std::string& name = lowered_.kernel_names.back();
+    if (equation.primitive == prim::custom_call()) name = concat(equation.attrs.text("call_target_name"), ", a ", name);
+    for (std::size_t i = 0; i < call.inputs.size(); ++i)
+      name += concat(i == 0 ? " of " : ", ", short_string(call.inputs[i].strong()));
+    return;
+  }
+  if (in_place) call.arguments.erase(call.arguments.begin());
+  driver_->invoke(function_number(std::move(*routine)), std::move(call.arguments));
 }
 
 }  // namespace capibara::cpu

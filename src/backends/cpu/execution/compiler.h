@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cpu/loops/loops.h"
@@ -24,6 +26,21 @@ struct Target {
   }
 };
 
+// A module as a C function of its own: void name(const void* const* inputs, void* const* outputs, void* arena).
+// The driver's buffers are the inputs, the constants, the outputs that it writes, and the arena, in this order.
+struct CFunction {
+  std::string name;
+  std::size_t inputs = 0;
+  std::vector<std::string_view> constants;  // their bytes, which become part of the object
+  // One for each result. `index`: of the inputs, the constants, or the results before it, which are copied.
+  struct Output {
+    enum class From { driver, input, constant, output } from = From::driver;
+    std::size_t index = 0;
+    int64_t bytes = 0;
+  };
+  std::vector<Output> outputs;
+};
+
 // Code in memory; its functions live as long as it does.
 class Code {
  public:
@@ -38,6 +55,10 @@ class Compiler {
   virtual std::string version() const = 0;  // of the code generator, for caches
   // Throws std::runtime_error with LLVM's words where a module is malformed.
   virtual std::string object_code(const Module& module, const Target& target) = 0;
+  // The object file of a C function that needs libc and libm alone: one thread runs it, nothing stops it, and the
+  // module must hold no Host. Of several targets of one architecture, from the lowest on, the function takes the last
+  // one that the processor has.
+  virtual std::string object_file(const Module& module, const CFunction& function, std::span<const Target> targets) = 0;
   virtual std::unique_ptr<Code> link(const std::string& object_code) = 0;
   virtual std::string ir(const Module& module, const Target& target) = 0;  // LLVM's text, for readers
 };

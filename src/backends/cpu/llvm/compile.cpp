@@ -32,6 +32,7 @@ void initialise() {
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
+  LLVMInitializeX86AsmParser();  // for the choice among the levels of an object
   // What LLVM holds to be the end of the process ends one compilation here.
   llvm::install_fatal_error_handler(
       [](void*, const char* reason, bool) { throw std::runtime_error(std::string("LLVM: ") + reason); });
@@ -100,9 +101,8 @@ struct Generator {
   }
 };
 
-std::unique_ptr<llvm::Module> verified(const Module& module, const Target& target, llvm::LLVMContext& context,
-                                       llvm::TargetMachine& machine) {
-  std::unique_ptr<llvm::Module> out = emit(module, target, context);
+std::unique_ptr<llvm::Module> checked(std::unique_ptr<llvm::Module> out, const Target& target,
+                                      llvm::TargetMachine& machine) {
 #if LLVM_VERSION_MAJOR >= 21
   out->setTargetTriple(llvm::Triple(target.triple));
 #else
@@ -113,6 +113,11 @@ std::unique_ptr<llvm::Module> verified(const Module& module, const Target& targe
   llvm::raw_string_ostream stream(reason);
   if (llvm::verifyModule(*out, &stream)) throw std::runtime_error("LLVM: " + stream.str());
   return out;
+}
+
+std::unique_ptr<llvm::Module> verified(const Module& module, const Target& target, llvm::LLVMContext& context,
+                                       llvm::TargetMachine& machine) {
+  return checked(emit(module, target, context), target, machine);
 }
 
 class LlvmCompiler : public Compiler {
@@ -145,6 +150,17 @@ class LlvmCompiler : public Compiler {
   }
 
   std::unique_ptr<Code> link(const std::string& object_code) override { return link_object(object_code); }
+
+  std::string object_file(const Module& module, const CFunction& function, std::span<const Target> targets) override {
+    Generator* generator = new Generator(targets[0]);  // given up where LLVM throws, as in object_code
+    llvm::LLVMContext context;
+    std::unique_ptr<llvm::Module> ir =
+        checked(emit_object(module, function, targets, context), targets[0], *generator->machine);
+    generator->passes.run(*ir);
+    std::string object(generator->object.data(), generator->object.size());
+    delete generator;
+    return object;
+  }
 
   std::string ir(const Module& module, const Target& target) override {
     std::unique_ptr<llvm::TargetMachine> machine = make_machine(target);

@@ -13,5 +13,10 @@ namespace capibara::cpu {
 inline constexpr const char* driver_symbol = "capibara_driver";
 
 std::unique_ptr<llvm::Module> emit(const Module& module, const Target& target, llvm::LLVMContext& context);
+// The functions of a module, written into one of LLVM; returns the driver. `standalone`: no Runtime is there.
+llvm::Function* emit_functions(const Module& module, const Target& target, llvm::Module& out, bool standalone);
+// A C function of its own, with code for each target in one module.
+std::unique_ptr<llvm::Module> emit_object(const Module& module, const CFunction& function,
+                                          std::span<const Target> targets, llvm::LLVMContext& context);
 
 }  // namespace capibara::cpu

@@ -15,8 +15,9 @@ bool fuses(const Target& target) { return !is_x86(target) || has_feature(target,
 }  // namespace
 
 FunctionEmitter::FunctionEmitter(const Module& source, std::size_t index, std::span<llvm::Function* const> functions,
-                                 const Target& target)
+                                 const Target& target, bool standalone)
     : source_(source),
+      standalone_(standalone),
       function_(source.functions[index]),
       functions_(functions),
       target_(target),
@@ -49,7 +50,7 @@ void FunctionEmitter::run() {
   if (analysis_.max_arguments() > 0) {
     arguments_ = b_.CreateAlloca(llvm::ArrayType::get(b_.getPtrTy(), analysis_.max_arguments()));
   }
-  if (analysis_.polls()) ask_ = b_.CreateLoad(b_.getPtrTy(), out_->getArg(0));
+  if (analysis_.polls() && !standalone_) ask_ = b_.CreateLoad(b_.getPtrTy(), out_->getArg(0));
   if (function_.parallel) {
     llvm::BasicBlock* work = new_block("work");
     status_->addIncoming(b_.getInt32(0), b_.GetInsertBlock());
@@ -181,6 +182,7 @@ void FunctionEmitter::block(const Block& statements) {
 }
 
 void FunctionEmitter::poll() {
+  if (standalone_) return;
   llvm::Value* flag = b_.CreateLoad(b_.getInt32Ty(), ask_, true);
   llvm::BasicBlock *asking = new_block("ask"), *next = new_block("go");
   b_.CreateCondBr(b_.CreateICmpNE(flag, b_.getInt32(0)), asking, next);
@@ -192,7 +194,12 @@ void FunctionEmitter::poll() {
   b_.SetInsertPoint(next);
 }
 
+void FunctionEmitter::require_process() const {
+  if (standalone_) throw std::runtime_error("emit: " + function_.name + " calls a kernel, and an object holds none");
+}
+
 llvm::Value* FunctionEmitter::call_host(llvm::Value* kernel, llvm::Value* arguments) {
+  require_process();
   llvm::Value* runtime = out_->getArg(0);
   auto* signature = llvm::FunctionType::get(b_.getInt32Ty(), {b_.getPtrTy(), b_.getInt32Ty(), b_.getPtrTy()}, false);
   llvm::Value* run = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), runtime, 2));
@@ -201,6 +208,8 @@ llvm::Value* FunctionEmitter::call_host(llvm::Value* kernel, llvm::Value* argume
 
 llvm::Value* FunctionEmitter::call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent,
                                             llvm::Value* cost) {
+  if (standalone_)
+    return b_.CreateCall(out_->getFunctionType(), function, {out_->getArg(0), arguments, index(0), extent});
   llvm::Value* runtime = out_->getArg(0);
   auto* signature = llvm::FunctionType::get(
       b_.getInt32Ty(), {b_.getPtrTy(), b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty(), b_.getDoubleTy()}, false);

@@ -52,7 +52,7 @@ struct Pending {
 class FunctionEmitter {
  public:
   FunctionEmitter(const Module& source, std::size_t index, std::span<llvm::Function* const> functions,
-                  const Target& target);
+                  const Target& target, bool standalone);
   // Of the body of a formula.
   FunctionEmitter(const Module& source, const Function& body, llvm::Function* out, const Target& target);
   void run();
@@ -90,6 +90,7 @@ class FunctionEmitter {
   void statement(const Invoke& invoke);
   void statement(const Host& host);
   void poll();
+  void require_process() const;  // throws in an object of its own
   llvm::Value* call_host(llvm::Value* kernel, llvm::Value* arguments);
   llvm::Value* call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent, llvm::Value* cost);
 
@@ -158,6 +159,7 @@ class FunctionEmitter {
   Access* described(Access* access, int32_t buffer);
 
   const Module& source_;
+  bool standalone_ = false;  // no Runtime: one thread, no polls, no kernels
   const Function& function_;
   std::span<llvm::Function* const> functions_;
   const Target& target_;

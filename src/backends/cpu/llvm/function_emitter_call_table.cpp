@@ -54,6 +54,7 @@ void FunctionEmitter::call_table(std::span<const Statement> calls) {
       numbers.push_back(static_cast<uint64_t>(callee.extent));
       numbers.push_back(runs_in_parallel(callee) ? std::bit_cast<uint64_t>(callee.cost) : 0);
     } else {
+      require_process();
       regions.push_back(llvm::ConstantPointerNull::get(b_.getPtrTy()));
       numbers.push_back(static_cast<uint64_t>(std::get<Host>(call.what).kernel));
       numbers.push_back(0);
@@ -121,7 +122,7 @@ void FunctionEmitter::call_table(std::span<const Statement> calls) {
   llvm::Value* status_shared = call_parallel(callee, given, first, b_.CreateBitCast(cost, b_.getDoubleTy()));
   b_.CreateBr(called);
   b_.SetInsertPoint(host);
-  llvm::Value* status_host = call_host(b_.CreateTrunc(first, b_.getInt32Ty()), given);
+  llvm::Value* status_host = standalone_ ? b_.getInt32(0) : call_host(b_.CreateTrunc(first, b_.getInt32Ty()), given);
   b_.CreateBr(called);
 
   b_.SetInsertPoint(called);

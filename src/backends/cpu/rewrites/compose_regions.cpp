@@ -32,6 +32,10 @@ bool holds_branches(const Program& program) {
 }  // namespace
 
 LowerRule region_rule(const Program& program, const Equation& equation) {
+  return has_own_kernel(program, equation) ? LowerRule() : region_rule_without_kernels(program, equation);
+}
+
+LowerRule region_rule_without_kernels(const Program& program, const Equation& equation) {
   const Primitive& primitive = equation.primitive;
   static const std::unordered_map<const PrimitiveRecord*, LowerRule> rules = {
       {&prim::reduce().record(), regions::reduce},
@@ -44,7 +48,7 @@ LowerRule region_rule(const Program& program, const Equation& equation) {
       {&prim::sort_general().record(), regions::sort},
   };
   const auto rule = rules.find(&primitive.record());
-  if (rule == rules.end() || has_own_kernel(program, equation)) return {};
+  if (rule == rules.end()) return {};
   if (primitive == prim::reduce() && passes::named_reduction(program, equation)) return {};
   if (primitive == prim::scatter() && equation.attrs["update_jaxpr"].is_none()) return {};
   return rule->second;

@@ -10,6 +10,8 @@ namespace capibara::cpu {
 
 // How to compose the equation; empty where generated code or a kernel of this backend runs it as it is.
 LowerRule region_rule(const Program& program, const Equation& equation);
+// The same where there are no kernels.
+LowerRule region_rule_without_kernels(const Program& program, const Equation& equation);
 
 namespace regions {
 
@@ -22,6 +24,8 @@ Arrays reduce_window(std::span<const Array> inputs, const Attrs& attrs);
 Arrays select_and_scatter(std::span<const Array> inputs, const Attrs& attrs);
 Arrays scatter(std::span<const Array> inputs, const Attrs& attrs);
 Arrays sort(std::span<const Array> inputs, const Attrs& attrs);
+// By exchanges alone: as stable as the comparator asks, in O(n log^2 n) comparisons.
+Arrays sort_by_exchanges(const Program& comparator, std::span<const Array> inputs, int64_t axis);
 // reduce_window_sum and its kin: starting from the identity.
 LowerRule named_window(Monoid monoid);
 

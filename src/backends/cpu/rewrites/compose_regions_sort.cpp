@@ -123,6 +123,12 @@ Arrays sort(std::span<const Array> inputs, const Attrs& attrs) {
   if (const std::optional<int64_t> keys = reference::lexicographic_keys(comparator, types)) {
     return lax::sort(operands, {.dimension = axis, .is_stable = true, .num_keys = *keys});
   }
+  return sort_by_exchanges(comparator, operands, axis);
+}
+
+Arrays sort_by_exchanges(const Program& comparator, std::span<const Array> inputs, int64_t axis) {
+  Arrays operands(inputs.begin(), inputs.end());
+  if (inputs[0].size() == 0 || inputs[0].shape(axis) == 1) return operands;
   Ints swapped(static_cast<std::size_t>(inputs[0].ndim()));
   std::iota(swapped.begin(), swapped.end(), int64_t{0});
   std::swap(swapped[0], swapped[static_cast<std::size_t>(axis)]);

@@ -1,0 +1,36 @@
+// Programs as object files: one C function that needs libc and libm alone, and the header that declares it.
+#pragma once
+
+#include <capibara/exported.h>
+
+namespace capibara::jax {
+
+struct ObjectOptions {
+  std::string name;  // of the C function; empty: that of the program
+  // What the code is for, one or several levels of one architecture: native, x86-64-v3, x86-64-v4, aarch64. Of several
+  // the function takes the highest that the processor has.
+  std::vector<std::string> targets = {"native"};
+};
+
+struct ObjectCode {
+  std::string name;    // of the C function
+  std::string object;  // the bytes of an ELF object file
+  std::string header;  // its text
+  int64_t arena_bytes = 0;
+
+  // Raises RuntimeError where a file cannot be written.
+  void write(const std::string& object_path, const std::string& header_path) const;
+};
+
+// `inputs`, `outputs`: what the header calls each of them, in order; others are numbered. Raises NotImplementedError
+// that names what an object cannot hold: callbacks, collectives, custom calls, and operations that have no code.
+ObjectCode compile_object(const Program& program, const ObjectOptions& options = {},
+                          const std::vector<std::string>& inputs = {}, const std::vector<std::string>& outputs = {});
+// The arguments that the exported function reads, by their places in its trees.
+ObjectCode compile_object(const Exported& exported, const ObjectOptions& options = {});
+
+// The leaves of an argument tree, ((arguments...), {keywords}), and of a result tree, as headers call them.
+std::vector<std::string> argument_names(const TreeDef& in_tree);
+std::vector<std::string> result_names(const TreeDef& out_tree);
+
+}  // namespace capibara::jax

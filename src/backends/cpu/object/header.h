@@ -1,0 +1,21 @@
+// The C header of an object: its function, the arena that it needs, and what each pointer is to.
+#pragma once
+
+#include <capibara/object_code.h>
+
+namespace capibara::cpu {
+
+struct ObjectHeader {
+  std::string name;  // of the function
+  std::vector<std::string> targets;
+  std::vector<std::pair<std::string, ArrayType>> inputs, outputs;
+  int64_t arena_bytes = 0;
+  int64_t constant_bytes = 0;  // in the object
+};
+
+std::string to_string(const ObjectHeader& header);
+
+// A name as C takes it: predict, lambda_, f3.
+std::string c_identifier(const std::string& name);
+
+}  // namespace capibara::cpu

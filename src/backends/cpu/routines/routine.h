@@ -1,0 +1,34 @@
+// Operations that kernels compute in a process, as functions in loop form: for objects, which have no process.
+#pragma once
+
+#include <capibara/primitive.h>
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "backends/cpu/elements/element.h"
+
+namespace capibara::cpu {
+
+// The parameters are the inputs, then the output. Nothing where there is no such function for these types.
+// `in_place`: the first input is in the output's memory already, and is no parameter.
+std::optional<Function> write_routine(const Primitive& primitive, const Types& inputs, const Types& outputs,
+                                      const Attrs& attrs, bool in_place);
+
+namespace routines {
+
+Function dot_general(const Types& inputs, const Types& outputs, const Attrs& attrs);
+Function gather(const Types& inputs, const Types& outputs, const Attrs& attrs);
+std::optional<Function> scatter(const Types& inputs, const Types& outputs, const Attrs& attrs, bool in_place);
+
+// Loops within each other; the innermost may run in lanes.
+void nest(Builder& builder, std::span<const int64_t> extents, bool lanes,
+          const std::function<void(std::span<const Value>)>& body);
+// Of a row-major array, in elements.
+Ints strides_of(const Shape& shape);
+
+}  // namespace routines
+
+}  // namespace capibara::cpu
