@@ -27,6 +27,7 @@
 #include <capibara/monitor.h>
 #include <capibara/nn.h>
 #include <capibara/numpy.h>
+#include <capibara/object_code.h>
 #include <capibara/ops.h>
 #include <capibara/partition.h>
 #include <capibara/pcast.h>

@@ -29,8 +29,17 @@ ObjectCode compile_object(const Program& program, const ObjectOptions& options =
 // The arguments that the exported function reads, by their places in its trees.
 ObjectCode compile_object(const Exported& exported, const ObjectOptions& options = {});
 
-// The leaves of an argument tree, ((arguments...), {keywords}), and of a result tree, as headers call them.
+// The leaves of an argument tree, ((arguments...), {keywords}), as headers call them: args[0]['w'].
 std::vector<std::string> argument_names(const TreeDef& in_tree);
+// The leaves of a result tree, as headers call them: result[0].
 std::vector<std::string> result_names(const TreeDef& out_tree);
+
+// compile_object(jit(f).lower(x, y), {.name = "f"})
+template <class Result, class Arguments>
+ObjectCode compile_object(const Lowered<Result, Arguments>& lowered, const ObjectOptions& options = {}) {
+  return compile_object(lowered.program(), options,
+                        argument_names(TreeDef::tuple({lowered.in_tree(), TreeDef::dict({}, {})})),
+                        result_names(lowered.out_tree()));
+}
 
 }  // namespace capibara::jax
