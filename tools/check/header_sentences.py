@@ -229,6 +229,9 @@ def problems(all_headers, sentences):
                 found.append(f"{where}: has no sentence")
             elif len(sentence_of(function)) > 160:
                 found.append(f"{where}: its first sentence is longer than 160 characters")
+            opening = function.comment[0].split()[:3] if function.comment else []
+            if any(line.split()[:3] == opening for line in function.comment[1:]):
+                found.append(f"{where}: a later line of its comment begins as the first one")
     return found
 
 

@@ -12,11 +12,9 @@ struct GroupedMatmulOptions {
   bool transpose_weights = false;  // weights are [groups, columns, inner]
 };
 // Matmul of each group of rows with its own matrix: [..., rows, inner] x [groups, inner, columns]; rows are sorted by
-// group.
-// Matmul of each group of rows with its own matrix: [..., rows, inner] x [groups, inner, columns] -> [..., rows,
-// columns]. Rows are sorted by group, group_sizes [..., groups] says how many each has; rows behind the last group are
-// zero. Sums are float32 at least, the result has x's dtype, which the weights have too. The weights may have the
-// leading dimensions of x.
+// group. The result is [..., rows, columns]. group_sizes [..., groups] says how many rows each group has; rows behind
+// the last group are zero. Sums are float32 at least, the result has x's dtype, which the weights have too. The weights
+// may have the leading dimensions of x.
 Array grouped_matmul(const Array& x, const Array& weights, const Array& group_sizes,
                      const GroupedMatmulOptions& options = {});
 
@@ -38,9 +36,8 @@ struct MoeRoutingOptions {
   std::optional<double> capacity_factor;  // room for ceil(factor * copies / num_experts) copies; none: no limit
 };
 // Routes tokens to the top_k experts of greatest logits: weights, experts, permutation, inverse, group_sizes, load,
-// aux_loss.
-// Routes tokens [..., features] to the top_k experts of greatest logits, ties to the lower number, as lax.top_k. Where
-// an expert's room is limited, first choices come before second ones, and earlier tokens before later ones.
+// aux_loss. Tokens are [..., features]; of equal logits the lower number wins, as in lax.top_k. Where an expert's room
+// is limited, first choices come before second ones, and earlier tokens before later ones.
 MoeRouting moe_routing_kernel(const Array& tokens, int64_t num_experts, int64_t top_k, bool load_balancing = true,
                               const MoeRoutingOptions& options = {});
 
@@ -56,10 +53,9 @@ struct MoeFeedForwardResult {
   Array aux_loss;  // of the routing
 };
 // The feed-forward layer of a mixture of experts: routing, a matmul for each expert, activation, another matmul, the
-// weighted sum.
-// The feed-forward layer of a mixture of experts: tokens [..., features] are routed by gate [features, num_experts],
-// copied to their experts, multiplied by up [num_experts, features, hidden], the activation and down [num_experts,
-// hidden, features], and summed by the weights of the routing.
+// weighted sum. Tokens [..., features] are routed by gate [features, num_experts], copied to their experts, multiplied
+// by up [num_experts, features, hidden], the activation and down [num_experts, hidden, features], and summed by the
+// weights of the routing.
 MoeFeedForwardResult moe_feed_forward(const Array& tokens, const Array& gate, const Array& up, const Array& down,
                                       int64_t top_k, const MoeFeedForwardOptions& options = {});
 

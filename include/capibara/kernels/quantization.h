@@ -76,9 +76,8 @@ struct KMeansResult {
 };
 // Clusters vectors [count, dim] by Lloyd's iterations. A cluster that loses all its vectors stays where it is.
 KMeansResult kmeans(const Array& inputs, int64_t clusters, const Array& key, const KMeansOptions& options = {});
-// Vectors drawn by their squared distance from those drawn before: where k-means starts.
-// Vectors drawn from `inputs` [count, dim] one after the other, each with a probability proportional to its squared
-// distance from the nearest one drawn before.
+// Vectors drawn by their squared distance from those drawn before: where k-means starts. Each of `inputs` [count, dim]
+// is drawn with a probability proportional to its squared distance from the nearest one drawn before.
 Array kmeans_plus_plus(const Array& inputs, int64_t clusters, const Array& key);
 
 }  // namespace capibara::kernels

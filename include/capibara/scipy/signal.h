@@ -63,7 +63,6 @@ struct SpectrumOptions {
   std::string average = "mean";  // or median
 };
 // Frequencies and the power spectral density, by Welch's method.
-// Frequencies and the spectral density of x, or of x and y.
 std::pair<Array, Array> welch(const Array& x, const SpectrumOptions& options = {});
 // Frequencies and the cross spectral density of two signals, by Welch's method.
 std::pair<Array, Array> csd(const Array& x, const std::optional<Array>& y, const SpectrumOptions& options = {});
