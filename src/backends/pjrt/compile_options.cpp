@@ -6,47 +6,15 @@
 #endif
 
 #include <algorithm>
-#include <bit>
 #include <cstdlib>
 
 #include <capibara/error.h>
 
+#include "io/files/protobuf.h"
+
 namespace capibara::pjrt {
 
 namespace {
-
-class Message {
- public:
-  void integer(int field, int64_t value) {
-    varint(static_cast<uint64_t>(field) << 3);
-    varint(static_cast<uint64_t>(value));
-  }
-  void real(int field, double value) {
-    varint(static_cast<uint64_t>(field) << 3 | 1);
-    const uint64_t bits = std::bit_cast<uint64_t>(value);
-    for (int shift = 0; shift < 64; shift += 8) out_ += static_cast<char>(bits >> shift & 0xff);
-  }
-  void text(int field, const std::string& value) {
-    varint(static_cast<uint64_t>(field) << 3 | 2);
-    varint(value.size());
-    out_ += value;
-  }
-  void message(int field, const Message& value) { text(field, value.out_); }
-  void packed(int field, const std::vector<int64_t>& values) {
-    Message list;
-    for (int64_t value : values) list.varint(static_cast<uint64_t>(value));
-    message(field, list);
-  }
-  const std::string& bytes() const { return out_; }
-
- private:
-  void varint(uint64_t value) {
-    for (; value >= 128; value >>= 7) out_ += static_cast<char>(value | 128);
-    out_ += static_cast<char>(value);
-  }
-
-  std::string out_;
-};
 
 // XLA generates SVE code by the name of the processor, also where the system does not let programs use it. Without
 // optimisation it generates none.
@@ -89,40 +57,41 @@ CompileOptions standard_options(const std::string& platform) {
 }
 
 std::string CompileOptions::serialize() const {
-  Message build;
-  build.integer(1, -1);  // device ordinal: none in particular
-  build.integer(4, replicas);
-  build.integer(5, partitions);
+  ProtobufWriter build;
+  build.integer(1, static_cast<uint64_t>(-1));  // device ordinal: none in particular
+  build.integer(4, static_cast<uint64_t>(replicas));
+  build.integer(5, static_cast<uint64_t>(partitions));
   if (partitions > 1) build.integer(6, 1);  // one program for all partitions
   if (!devices.empty()) {
-    Message assignment;
-    assignment.integer(1, replicas);
-    assignment.integer(2, partitions);
+    ProtobufWriter assignment;
+    assignment.integer(1, static_cast<uint64_t>(replicas));
+    assignment.integer(2, static_cast<uint64_t>(partitions));
     for (int64_t partition = 0; partition < partitions; ++partition) {
-      std::vector<int64_t> ids;
+      std::vector<uint64_t> ids;
       for (int64_t replica = 0; replica < replicas; ++replica) {
-        ids.push_back(devices[static_cast<std::size_t>(replica * partitions + partition)]);
+        const int64_t id = devices[static_cast<std::size_t>(replica * partitions + partition)];
+        ids.push_back(static_cast<uint64_t>(id));
       }
-      Message computation;
+      ProtobufWriter computation;
       computation.packed(1, ids);
       assignment.message(3, computation);
     }
     build.message(9, assignment);
   }
   if (partitions > 1) build.integer(19, 1);  // Shardy reads the shardings
-  Message options;
+  ProtobufWriter options;
   options.message(3, build);
   for (const auto& [name, value] : overrides) {
-    Message field;
+    ProtobufWriter field;
     if (const auto* text = std::get_if<std::string>(&value))
       field.text(1, *text);
     else if (const auto* flag = std::get_if<bool>(&value))
       field.integer(2, *flag);
     else if (const auto* integer = std::get_if<int64_t>(&value))
-      field.integer(3, *integer);
+      field.integer(3, static_cast<uint64_t>(*integer));
     else
       field.real(4, std::get<double>(value));
-    Message entry;
+    ProtobufWriter entry;
     entry.text(1, name);
     entry.message(2, field);
     options.message(7, entry);

@@ -1,124 +1,61 @@
 // Where the outputs of a program are placed: read from what the compiler made of it, as a message of protocol buffers.
 //
 // HloModuleProto 12 is the sharding of the outputs. OpSharding: 1 kind (0 replicated, 1 maximal, 2 tuple, 3 tiles), 3
-// counts of tiles, 4 their devices, 5 the members of a tuple, 6 the last count is one of replicas, 8 kinds of the last
-// counts, 9 and 10 shape and permutation of an iota that lists the devices.
+// counts of tiles, those of replicas behind those of the dimensions, 4 their devices, 5 the members of a tuple, 9 and
+// 10 shape and permutation of an iota that lists the devices.
 #include <capibara/error.h>
 
 #include <numeric>
 
 #include "backends/pjrt/sharded_buffer.h"
+#include "io/files/protobuf.h"
 
 namespace capibara::pjrt {
 
 namespace {
 
-class Fields {
- public:
-  explicit Fields(std::string_view bytes) : rest_(bytes) {}
+[[noreturn]] void refuse() { throw RuntimeError("sharding of outputs: the plugin's message is malformed"); }
 
-  // Steps to the next field; false at the end.
-  bool next() {
-    if (rest_.empty()) return false;
-    const uint64_t tag = varint();
-    number = static_cast<int>(tag >> 3);
-    bytes = {};
-    integer = 0;
-    switch (tag & 7) {
-      case 0:
-        integer = varint();
-        break;
-      case 1:
-        take(8);
-        break;
-      case 2:
-        bytes = take(varint());
-        break;
-      case 5:
-        take(4);
-        break;
-      default:
-        throw RuntimeError("sharding of outputs: the plugin's message has an unknown kind of field");
-    }
-    return true;
-  }
-  void add_integers(Ints& to) const {  // packed, or one by one
-    if (bytes.data() == nullptr) return to.push_back(static_cast<int64_t>(integer));
-    Fields packed(bytes);
-    while (!packed.rest_.empty()) to.push_back(static_cast<int64_t>(packed.varint()));
-  }
+void require_read(const ProtobufReader& fields) {
+  if (fields.failed()) refuse();
+}
 
-  int number = 0;
-  uint64_t integer = 0;
-  std::string_view bytes;
+// Adds the integers of a repeated field: packed, or one.
+void add_integers(const ProtobufReader& field, uint32_t number, Ints& to) {
+  if (field.is_integer(number)) to.push_back(field.signed_integer());
+  if (!field.is_text(number)) return;
+  const std::optional<std::vector<uint64_t>> values = field.packed();
+  if (!values) refuse();
+  for (const uint64_t value : *values) to.push_back(static_cast<int64_t>(value));
+}
 
- private:
-  uint64_t varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64; shift += 7) {
-      if (rest_.empty()) throw RuntimeError("sharding of outputs: the plugin's message ends early");
-      const auto byte = static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= static_cast<uint64_t>(byte & 127) << shift;
-      if (byte < 128) break;
-    }
-    return value;
+std::string_view message_in(std::string_view bytes, uint32_t number) {
+  ProtobufReader fields(bytes);
+  while (fields.next()) {
+    if (fields.is_text(number)) return fields.text();
   }
-  std::string_view take(uint64_t size) {
-    if (size > rest_.size()) throw RuntimeError("sharding of outputs: the plugin's message ends early");
-    const std::string_view part = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return part;
-  }
-  std::string_view rest_;
-};
-
-std::string_view field(std::string_view message, int number) {
-  for (Fields fields(message); fields.next();) {
-    if (fields.number == number) return fields.bytes.data() ? fields.bytes : std::string_view("", 0);
-  }
+  require_read(fields);
   return {};
 }
 
 struct OpSharding {
   int64_t kind = 0;
-  Ints tiles, devices, iota_shape, iota_permutation, last_kinds;
-  bool last_is_replicas = false;
+  Ints tiles, devices, iota_shape, iota_permutation;
   std::vector<OpSharding> members;
 };
 
 OpSharding read_sharding(std::string_view message) {
   OpSharding sharding;
-  for (Fields fields(message); fields.next();) {
-    switch (fields.number) {
-      case 1:
-        sharding.kind = static_cast<int64_t>(fields.integer);
-        break;
-      case 3:
-        fields.add_integers(sharding.tiles);
-        break;
-      case 4:
-        fields.add_integers(sharding.devices);
-        break;
-      case 5:
-        sharding.members.push_back(read_sharding(fields.bytes));
-        break;
-      case 6:
-        sharding.last_is_replicas = fields.integer != 0;
-        break;
-      case 8:
-        fields.add_integers(sharding.last_kinds);
-        break;
-      case 9:
-        fields.add_integers(sharding.iota_shape);
-        break;
-      case 10:
-        fields.add_integers(sharding.iota_permutation);
-        break;
-      default:
-        break;
-    }
+  ProtobufReader fields(message);
+  while (fields.next()) {
+    if (fields.is_integer(1)) sharding.kind = fields.signed_integer();
+    add_integers(fields, 3, sharding.tiles);
+    add_integers(fields, 4, sharding.devices);
+    if (fields.is_text(5)) sharding.members.push_back(read_sharding(fields.text()));
+    add_integers(fields, 9, sharding.iota_shape);
+    add_integers(fields, 10, sharding.iota_permutation);
   }
+  require_read(fields);
   return sharding;
 }
 
@@ -191,8 +128,8 @@ std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compil
                                                                     const Types& types) {
   if (types.empty()) return {};
   const auto [program, format] = compiled.optimized_program();
-  const std::string_view module = format == "hlo_with_config" ? field(program, 1) : std::string_view(program);
-  const OpSharding all = read_sharding(field(module, 12));
+  const std::string_view module = format == "hlo_with_config" ? message_in(program, 1) : std::string_view(program);
+  const OpSharding all = read_sharding(message_in(module, 12));
   std::vector<std::shared_ptr<const NamedSharding>> placements;
   for (std::size_t i = 0; i < types.size(); ++i) {
     const OpSharding* own = &all;

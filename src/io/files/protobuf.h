@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -69,6 +70,15 @@ class ProtobufReader {
   int64_t signed_integer() const { return static_cast<int64_t>(number_); }
   double real() const { return std::bit_cast<double>(number_); }
   std::string_view text() const { return text_; }
+  // The integers of a packed field; absent where its bytes end within one.
+  std::optional<std::vector<uint64_t>> packed() const {
+    ProtobufReader list(text_);
+    std::vector<uint64_t> values;
+    while (list.at_ < list.bytes_.size()) {
+      if (!list.varint(values.emplace_back())) return std::nullopt;
+    }
+    return values;
+  }
 
  private:
   static constexpr int max_groups = 100;
