@@ -4,6 +4,7 @@ import operator
 
 from capibara import _core
 from capibara._types import ShapeDtypeStruct
+from capibara._wrapping import copy_attributes
 
 registered = {}  # {class: (type of its entries in in_axes, to_elt, from_elt)}
 
@@ -40,8 +41,8 @@ def mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs):
             if any(map(_is_registered, _core.tree_leaves(results, _is_registered))):
                 raise _ResultsAreRegistered
             return results
-        name = getattr(fun, "__name__", "fun")
-        watched.__name__ = name if isinstance(name, str) else "fun"
+        watched.__name__ = "fun"  # of those without a name
+        copy_attributes(fun, watched)
         watched.__wrapped__ = fun
         try:
             return run(watched, in_axes, out_axes, axis_size, args, kwargs)

@@ -6,6 +6,7 @@ import weakref
 from capibara import _core, _tracebacks, _vmappables
 from capibara._symbolic_tracing import eval_shape as _eval_shape
 from capibara._types import ShapeDtypeStruct, as_abstract_arrays
+from capibara._wrapping import copy_attributes
 from capibara.jax._devices import target_of
 from capibara.jax._sharding import common_devices_indices_map
 
@@ -13,26 +14,11 @@ from capibara.jax._sharding import common_devices_indices_map
 def _wraps(function, wrapper, doc=None):
     """A wrapper that shows itself as the function it wraps, in tracebacks too. `doc` may say what it does of {fun}."""
     wrapper = _tracebacks.boundary(wrapper)
-    _copy_attributes(function, wrapper)
+    copy_attributes(function, wrapper)
     if doc is not None:
         wrapper.__doc__ = doc.format(fun=getattr(function, "__name__", "a function"), doc=getattr(function, "__doc__", None) or "")
     wrapper.__wrapped__ = function
     return wrapper
-
-
-def _copy_attributes(function, wrapper):
-    """What a function is called and says of itself, and attributes of its own, as functools.wraps copies them."""
-    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
-        try:
-            setattr(wrapper, name, getattr(function, name))
-        except (AttributeError, TypeError):
-            pass
-    for name, value in (getattr(function, "__dict__", None) or {}).items():
-        if name != "__wrapped__":
-            try:
-                setattr(wrapper, name, value)
-            except (AttributeError, TypeError):  # a name that is no string, or taken by the wrapper
-                pass
 
 
 def _check_callable(function, operation):
@@ -133,7 +119,7 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
     compiled = _core.jit(traced, *options, known.calls if known else None)
     if known:
         known.calls = compiled._shared_calls
-    _copy_attributes(fun, compiled)
+    copy_attributes(fun, compiled)
     compiled.__wrapped__ = fun
     given = {"static_argnums": static_argnums, "static_argnames": static_argnames, "donate_argnums": donate_argnums,
              "donate_argnames": donate_argnames, "keep_unused": keep_unused, "inline": inline, "compiler_options": compiler_options,
