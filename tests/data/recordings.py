@@ -94,7 +94,11 @@ def write(file, text):
 def main(words):
     if words[:1] == ["--pack"]:
         folder = pathlib.Path(words[1])
+        if not folder.is_dir():
+            raise SystemExit(f"recordings.py --pack: expected a folder, got {folder}; scripts that record write one file themselves")
         files = [file for file in folder.rglob("*") if file.is_file()]
+        if not files:
+            raise SystemExit(f"recordings.py --pack: expected files in {folder}, there are none")
         pack(folder.with_name(folder.name + SUFFIX), {str(file.relative_to(folder.parent)): file.read_bytes() for file in files})
     elif words[:1] == ["--unpack"]:
         unpack(words[1], words[2])

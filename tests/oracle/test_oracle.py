@@ -78,6 +78,18 @@ def test_every_recording_is_packed_as_its_script_packs_it(tmp_path):
             assert all((entry.mtime, entry.uid, entry.uname) == (0, 0, "") for entry in archive)
 
 
+def test_only_folders_with_files_are_packed(tmp_path):
+    (tmp_path / "file.txt").write_text("text")
+    (tmp_path / "empty").mkdir()
+    for name, problem in (("file.txt", "expected a folder"), ("none", "expected a folder"), ("empty", "there are none")):
+        with pytest.raises(SystemExit, match=problem):
+            recordings.main(["--pack", str(tmp_path / name)])
+        assert not list(tmp_path.glob("*.tar.xz"))
+    (tmp_path / "empty" / "file").write_bytes(b"some")
+    recordings.main(["--pack", str(tmp_path / "empty")])
+    assert recordings.members(tmp_path / "empty.tar.xz") == {"empty/file": b"some"}
+
+
 @pytest.mark.remake
 def test_the_script_writes_the_same_tables_of_promotion_again(tmp_path):
     done = start("make_promotion.py", tmp_path)
