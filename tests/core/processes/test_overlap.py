@@ -56,6 +56,39 @@ def test_values_with_and_without_overlap():
     assert len(bits) == 1, bits
 
 
+# Masks that only the backward pass reads: what is cheap to compute again is sent all the same, and kept until it is.
+STAGES = """
+    import numpy as np
+    import capibara.jax as jax, capibara.jax.numpy as jnp
+    from capibara.jax import lax
+    from capibara.jax.experimental import multihost_utils
+    from capibara.jax.sharding import PartitionSpec as P
+    jax.distributed.initialize()
+    mesh = jax.make_mesh((2,), ("stage",), (jax.sharding.AxisType.Auto,))
+    random = np.random.default_rng(0)
+    x, weights = random.standard_normal((4, 3)).astype(np.float32), random.standard_normal((2, 3, 3)).astype(np.float32) / 2
+
+    def stages(x, weights):
+        own = lax.axis_index("stage")
+
+        def tick(arrived, number):
+            y = jnp.tanh(lax.select(jnp.broadcast_to(own == 0, x.shape), lax.pcast(x, ("stage",), to="varying"), arrived) @ weights[0])
+            return lax.ppermute(y, "stage", [(0, 1)]), y
+        y = lax.scan(tick, lax.pcast(x, ("stage",), to="varying"), jnp.arange(2))[1][1]
+        return lax.psum(lax.select(jnp.broadcast_to(own == 1, y.shape), y, jnp.zeros_like(y)), "stage")
+    mapped = jax.shard_map(stages, mesh=mesh, in_specs=(P(), P("stage")), out_specs=P())
+    gradient = jax.jit(jax.grad(lambda w: jnp.mean(jnp.square(mapped(x, w)))))(weights)
+    plain = jax.grad(lambda w: jnp.mean(jnp.square(jnp.tanh(jnp.tanh(x @ w[0]) @ w[1]))))(weights)
+    np.testing.assert_allclose(multihost_utils.process_allgather(gradient, tiled=True), plain, rtol=1e-5, atol=1e-7)
+    """
+
+
+@pytest.mark.parametrize("overlap", ["0", "1"])
+def test_what_an_exchange_reads_lives_until_it_is_waited_for(overlap):
+    code, launch = run(2, python(STAGES), CAPIBARA_OVERLAP=overlap)
+    assert code == 0, launch.all
+
+
 FAILING = """
     import numpy as np
     import capibara.jax as jax, capibara.jax.numpy as jnp

@@ -1,5 +1,6 @@
 // unshare: values that cost nothing to compute again are given to each reader as its own, so that none is ever stored.
 #include "backends/cpu/rewrites/unshare.h"
+#include "backends/cpu/kernels/exchange.h"
 #include "program/ir/handles.h"
 
 #include <algorithm>
@@ -23,6 +24,11 @@ bool holds_programs(const Equation& equation) {
   return false;
 }
 
+// An exchange reads its operand until it was waited for: start and wait name the same memory.
+bool is_exchange(const Equation& equation) {
+  return equation.primitive == exchange_start() || equation.primitive == exchange_wait();
+}
+
 }  // namespace
 
 Program unshare(const Program& program) {
@@ -42,7 +48,7 @@ Program unshare(const Program& program) {
   for (const Equation& original : equations) {
     Equation equation = original;
     for (Atom& input : equation.inputs) {
-      if (input.is_literal() || holds_programs(equation)) continue;
+      if (input.is_literal() || holds_programs(equation) || is_exchange(equation)) continue;
       const std::size_t id = static_cast<std::size_t>(input.code);
       if (definition[id] < 0) continue;
       if (!taken[id]) {
