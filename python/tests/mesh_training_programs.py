@@ -99,12 +99,12 @@ def named_model():
 dense = ["", "data=8", "fsdp=8", "data=2,fsdp=2,tensor=2", "sequence=4,data=2", "stages=4,data=2"]
 for mesh in dense:
   train(f"dense {mesh}", language_model(), config(mesh), lambda n: (tokens(n),))
-for mesh in ("", "expert=4,data=2", "sequence=4,data=2"):
+for mesh in dense + ["expert=4,data=2"]:
   train(f"experts {mesh}", language_model("attention+moe"), config(mesh), lambda n: (tokens(n),))
 for mesh in ("", "data=8", "fsdp=4,tensor=2", "stages=4,data=2"):
   train(f"own {mesh}", Perceptron(), config(mesh), pairs)
 compiled = named_model()
-for mesh in ("", "data=2,fsdp=4"):
+for mesh in ("", "data=8", "fsdp=8", "data=2,fsdp=2,tensor=2"):
   train(f"named {mesh}", compiled(), config(mesh), pairs)
 for mesh in ((8,), (4, 2)):
   made = train(f"named backend {len(mesh)}", compiled(mesh), config(), pairs)

@@ -86,8 +86,9 @@ class LanguageModel {
   Output run(const Parameters& parameters, const Array& tokens, const Probe& probe) const;
   std::pair<Array, Array> run_layers(const Parameters& parameters, Array x, std::size_t first, std::size_t last,
                                      const Probe& probe) const;
+  // With `shares`, a mixture of experts sets it to its expert_shares.
   std::pair<Array, Array> run_layer(const Parameters& parameters, std::size_t layer, Array x, CachePosition* cache,
-                                    const Probe& probe) const;
+                                    const Probe& probe, Array* shares = nullptr) const;
   Array head(const Parameters& parameters, Array x) const;
   Array loss_of(const Output& output, const Array& tokens) const;
   Array start(const Parameters& parameters, const Array& tokens, const Array& position) const;

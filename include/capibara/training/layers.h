@@ -65,5 +65,10 @@ Array gelu_feed_forward(const Parameters& parameters, const std::string& prefix,
 // down.
 std::pair<Array, Array> expert_feed_forward(const Parameters& parameters, const std::string& prefix, const Array& x,
                                             int64_t experts_per_token);
+// What the loss of the load is made of, [2, experts]: the mean probability of each expert and its share of the choices.
+// Those of a batch are the means of those of its parts, which the loss is not.
+Array expert_shares(const Parameters& parameters, const std::string& prefix, const Array& x, int64_t experts_per_token);
+// The loss of such shares, [layers, 2, experts], summed over the layers.
+Array load_of_shares(const Array& shares);
 
 }  // namespace capibara::training

@@ -4,6 +4,8 @@
 #include <capibara/kernels/norms.h>
 #include <capibara/lax.h>
 
+#include <algorithm>
+
 #include "models/protocol/checkpointing.h"
 #include "models/protocol/finite.h"
 #include "models/training/layer_kinds.h"
@@ -104,7 +106,7 @@ Array LanguageModel::start(const Parameters& parameters, const Array& tokens, co
 }
 
 std::pair<Array, Array> LanguageModel::run_layer(const Parameters& parameters, std::size_t layer, Array x,
-                                                 CachePosition* cache, const Probe& probe) const {
+                                                 CachePosition* cache, const Probe& probe, Array* shares) const {
   const LayerKind kind = layer_kind(config_.layers[layer]);
   const std::string prefix = layer_prefix(layer);
   const std::string mixer = prefix + kind.mixer + ".";
@@ -125,6 +127,7 @@ std::pair<Array, Array> LanguageModel::run_layer(const Parameters& parameters, s
     auto [output, aux] = expert_feed_forward(parameters, feed, normed, config_.experts_per_token);
     x = x + output;
     load = lax::convert_element_type(aux, DType::float32);
+    if (shares) *shares = expert_shares(parameters, feed, normed, config_.experts_per_token);
   } else {
     x = x + (config_.activation == "silu" ? gated_feed_forward(parameters, feed, normed)
                                           : gelu_feed_forward(parameters, feed, normed));
@@ -194,12 +197,20 @@ Array LanguageModel::apply(const Parameters& parameters, const Array& tokens) co
   return run(parameters, tokens, {}).logits;
 }
 
+namespace {
+
+// The length of windows of tokens [batch, length + 1].
+int64_t length_of(const char* operation, const Array& tokens) {
+  if (tokens.ndim() == 2 && tokens.shape(1) >= 2 && is_integer(tokens.dtype())) return tokens.shape(1) - 1;
+  throw ValueError(concat("LanguageModel.", operation,
+                          ": expected integers [batch, length + 1] (argument 'tokens'), got ",
+                          to_string(tokens.type())));
+}
+
+}  // namespace
+
 Array LanguageModel::loss(const Parameters& parameters, const Array& tokens) const {
-  const int64_t length = tokens.ndim() == 2 ? tokens.shape(1) - 1 : 0;
-  if (length < 1) {
-    throw ValueError(concat("LanguageModel.loss: expected integers [batch, length + 1] (argument 'tokens'), got ",
-                            to_string(tokens.type())));
-  }
+  const int64_t length = length_of("loss", tokens);
   return loss_of(run(parameters, lax::slice_in_dim(tokens, 0, length, 1, 1), {}), tokens);
 }
 
@@ -209,7 +220,7 @@ Array LanguageModel::loss_of(const Output& output, const Array& tokens) const {
 }
 
 Array LanguageModel::cross_entropy(const Parameters& parameters, const Array& tokens) const {
-  const int64_t length = tokens.shape(1) - 1;
+  const int64_t length = length_of("cross_entropy", tokens);
   Array logits = apply(parameters, lax::slice_in_dim(tokens, 0, length, 1, 1));
   return mean_of_rows(kernels::cross_entropy(logits, lax::slice_in_dim(tokens, 1, length + 1, 1, 1)));
 }
@@ -253,16 +264,12 @@ ModelParts LanguageModel::parts() const {
   const auto model = std::make_shared<const LanguageModel>(*this);
   auto tokens_of = [](const char* operation, const Arrays& batch) -> const Array& {
     if (batch.size() == 1) return batch[0];
-    throw ValueError(concat("LanguageModel.", operation, ": expected a batch of one array of tokens, got ",
+    throw ValueError(concat("LanguageModel.", operation, ": expected one array of tokens (argument 'batch'), got ",
                             batch.size(), " arrays"));
   };
   auto inputs_of = [tokens_of](const Arrays& batch) {
     const Array& tokens = tokens_of("loss", batch);
-    if (tokens.ndim() != 2 || tokens.shape(1) < 2) {
-      throw ValueError(concat("LanguageModel.loss: expected integers [batch, length + 1] (argument 'tokens'), got ",
-                              to_string(tokens.type())));
-    }
-    return lax::slice_in_dim(tokens, 0, tokens.shape(1) - 1, 1, 1);
+    return lax::slice_in_dim(tokens, 0, length_of("loss", tokens), 1, 1);
   };
   ModelParts parts;
   parts.name = "LanguageModel";
@@ -279,15 +286,28 @@ ModelParts LanguageModel::parts() const {
   ModelLayers layers;
   layers.count = static_cast<int64_t>(config_.layers.size());
   for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) layers.prefixes.push_back(layer_prefix(layer));
+  // The carry: the values, and the shares of the layers with experts, [1, layers, 2, experts], which move up by one
+  // layer in each. The dimension in front is none of examples.
+  const auto mixtures = std::count_if(config_.layers.begin(), config_.layers.end(),
+                                      [](const std::string& text) { return layer_kind(text).feed_forward == "moe"; });
   layers.start = [=](const Parameters& p, const Arrays& batch) {
-    return Arrays{model->start(p, inputs_of(batch), lax::full({}, 0, DType::int32)), lax::full({}, 0.0f)};
+    const Array x = model->start(p, inputs_of(batch), lax::full({}, 0, DType::int32));
+    if (mixtures == 0) return Arrays{x};
+    return Arrays{x, lax::full({1, mixtures, 2, model->config().experts}, 0.0, DType::float32)};
   };
   layers.run = [=](const Parameters& p, int64_t layer, const Arrays& carry) {
-    auto [x, load] = model->run_layer(p, static_cast<std::size_t>(layer), carry.at(0), nullptr, {});
-    return Arrays{x, carry.at(1) + load};
+    Array shares;
+    const Array x = model->run_layer(p, static_cast<std::size_t>(layer), carry.at(0), nullptr, {}, &shares).first;
+    if (carry.size() == 1) return Arrays{x};
+    if (layer_kind(model->config().layers[static_cast<std::size_t>(layer)]).feed_forward != "moe") {
+      return Arrays{x, carry[1]};
+    }
+    const Array others = lax::slice_in_dim(carry[1], 1, mixtures, 1, 1);
+    return Arrays{x, lax::concatenate({others, lax::expand_dims(shares, {0, 1})}, 1)};
   };
   layers.finish = [=](const Parameters& p, const Arrays& carry, const Arrays& batch) {
-    return model->loss_of({model->head(p, carry.at(0)), carry.at(1)}, tokens_of("loss", batch));
+    const Array load = carry.size() == 1 ? lax::full({}, 0.0f) : load_of_shares(lax::squeeze(carry[1], {0}));
+    return model->loss_of({model->head(p, carry.at(0)), load}, tokens_of("loss", batch));
   };
   layers.checkpoint_every_n_layers = config_.checkpoint_every_n_layers;
   layers.checkpoint_policy = config_.checkpoint_policy;

@@ -249,4 +249,24 @@ std::pair<Array, Array> expert_feed_forward(const Parameters& parameters, const 
   return {result.output, result.aux_loss};
 }
 
+Array expert_shares(const Parameters& parameters, const std::string& prefix, const Array& x,
+                    int64_t experts_per_token) {
+  const Array& router = parameter(parameters, prefix + "router");
+  const int64_t experts = router.shape(1), width = x.shape(x.ndim() - 1), rows = x.size() / width;
+  const Array logits = lax::dot_general(lax::reshape(x, {rows, width}), router, {{1}, {0}, {}, {}},
+                                        {.precision = "", .preferred_element_type = DType::float32});
+  const kernels::MoeRouting routing = kernels::moe_routing_kernel(logits, experts, experts_per_token);
+  auto along_rows = [&](const Array& values) { return lax::broadcast_in_dim(values, logits.shape(), {0}); };
+  const Array shifted = lax::exp(logits - along_rows(lax::stop_gradient(lax::reduce_max(logits, {.axes = {1}}))));
+  const Array probabilities = shifted / along_rows(lax::reduce_sum(shifted, {.axes = {1}}));
+  const Array means = lax::reduce_sum(probabilities, {.axes = {0}}) / static_cast<double>(rows);
+  const Array counts = lax::convert_element_type(routing.load, DType::float32);
+  return lax::stack({means, counts / static_cast<double>(rows * experts_per_token)}, 0);
+}
+
+Array load_of_shares(const Array& shares) {
+  const Array means = lax::index_in_dim(shares, 0, 1, false), loads = lax::index_in_dim(shares, 1, 1, false);
+  return static_cast<double>(shares.shape(2)) * lax::reduce_sum(means * loads, {.axes = {0, 1}});
+}
+
 }  // namespace capibara::training
