@@ -1,12 +1,13 @@
 """Training over meshes beside one device: losses, bytes on a device beside the plan's, a run that is killed and goes on elsewhere.
 
-    PYTHONPATH=build/release/python python3 benchmarks/training/meshes.py [--model dense|experts|named] [--parameters 30e6] [--steps 50]
-        [--batch 8] [--length 64] [--mesh data=2,fsdp=4 ...] [--processes 4] [--no-kill]
+    PYTHONPATH=build/release/python python3 benchmarks/training/meshes.py [--model dense|experts|named ...] [--parameters 30e6]
+        [--steps 50] [--batch 8] [--length 64] [--mesh data=2,fsdp=4 ...] [--processes 4] [--no-kill]
 
-Each mesh trains in a process of its own with eight CPU devices, the same batches and first parameters; `--processes` adds runs whose
-eight devices are those of as many MPI processes. A line says by how much the losses differ from those of one device at most, relative
-to them, and what a device holds in MiB (planned beside it) of parameters, optimizer state and gradients. Exit code 1 where losses
-differ by more than 1e-3 of their size, or a figure from its plan.
+Each mesh trains in a process of its own with eight CPU devices, the same batches and first parameters. The last run of a model is killed
+(SIGKILL) in the middle of its steps on one mesh and goes on from its checkpoint on another. `--processes` adds runs whose eight devices
+are those of as many MPI processes. A line says by how much the losses differ from those of one device at most, relative to them, and
+what a device holds in MiB (planned beside it) of parameters, optimizer state and gradients. Exit code 1 where losses differ by more
+than 1e-3 of their size, or a figure from its plan.
 """
 
 import argparse
@@ -20,8 +21,9 @@ import time
 
 DEVICES = 8
 MESHES = {"dense": ["data=8", "fsdp=8", "data=2,fsdp=2,tensor=2", "sequence=4,data=2", "stages=4,data=2"],
-          "experts": ["data=8", "fsdp=8", "data=2,fsdp=2,tensor=2", "expert=4,data=2", "sequence=4,data=2"],
+          "experts": ["data=8", "fsdp=8", "data=2,fsdp=2,tensor=2", "expert=4,data=2", "sequence=4,data=2", "stages=4,data=2"],
           "named": ["data=8", "fsdp=8", "data=2,fsdp=2,tensor=2"]}
+KILLED, RESUMED = "data=2,fsdp=4", "fsdp=4,tensor=2"
 TOLERANCE = 1e-3
 
 
@@ -52,7 +54,7 @@ def named_model(parameters):
     train = TrainModel(model)
     train.add_loss(SquaredError(), input="output", target="target", reduce_steps=[Mean()])
     shapes = {"input": [None, 8], "target": [None, 8]}
-    return ml.compile(train, ml.JaxBackend(device_mesh=(4, 2)), shapes=shapes, data_keys=["input", "target"])
+    return ml.compile(train, ml.JaxBackend(), shapes=shapes, data_keys=["input", "target"])
 
 
 def work(options, mesh, folder, kill_at=None):
@@ -82,12 +84,12 @@ def work(options, mesh, folder, kill_at=None):
     while trainer.steps_done < options.steps:
         losses.append(trainer.step(*batch_of(trainer.steps_done))["loss"])
         began = began or time.perf_counter()  # the first step compiles
-        if folder and trainer.steps_done % 10 == 0:
+        if folder and trainer.steps_done % max(1, options.steps // 5) == 0:
             trainer.save()
         if trainer.steps_done == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
     seconds = (time.perf_counter() - began) / max(1, len(losses) - 1)
-    bytes_of = trainer.device_bytes(trainer.gradient(*batch_of(0))) if not options.launched else trainer.device_bytes()
+    bytes_of = trainer.device_bytes(trainer.gradient(*batch_of(0)))
     if not options.launched or jax.process_index() == 0:
         print(json.dumps({"first": first, "losses": losses, "seconds": seconds, "bytes": bytes_of,
                           "parameters": int(sum(np.prod(leaf.shape) for leaf in jax.tree.leaves(trainer.params)))}))
@@ -97,8 +99,9 @@ def work(options, mesh, folder, kill_at=None):
 
 def run(options, mesh, folder="", kill_at=None, processes=1):
     """The measurements of a run in a process of its own, None where it was killed."""
-    arguments = [sys.executable, os.path.abspath(__file__), "--work", mesh or "-", "--model", options.model, "--parameters",
-                 str(options.parameters), "--steps", str(options.steps), "--batch", str(options.batch), "--length", str(options.length)]
+    arguments = [sys.executable, os.path.abspath(__file__), "--work", mesh or "-"]
+    for name in ("model", "parameters", "steps", "batch", "length"):
+        arguments += [f"--{name}", str(getattr(options, name))]
     arguments += ["--folder", folder] if folder else []
     arguments += ["--kill-at", str(kill_at)] if kill_at else []
     environment = dict(os.environ, JAX_NUM_CPU_DEVICES=str(DEVICES), JAX_PLATFORMS="cpu")
@@ -133,9 +136,29 @@ def line(name, alone, got):
     return worst < TOLERANCE and all(planned[what] == count for what, count in held.items()) and len(got["losses"]) == len(wanted)
 
 
+def measure(options):
+    """Trains one model over its meshes; whether every row is as it must be."""
+    alone = run(options, "")
+    print(f"{options.model}, {alone['parameters'] / 1e6:.1f} million parameters, {options.steps} steps of "
+          f"{options.batch} x {options.length}: loss {alone['losses'][0]:.4f} to {alone['losses'][-1]:.4f} on one "
+          f"device, {alone['seconds']:.3f} s a step")
+    print(f"{'mesh':34} {'loss off':>9}  {'parameters MiB':>18}  {'state MiB':>18}  {'gradients MiB':>18}  {'s/step':>7}", flush=True)
+    meshes = options.mesh or MESHES[options.model]
+    fits = [line(mesh, alone, run(options, mesh)) for mesh in meshes]
+    if options.processes:
+        for mesh in meshes:
+            fits.append(line(f"{mesh}, {options.processes} processes", alone, run(options, mesh, processes=options.processes)))
+    if not options.no_kill:
+        with tempfile.TemporaryDirectory() as folder:
+            run(options, KILLED, folder, kill_at=options.steps // 2 + 1)
+            got = run(options, RESUMED, folder)
+            fits.append(line(f"{RESUMED} after kill -9", alone, got) and 0 < got["first"] <= options.steps // 2 + 1)
+    return all(fits)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--model", choices=list(MESHES), default="dense")
+    parser.add_argument("--model", choices=list(MESHES), nargs="*", default=list(MESHES))
     parser.add_argument("--parameters", type=float, default=30e6)
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--batch", type=int, default=8)
@@ -147,21 +170,13 @@ def main():
         parser.add_argument(name, help=argparse.SUPPRESS)
     parser.add_argument("--launched", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    models = options.model
     if options.work:
+        options.model = models[0]
         return work(options, "" if options.work == "-" else options.work, options.folder, options.kill_at and int(options.kill_at))
-    alone = run(options, "")
-    print(f"{options.model}, {alone['parameters'] / 1e6:.1f} million parameters, {options.steps} steps of "
-          f"{options.batch} x {options.length}: loss {alone['losses'][0]:.4f} to {alone['losses'][-1]:.4f} on one "
-          f"device, {alone['seconds']:.3f} s a step")
-    print(f"{'mesh':34} {'loss off':>9}  {'parameters MiB':>18}  {'state MiB':>18}  {'gradients MiB':>18}  {'s/step':>7}")
-    fits = [line(mesh, alone, run(options, mesh)) for mesh in options.mesh or MESHES[options.model]]
-    if options.processes:
-        for mesh in options.mesh or MESHES[options.model]:
-            fits.append(line(f"{mesh}, {options.processes} processes", alone, run(options, mesh, processes=options.processes)))
-    if not options.no_kill and options.model != "named":
-        with tempfile.TemporaryDirectory() as folder:
-            run(options, "data=2,fsdp=4", folder, kill_at=options.steps // 2)
-            fits.append(line("fsdp=4,tensor=2 after kill -9", alone, run(options, "fsdp=4,tensor=2", folder)))
+    fits = []
+    for options.model in models:
+        fits.append(measure(options))
     return 0 if all(fits) else 1
 
 
