@@ -8,6 +8,7 @@ import numpy as np
 
 from capibara import _core
 from capibara import jax as _jax
+from capibara._arguments import require_number
 
 _native = _core.training
 _SOURCES = ("a path of .npy or .safetensors, a list of .npy paths, an array or a tuple or dict of arrays of equal length, an object with "
@@ -30,10 +31,7 @@ class DataLoader:
                  processes: bool = False, start: int = 0) -> None:
         numbers = {"batch_size": batch_size, "seed": seed, "num_workers": num_workers, "prefetch": prefetch, "start": start}
         for name, value in numbers.items():
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(f"DataLoader: expected a whole number (argument {name!r}), got {value!r}")
-        if seed < 0:
-            raise ValueError(f"DataLoader: expected a number of 0 or more (argument 'seed'), got {seed}")
+            require_number("DataLoader", name, value, least=0 if name in ("seed", "start") else 1)
         self.batch_size, self._structure, self._pool = batch_size, None, None
         options = (int(batch_size), bool(shuffle), int(seed), int(num_workers), int(prefetch))
         kind, make = self._kind(source)
@@ -67,6 +65,9 @@ class DataLoader:
 
     def _files(self, paths):
         ends = {Path(path).suffix for path in paths}
+        absent = [path for path in paths if not Path(path).is_file()]
+        if absent and ends <= {".npy", ".safetensors"}:
+            raise ValueError(f"DataLoader: expected files (argument 'source'), there is no {absent[0]!r}, got {', '.join(paths)}")
         if ends == {".npy"}:
             return ".npy files", lambda options, start: _native.NativeBatches.npy(paths, options, start)
         if ends == {".safetensors"} and len(paths) == 1:

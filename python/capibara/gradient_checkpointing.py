@@ -17,7 +17,7 @@ def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int 
     Policies: 'everything' keeps all values, 'nothing_saveable' none, 'minimal' those of matmuls without batch dimensions;
     'offload' keeps these in the host's memory, which on CPU devices is the same.
     """
-    if checkpoint_policy not in _POLICIES:
+    if not isinstance(checkpoint_policy, str) or checkpoint_policy not in _POLICIES:
         raise ValueError(f"{_NAME}: checkpoint_policy is one of {', '.join(_POLICIES)}, got {checkpoint_policy!r}")
     if isinstance(checkpoint_every_n_layers, bool) or not isinstance(checkpoint_every_n_layers, int):
         raise TypeError(f"{_NAME}: checkpoint_every_n_layers is a number of layers, got {checkpoint_every_n_layers!r}")

@@ -51,6 +51,8 @@ class Model:
             return self._native.init
         if self._parts.get("init") is not None:
             return self._parts["init"]
+        if self.params is None:
+            raise TypeError(f"{self.name}: the model has neither params nor init; as_model(model, params) takes a tree of arrays")
         return lambda key: self.params
 
     def types(self) -> dict[str, "_jax.ShapeDtypeStruct"]:
@@ -96,6 +98,9 @@ class Model:
         if self._native is not None:
             return named
         names = self.names()
+        absent = [name for name in names if name not in named]
+        if absent:
+            raise ValueError(f"{self.name}: expected the parameters {', '.join(names)} (argument 'named'), got {', '.join(named)}")
         return _jax.tree_util.tree_unflatten(self._structure, [named[name] for name in names])
 
     def with_params(self, params: object) -> "Model":
@@ -253,11 +258,27 @@ def as_model(model: object, params: object = None, *, loss: Callable[..., object
     then `layer_prefix(layer)` and `output(params, carry)`; also `logical_axes`, `sizes` and `evaluate(params, *batch)`.
     """
     given = {"loss": loss, "apply": apply, "logical_axes": logical_axes, "sizes": sizes}
-    made = _made(model, params, {name: value for name, value in given.items() if value is not None}, operation, named)
+    given = {name: value for name, value in given.items() if value is not None}
+    _require_parts(operation, given, isinstance(model, _compiled_types()))
+    made = _made(model, params, given, operation, named)
     if made is None:
         raise TypeError(f"{operation}: expected {_ACCEPTED} (argument 'model'), got {_shown(model)}; capibara.as_model says what an object "
                         "needs")
     return made
+
+
+def _require_parts(operation, given, compiled):
+    """TypeError where a part is no part of a model; the loss of a compiled named model may be the name of an output."""
+    for name, value in given.items():
+        if name in ("loss", "apply"):
+            if not callable(value) and not (compiled and isinstance(value, str)):
+                raise TypeError(f"{operation}: expected a function of params and a batch (argument {name!r}), got {value!r}")
+        elif not isinstance(value, Mapping):
+            held = "the names of the dimensions of each parameter" if name == "logical_axes" else "sizes by name"
+            raise TypeError(f"{operation}: expected a dict of {held} (argument {name!r}), got {value!r}")
+        elif name == "sizes" and not set(value) <= set(_SIZES):
+            raise ValueError(f"{operation}: expected sizes of {', '.join(_SIZES)} (argument 'sizes'), got "
+                             f"{next(key for key in value if key not in _SIZES)!r}")
 
 
 def _shown(model):
@@ -268,7 +289,7 @@ def _shown(model):
 
 def _made(model, params, given, operation, named):
     if not isinstance(model, _compiled_types()) and named:
-        raise TypeError(f"{operation}: unexpected argument {next(iter(named))!r}; it is for compiled named models")
+        raise TypeError(f"{operation}: unexpected argument {next(iter(named))!r}; it is for compiled named models, got {_shown(model)}")
     if isinstance(model, Model):
         if params is None and not given:
             return model

@@ -5,6 +5,7 @@
     trainer.train("book.txt")
 """
 import dataclasses
+import inspect
 import itertools
 import json
 import math
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from capibara import _core
 from capibara import jax as _jax
+from capibara._arguments import require_flag, require_number, require_path
 from capibara._modules import explain_missing as _explain_missing
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import sizes_of as _sizes_of
@@ -31,7 +33,6 @@ _MODEL_FIELDS = ("vocabulary", "width", "layers", "heads", "key_heads", "hidden"
 
 Tokenizer = _native.Tokenizer
 TokenFile = _native.TokenFile
-Loader = _native.Loader
 Generator = _native.Generator
 convert_weights = _native.convert_weights
 load_pretrained = _native.load_pretrained
@@ -50,6 +51,22 @@ def LanguageModel(**fields: object) -> "_native.LanguageModel":
     if "heads" in fields:
         fields.setdefault("key_heads", fields["heads"])
     return _native.LanguageModel.from_json(json.dumps({**_DEFAULTS, **fields}))
+
+
+class Loader(_native.Loader):
+    """Batches int32 [batch, length + 1] of a TokenFile, of which each follows from its number; `num_workers` threads make them ahead.
+
+    Windows are taken from the tokens `first` to `last` (-1: all), shuffled anew in each pass. `next` is the number of the first batch.
+    """
+
+    def __init__(self, tokens: TokenFile, batch: int = 8, length: int = 128, first: int = 0, last: int = -1, seed: int = 0, next: int = 0,
+                 num_workers: int = 1) -> None:
+        if not isinstance(tokens, TokenFile):
+            raise TypeError(f"Loader: expected a TokenFile (argument 'tokens'), got {tokens!r}")
+        numbers = {"batch": batch, "length": length, "first": first, "last": last, "seed": seed, "next": next, "num_workers": num_workers}
+        for name, value in numbers.items():
+            require_number("Loader", name, value, least=0 if name == "seed" else None)
+        super().__init__(tokens, *map(int, numbers.values()))
 
 
 @dataclasses.dataclass
@@ -91,6 +108,10 @@ class Trainer:
     def __init__(self, config: object, model: object, mesh_shape: Sequence[int] | None = None, use_bf16: bool = False,
                  enable_xla_optimizations: bool = True, *, folder: str | Path | None = None) -> None:
         fields = self._settings(config)
+        for name, value in (("use_bf16", use_bf16), ("enable_xla_optimizations", enable_xla_optimizations)):
+            require_flag("Trainer", name, value)
+        if folder is not None:
+            require_path("Trainer", "folder", folder)
         made = _as_model(model, operation="Trainer")
         if not made.has_loss:
             raise TypeError(f"Trainer: {made.name} has no loss (argument 'model'); as_model(model, loss=...) takes a function of params "
@@ -98,8 +119,8 @@ class Trainer:
         if fields.pop("gradient_checkpointing"):
             made = enable_gradient_checkpointing(made)
         self.held_out = fields.pop("held_out")
-        if not 0 <= self.held_out <= 0.5:
-            raise ValueError(f"Trainer: held_out is a share between 0 and 0.5, got {self.held_out}")
+        if not isinstance(self.held_out, (int, float)) or not 0 <= self.held_out <= 0.5:
+            raise ValueError(f"Trainer: held_out is a share between 0 and 0.5, got {self.held_out!r}")
         self._made, self.folder, self._fields = made, folder, fields
         self.model = made.source if isinstance(made.source, _native.LanguageModel) else model
         self._tokens_only = isinstance(made.source, _native.LanguageModel)
@@ -112,7 +133,7 @@ class Trainer:
         if isinstance(config, (dict, str, int, float, type)) or config is None:
             raise TypeError(f"Trainer: config is an object with fields, such as TrainerConfig(steps=200), got {config!r}")
         if isinstance(config, _native.LanguageModel) or any(callable(getattr(config, name, None)) for name in ("apply", "loss")):
-            raise TypeError("Trainer: config comes before the model: Trainer(config, model)")
+            raise TypeError(f"Trainer: config comes before the model: Trainer(config, model), got {type(config).__name__} first")
         return {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
 
     def _mesh(self, mesh_shape, named, model):
@@ -184,11 +205,27 @@ class Trainer:
         return self._trainer.evaluate(self._arrays(batch, "evaluate"))
 
     def _arrays(self, batch, operation):
+        self._require_fit(batch, operation)
         arrays = self._batches.flat(tuple(batch), f"Trainer.{operation}: the batch")
         for array in arrays:
             if not hasattr(array, "shape") and not isinstance(array, (bool, int, float, complex)):
                 raise TypeError(f"Trainer.{operation}: a batch is of arrays (argument 'batch'), got {array!r} in it")
         return arrays
+
+    def _require_fit(self, batch, operation):
+        """TypeError where the loss does not take so many arguments."""
+        loss = self._made._parts.get("loss")
+        if self._batches.structure is not None or loss is None:
+            return
+        try:
+            signature = inspect.signature(loss)
+        except (TypeError, ValueError):
+            return
+        try:
+            signature.bind(None, *batch)
+        except TypeError as error:
+            raise TypeError(f"Trainer.{operation}: the loss of {self._made.name} takes {signature} (argument 'batch'), got a batch of "
+                            f"{len(batch)}: {error}") from None
 
     def gradient(self, *batch: object) -> object:
         """The gradient of the loss of a batch at the parameters, in their tree and placed as they are."""
@@ -236,6 +273,15 @@ class Trainer:
         if batch_size_per_chip and not self._tokens_only:
             raise TypeError(f"Trainer.train: batches of {self._made.name} have the sizes that they come with (argument "
                             f"'batch_size_per_chip'), got {batch_size_per_chip}")
+        for name, value in (("num_steps", num_steps), ("batch_size_per_chip", batch_size_per_chip)):
+            if value is not None:
+                require_number("Trainer.train", name, value, least=1)
+        if on_step is not None and not callable(on_step):
+            raise TypeError(f"Trainer.train: expected a function of the report of a step (argument 'on_step'), got {on_step!r}")
+        if isinstance(train_data, Path) or text and "://" not in train_data:
+            if not Path(train_data).exists():
+                raise ValueError("Trainer.train: expected a file or folder of text (argument 'train_data'), there is no "
+                                 f"{str(train_data)!r}")
         changes = {"steps": num_steps, "batch": batch_size_per_chip and batch_size_per_chip * self._chips()}
         changes = {name: value for name, value in changes.items() if value is not None and value != self._fields[name]}
         if changes:
@@ -247,7 +293,7 @@ class Trainer:
         if not text:
             return self._train(self._numbered(train_data, resumed), on_step)
         with tempfile.TemporaryDirectory() as temporary:
-            return self._train(self._windows(self._tokens(train_data, Path(self.folder or temporary))), on_step)
+            return self._train(self._windows(self._tokens(str(train_data), Path(self.folder or temporary))), on_step)
 
     def _numbered(self, batches, resumed):
         if hasattr(batches, "__iter__"):
@@ -321,9 +367,15 @@ class Trainer:
         `weights` is how they are stored meanwhile: float32, bfloat16 or int8.
         """
         if not self._tokens_only:
-            raise TypeError(f"Trainer.sample: {self._made.name} writes no text; only a LanguageModel does")
+            raise TypeError(f"Trainer.sample: {self._made.name} writes no text; only a LanguageModel does (argument 'model' of Trainer)")
         if not hasattr(self, "tokenizer"):
             raise ValueError("Trainer.sample: there is no tokenizer before train() has read text")
+        if not isinstance(prompt, (str, bytes)):
+            raise TypeError(f"Trainer.sample: expected a str (argument 'prompt'), got {prompt!r}")
+        if not isinstance(weights, str) or weights not in ("float32", "bfloat16", "int8"):
+            raise ValueError(f"Trainer.sample: expected 'float32', 'bfloat16' or 'int8' (argument 'weights'), got {weights!r}")
+        for name, value in (("max_new_tokens", max_new_tokens), ("temperature", temperature), ("top_k", top_k), ("seed", seed)):
+            require_number("Trainer.sample", name, value, least=0, whole=name != "temperature")
         prompt = self.tokenizer.encode(prompt)
         generator = Generator(self.model, convert_weights(self.params, weights), len(prompt) + max_new_tokens)
         return self.tokenizer.decode(generator.generate(prompt, max_new_tokens, temperature, top_k, seed)).decode(errors="replace")

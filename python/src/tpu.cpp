@@ -60,7 +60,14 @@ nb::dict slice_dict(const tpu::Slice& slice) {
 // A value of a dictionary, or what stands there already.
 template <class T>
 void read(nb::dict from, const char* name, T& to) {
-  if (from.contains(name) && !from[name].is_none()) to = nb::cast<T>(from[name]);
+  if (!from.contains(name) || from[name].is_none()) return;
+  if (nb::try_cast<T>(from[name], to)) return;
+  const char* expected = std::is_same_v<T, std::string> ? "a text"
+                         : std::is_same_v<T, bool>      ? "True or False"
+                         : std::is_same_v<T, int64_t>   ? "a whole number"
+                                                        : "a number";
+  throw TypeError(concat("tpu: expected ", expected, " (argument '", name, "'), got ",
+                         nb::cast<std::string>(nb::repr(from[name]))));
 }
 
 tpu::Architecture model_of(nb::handle given) {
@@ -102,10 +109,13 @@ nb::dict model_dict(const tpu::Architecture& model) {
 tpu::Training training_of(nb::dict from) {
   tpu::Training t;
   t.model = model_of(from["model"]);
-  t.slice = tpu::find_slice(nb::cast<std::string>(from["tpu"]));
+  std::string slice, mesh;
+  read(from, "tpu", slice);
+  t.slice = tpu::find_slice(slice);
   t.mesh.fsdp = t.slice.devices() / t.slice.slices;
   t.mesh.dcn_data = t.slice.slices;
-  if (from.contains("mesh") && !from["mesh"].is_none()) t.mesh = tpu::read_mesh(nb::cast<std::string>(from["mesh"]));
+  read(from, "mesh", mesh);
+  if (!mesh.empty()) t.mesh = tpu::read_mesh(mesh);
   read(from, "batch_per_device", t.batch_per_device);
   read(from, "sequence", t.sequence);
   read(from, "remat", t.remat);

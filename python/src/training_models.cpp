@@ -16,10 +16,19 @@
 namespace capibara::python {
 
 Parameters parameters_of(nb::handle object, const char* operation) {
-  if (!PyDict_Check(object.ptr())) throw TypeError(concat(operation, ": parameters are a dict of arrays by name"));
+  if (!PyDict_Check(object.ptr())) {
+    throw TypeError(concat(operation, ": expected a dict of arrays by name (argument 'params'), got ",
+                           nb::cast<std::string>(nb::repr(object))));
+  }
   Parameters parameters;
-  for (auto [name, array] : nb::borrow<nb::dict>(object))
-    parameters[nb::cast<std::string>(name)] = to_array(array, operation);
+  for (auto [name, array] : nb::borrow<nb::dict>(object)) {
+    if (!PyUnicode_Check(name.ptr())) {
+      throw TypeError(concat(operation, ": expected the name of an array (argument 'params'), got the key ",
+                             nb::cast<std::string>(nb::repr(name))));
+    }
+    const std::string own = nb::cast<std::string>(name);
+    parameters[own] = to_array(array, concat(operation, ": parameter '", own, "'").c_str());
+  }
   return parameters;
 }
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from capibara import _core, jax
+from capibara._arguments import require_number, require_path
 from capibara._errors import CheckpointError, CorruptCheckpointError  # noqa: F401
 from capibara.jax.experimental import multihost_utils
 
@@ -36,6 +37,8 @@ class TPUCheckpointer:
 
     def __init__(self, checkpoint_dir: str | os.PathLike[str], max_to_keep: int | None = None, async_checkpointing: bool = True, *,
                  save_interval_steps: int = 1, link_unchanged: bool = True, chunk_bytes: int = 4 << 20) -> None:
+        require_path("TPUCheckpointer", "checkpoint_dir", checkpoint_dir)
+        require_number("TPUCheckpointer", "chunk_bytes", chunk_bytes, least=64)
         if max_to_keep is not None and (not isinstance(max_to_keep, int) or max_to_keep < 1):
             raise ValueError(f"TPUCheckpointer: max_to_keep is a number of steps from 1, or None for all, got {max_to_keep!r}")
         if not isinstance(save_interval_steps, int) or save_interval_steps < 1:
@@ -60,7 +63,12 @@ class TPUCheckpointer:
 
         Where the program has several processes all of them call it, and the first one writes.
         """
-        text = json.dumps(metadata if metadata is not None else {})
+        require_number("TPUCheckpointer.save", "step", step, least=0)
+        try:
+            text = json.dumps(metadata if metadata is not None else {})
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"TPUCheckpointer.save: expected what JSON can write (argument 'metadata'), got {metadata!r}: {error}"
+                            ) from None
         if jax.process_count() == 1:
             return self._core.save(step, items, text)
         items = jax.tree.map(_whole, items)
@@ -135,6 +143,10 @@ class TPUCheckpointer:
         return step
 
     def _restored(self, step, like, only, shardings, on_corruption):
+        if step is not None:
+            require_number("restore", "step", step, least=0)
+        if only is not None and not isinstance(only, str) and not all(isinstance(name, str) for name in _list_of(only)):
+            raise TypeError(f"restore: expected names of items and arrays (argument 'only'), got {only!r}")
         if on_corruption not in ("error", "previous"):
             raise ValueError(f"restore: on_corruption is 'error' or 'previous', got {on_corruption!r}")
         if like is not None and not isinstance(like, dict):
@@ -254,6 +266,11 @@ class TPUCheckpointer:
         self.close()
 
 
+def _list_of(names):
+    """The names as a list; one that is no text where they are nothing of the kind."""
+    return list(names) if isinstance(names, (list, tuple, set, frozenset)) else [None]
+
+
 def _whole(leaf):
     """The array with the parts that other processes hold."""
     if getattr(leaf, "is_fully_addressable", True):
@@ -279,6 +296,8 @@ def _key_text(key):
 
 def _placed(items, shardings):
     if not isinstance(shardings, dict):
+        if not isinstance(shardings, (jax.sharding.Sharding, jax.Device)):
+            raise TypeError(f"restore: expected a sharding, or a dict of them by item (argument 'shardings'), got {shardings!r}")
         return jax.device_put(items, shardings)
     unknown = sorted(set(shardings) - set(items))
     if unknown:

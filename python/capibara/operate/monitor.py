@@ -5,6 +5,7 @@ import weakref
 from collections.abc import Callable, Iterable
 
 from capibara import _core
+from capibara._arguments import require_number, require_path, require_text
 
 
 class _Metrics(dict):
@@ -30,10 +31,16 @@ class TPUMonitor:
 
     def __init__(self, update_frequency_seconds: float = 10, enable_prometheus: bool = False, prometheus_port: int = 9090, *,
                  address: str = "127.0.0.1", log_file: str | os.PathLike[str] | None = None, hosts: Iterable[str] = ()) -> None:
-        if isinstance(hosts, str):
-            raise TypeError(f"TPUMonitor: hosts is a list of names, got the text {hosts!r}")
+        require_number("TPUMonitor", "update_frequency_seconds", update_frequency_seconds, least=0.001, whole=False, most=1e6)
+        require_number("TPUMonitor", "prometheus_port", prometheus_port, least=0, most=65535)
+        require_text("TPUMonitor", "address", address)
+        if log_file is not None:
+            require_path("TPUMonitor", "log_file", log_file)
+        hosts = hosts if isinstance(hosts, str) else list(hosts)
+        if isinstance(hosts, str) or not all(isinstance(host, str) for host in hosts):
+            raise TypeError(f"TPUMonitor: expected a list of names (argument 'hosts'), got {hosts!r}")
         self._core = _core.Monitor(float(update_frequency_seconds), int(prometheus_port) if enable_prometheus else None, address,
-                                   "" if log_file is None else str(log_file), list(hosts))
+                                   "" if log_file is None else str(log_file), hosts)
 
     def start(self) -> "TPUMonitor":
         """Begins to sample and to serve."""
@@ -48,6 +55,10 @@ class TPUMonitor:
 
     def step(self, loss: object = None, tokens: float | None = None) -> None:
         """Tells that a step has ended. The loss is read when it is ready, never waited for."""
+        if tokens is not None:
+            require_number("TPUMonitor.step", "tokens", tokens, least=0, whole=False)
+        if isinstance(loss, (str, bytes)):
+            raise TypeError(f"TPUMonitor.step: expected a number or an array of one (argument 'loss'), got {loss!r}")
         self._core.step(loss, tokens)
 
     def get_current_metrics(self) -> dict[str, float]:
@@ -57,8 +68,12 @@ class TPUMonitor:
     def set_alert(self, metric: str, condition: str, threshold: float, action: Callable[[], object], for_seconds: float = 0) -> None:
         """Calls `action()` when the metric is <, <=, >, >=, == or != the threshold for so many seconds, once each time it
         begins to be."""
+        require_text("set_alert", "metric", metric)
+        require_text("set_alert", "condition", condition)
+        require_number("set_alert", "threshold", threshold, whole=False)
+        require_number("set_alert", "for_seconds", for_seconds, least=0, whole=False)
         if not callable(action):
-            raise TypeError(f"set_alert: action is a function without arguments, got {type(action).__name__}")
+            raise TypeError(f"set_alert: action is a function without arguments, got {action!r}")
         self._core.set_alert(metric, condition, float(threshold), action, float(for_seconds))
 
     @property

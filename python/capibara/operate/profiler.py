@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from capibara import _core, jax
+from capibara._arguments import require_flag, require_path, require_text
 from capibara.jax import profiler
 from capibara.operate import bottlenecks
 
@@ -21,8 +22,11 @@ class TPUProfiler:
     """
 
     def __init__(self, output_dir: str | os.PathLike[str] = "profiles/", capture_memory: bool = True, capture_compute: bool = True) -> None:
+        require_path("TPUProfiler", "output_dir", output_dir)
+        require_flag("TPUProfiler", "capture_memory", capture_memory)
+        require_flag("TPUProfiler", "capture_compute", capture_compute)
         if not capture_memory and not capture_compute:
-            raise ValueError("TPUProfiler: capture_memory and capture_compute are both off, so that nothing would be recorded")
+            raise ValueError("TPUProfiler: expected capture_memory or capture_compute, got both off, so that nothing would be recorded")
         self._folder = pathlib.Path(output_dir)
         self._memory, self._compute = bool(capture_memory), bool(capture_compute)
         self._taken: list[tuple[str, Any]] = []
@@ -31,10 +35,11 @@ class TPUProfiler:
 
     def start(self, name: str = "profile") -> "TPUProfiler":
         """Begins a profile."""
+        require_text("TPUProfiler.start", "name", name)
         if self._name is not None:
             raise RuntimeError(f"TPUProfiler: the profile {self._name!r} is being taken; call stop before the next start")
         _core.profile_start()
-        self._name = str(name)
+        self._name = name
         self._span = _core.ProfileSpan(self._name, [], None)
         self._span.enter()
         return self

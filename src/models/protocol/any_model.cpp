@@ -71,6 +71,17 @@ void check_logical_axes(const ModelParts& parts) {
   }
 }
 
+[[noreturn]] void throw_missing_parameter(const std::string& operation, const std::string& name, std::size_t given) {
+  throw ValueError(
+      concat(operation, ": the parameter '", name, "' is missing (argument 'parameters'), got ", given, " names"));
+}
+
+void require_parameters(const char* function, const ModelParts& parts, const Parameters& parameters) {
+  for (const auto& [name, type] : parts.types) {
+    if (!parameters.contains(name)) throw_missing_parameter(concat("AnyModel.", function), name, parameters.size());
+  }
+}
+
 Array converted(const Array& array, DType dtype) {
   return is_inexact(array.dtype()) && !is_complex(array.dtype()) ? lax::convert_element_type(array, dtype) : array;
 }
@@ -102,9 +113,7 @@ Arrays parameter_leaves(const char* operation, const std::vector<std::string>& n
   leaves.reserve(names.size());
   for (const std::string& name : names) {
     const auto it = parameters.find(name);
-    if (it == parameters.end()) {
-      throw ValueError(concat(operation, ": the parameter '", name, "' is missing (argument 'parameters')"));
-    }
+    if (it == parameters.end()) throw_missing_parameter(operation, name, parameters.size());
     leaves.push_back(it->second);
   }
   return leaves;
@@ -155,11 +164,13 @@ int64_t AnyModel::parameter_count() const {
 
 Array AnyModel::apply(const Parameters& parameters, const Arrays& batch) const {
   if (!parts_->apply) throw_missing(*parts_, "apply");
+  require_parameters("apply", *parts_, parameters);
   return parts_->apply(parameters, batch);
 }
 
 Array AnyModel::loss(const Parameters& parameters, const Arrays& batch) const {
   if (!parts_->loss) throw_missing(*parts_, "loss");
+  require_parameters("loss", *parts_, parameters);
   Array loss = parts_->loss(parameters, batch);
   if (loss.ndim() != 0 || !is_inexact(loss.dtype()) || is_complex(loss.dtype())) {
     throw TypeError(concat("AnyModel.loss: the loss of the model '", parts_->name, "' must be a floating scalar, got ",

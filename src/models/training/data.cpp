@@ -116,17 +116,21 @@ struct Loader::Queue : OrderedWorkers<Array> {
 Loader::Loader(TokenFile tokens, const LoaderOptions& options, int64_t next)
     : tokens_(std::move(tokens)), options_(options), position_(next) {
   if (options_.last < 0) options_.last = tokens_.size();
-  if (options_.batch < 1 || options_.length < 1 || next < 0) {
-    throw ValueError(
-        concat("Loader: batch and length must be positive, got ", options_.batch, " and ", options_.length));
+  auto require_positive = [](const char* argument, int64_t value) {
+    if (value < 1) throw ValueError(concat("Loader: ", argument, " must be positive, got ", value));
+  };
+  require_positive("batch", options_.batch);
+  require_positive("length", options_.length);
+  require_positive("num_workers", options_.num_workers);
+  if (next < 0) throw ValueError(concat("Loader: next, the number of a batch, must not be negative, got ", next));
+  if (options_.first < 0 || options_.first > options_.last || options_.last > tokens_.size()) {
+    throw ValueError(concat("Loader: expected first and last between 0 and ", tokens_.size(),
+                            ", the number of tokens, got ", options_.first, " and ", options_.last));
   }
-  if (options_.first < 0 || options_.last > tokens_.size() || windows() < 1) {
+  if (windows() < 1) {
     throw ValueError(concat("Loader: the range of ", options_.last - options_.first,
-                            " tokens is shorter than one window", " of ", options_.length,
+                            " tokens is shorter than one window of ", options_.length,
                             " + 1 tokens; use more text or a smaller length"));
-  }
-  if (options_.num_workers < 1) {
-    throw ValueError(concat("Loader: num_workers must be positive, got ", options_.num_workers));
   }
   auto make = [this](int64_t number) { return std::optional(batch(number)); };
   const int64_t ahead = std::max<int64_t>(4, 2 * options_.num_workers);
@@ -148,6 +152,7 @@ Array Loader::next() {
 }
 
 Array Loader::batch(int64_t number) const {
+  if (number < 0) throw ValueError(concat("Loader.batch: the number must not be negative, got ", number));
   const auto count = static_cast<uint64_t>(windows());
   const auto length = static_cast<uint64_t>(options_.length);
   const bool shifts = options_.last - options_.first - 1 >= 2 * options_.length;

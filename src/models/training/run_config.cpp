@@ -44,13 +44,25 @@ Json as_json(DType value) { return to_string(value); }
 Json as_json(const TrainingMesh& value) { return to_string(value); }
 Json as_json(const std::vector<std::string>& value) { return Json::List(value.begin(), value.end()); }
 
+// What a field of this type is in words.
+template <class T>
+const char* expected_type(const T&) {
+  if constexpr (std::is_same_v<T, bool>) return "true or false";
+  if constexpr (std::is_same_v<T, int64_t>) return "a whole number";
+  if constexpr (std::is_same_v<T, uint64_t>) return "a whole number of 0 or more";
+  if constexpr (std::is_same_v<T, double>) return "a number";
+  if constexpr (std::is_same_v<T, DType>) return "'float32' or 'bfloat16'";
+  if constexpr (std::is_same_v<T, std::vector<std::string>>) return "a list of texts";
+  return "a text";
+}
+
 template <class T>
 bool read_field(const Json& json, T& field) {
   if constexpr (std::is_same_v<T, bool>) {
     if (!json.boolean()) return false;
     field = *json.boolean();
   } else if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, uint64_t>) {
-    if (!json.integer()) return false;
+    if (!json.integer() || (std::is_same_v<T, uint64_t> && *json.integer() < 0)) return false;
     field = static_cast<T>(*json.integer());
   } else if constexpr (std::is_same_v<T, double>) {
     if (!json.number()) return false;
@@ -93,7 +105,8 @@ RunConfig run_config_from_json(const std::string& text, const std::string& what)
       if (!value && name == newer) return;  // older runs have none
     }
     if (!value) throw ValueError(concat(what, ": the field '", name, "' is missing"));
-    if (!read_field(*value, field)) throw ValueError(concat(what, ": the field '", name, "' has another type"));
+    if (read_field(*value, field)) return;
+    throw ValueError(concat(what, ": the field '", name, "' is ", expected_type(field), ", got ", value->dump()));
   });
   return config;
 }

@@ -265,7 +265,7 @@ TrainingMesh training_mesh_from_text(const std::string& text) {
   std::string names;
   for (const MeshField& field : mesh_fields) names += concat(names.empty() ? "" : ", ", field.name);
   std::vector<std::string> seen;
-  for (std::size_t begin = 0; begin < text.size();) {
+  for (std::size_t begin = 0; !text.empty() && begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size()), equals = text.find('=', begin);
     const std::string word = text.substr(begin, end - begin);
     begin = end + 1;

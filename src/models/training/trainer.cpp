@@ -119,6 +119,11 @@ void require_positive_field(const char* field, int64_t value) {
   if (value < 1) throw ValueError(concat("TrainerConfig: ", field, " must be positive, got ", value));
 }
 
+void require_not_negative(const char* field, double value) {
+  if (value >= 0 && std::isfinite(value)) return;
+  throw ValueError(concat("TrainerConfig: ", field, " must be a number of 0 or more, got ", value));
+}
+
 }  // namespace
 
 Optimizer make_optimizer(const TrainerConfig& config) {
@@ -161,6 +166,12 @@ Optimizer checked_optimizer(const AnyModel& model, const TrainerConfig& config) 
   require_positive_field("checkpoint_every", config.checkpoint_every);
   require_positive_field("keep", config.keep);
   require_positive_field("num_workers", config.num_workers);
+  require_not_negative("warmup", static_cast<double>(config.warmup));
+  require_not_negative("learning_rate", config.learning_rate);
+  require_not_negative("weight_decay", config.weight_decay);
+  require_not_negative("max_norm", config.max_norm);
+  require_not_negative("spike_factor", config.spike_factor);
+  require_not_negative("max_bad_steps", static_cast<double>(config.max_bad_steps));
   if (config.compute != DType::float32 && config.compute != DType::bfloat16) {
     throw ValueError(concat("TrainerConfig: compute is float32 or bfloat16, got ", to_string(config.compute)));
   }

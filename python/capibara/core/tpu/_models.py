@@ -1,4 +1,6 @@
 """What the planner needs to know of a model: its sizes, from a preset's name, a description, or the model itself."""
+import numpy as np
+
 from capibara import _core, _tracebacks
 from capibara.core.tpu._errors import TPUError
 from capibara.model import Model, as_model
@@ -13,9 +15,15 @@ def describe(model, operation="plan"):
     Where the model does not state them they are a guess at the roles of its parameters: `inferred` says so, `assumptions` how.
     """
     if isinstance(model, str):
-        _core.tpu.parameters(model)  # raises with the nearest name
+        try:
+            _core.tpu.parameters(model)
+        except ValueError as error:  # it has the nearest name
+            raise TPUError(f"{operation}: {str(error).removeprefix('tpu: ')} (argument 'model'), got {model!r}") from None
         return next(row for row in _core.tpu.models() if row["name"] == model)
     if isinstance(model, dict) and "layers" in model and "width" in model and not hasattr(model["width"], "shape"):
+        for name, value in model.items():
+            if name in _PLANNED and (not isinstance(value, (int, np.integer)) or value < 0):
+                raise TypeError(f"{operation}: expected a number as {name!r} of the sizes (argument 'model'), got {value!r}")
         return {"name": "model", **model}
     return sizes_of(model, operation)
 

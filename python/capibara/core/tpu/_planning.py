@@ -13,8 +13,24 @@ _STRATEGIES = {"none": "none", "normal": "minimal", "aggressive": "full"}
 DEFAULTS = {"flash": True}  # configure_tpu sets it: attention by a kernel, or with its scores in memory
 
 
-def _request(model, tpu, sequence_length, batch_size, mesh=None, remat="full", **more):
-    found = _core.tpu.slice(tpu)
+_REMATS = ("none", "minimal", "qkv", "full", "offload")
+
+
+def _slice(operation, tpu):
+    if not isinstance(tpu, str):
+        raise TypeError(f"{operation}: expected the name of a slice, such as 'v4-8' (argument 'tpu'), got {tpu!r}")
+    try:
+        return _core.tpu.slice(tpu)
+    except ValueError as error:
+        raise TPUError(f"{operation}: {str(error).removeprefix('tpu: ')} (argument 'tpu'), got {tpu!r}") from None
+
+
+def _request(operation, model, tpu, sequence_length, batch_size, mesh=None, remat="full", **more):
+    found = _slice(operation, tpu)
+    if mesh is not None and not isinstance(mesh, str):
+        raise TypeError(f"{operation}: expected a text such as 'fsdp=16,tensor=4' (argument 'mesh'), got {mesh!r}")
+    if remat not in _REMATS:
+        raise TPUError(f"{operation}: expected one of {', '.join(_REMATS)} (argument 'remat'), got {remat!r}")
     request = {"model": model if isinstance(model, str) else request_of(model), "tpu": tpu, "sequence": sequence_length, "remat": remat,
                "batch_per_device": batch_size / found["devices"], **DEFAULTS, **more}
     if mesh is None:  # a group of devices shares a sequence where there are fewer sequences than devices
@@ -26,22 +42,27 @@ def _request(model, tpu, sequence_length, batch_size, mesh=None, remat="full", *
 
 
 def _sizes(operation, model):
-    return model if isinstance(model, str) else describe(model, operation)
+    sizes = describe(model, operation)
+    return model if isinstance(model, str) else sizes
 
 
 class _Assumed:
     """What a plan assumed, collected while its arguments are completed."""
 
     def __init__(self, operation, model, tpu, default_tpu, batch_size):
-        self.sizes = _sizes(operation, model)
+        self.operation, self.sizes = operation, _sizes(operation, model)
         self.texts = list(self.sizes.get("assumptions", ())) if isinstance(self.sizes, dict) else []
         self.tpu = tpu or default_tpu
         if tpu is None:
             self.texts.append(f"slice {default_tpu}: none was given")
         self.batch = batch_size
         if batch_size is None:
-            self.batch = _core.tpu.slice(self.tpu)["devices"]
+            self.batch = _slice(operation, self.tpu)["devices"]
             self.texts.append(f"a batch of {self.batch} sequences, one on each device: none was given")
+
+    def request(self, sequence_length, mesh=None, remat="full"):
+        """What the planner is asked."""
+        return _request(self.operation, self.sizes, self.tpu, sequence_length, self.batch, mesh, remat)
 
     def of(self, made):
         """The answer with what it is of and what was assumed for it."""
@@ -59,7 +80,7 @@ def estimate_step(model, tpu=None, sequence_length=2048, batch_size=None, mesh=N
     """
     require_numbers("estimate_step", sequence_length=sequence_length, batch_size=batch_size)
     plan = _Assumed("estimate_step", model, tpu, "v4-8", batch_size)
-    return plan.of(_core.tpu.plan_step(_request(plan.sizes, plan.tpu, sequence_length, plan.batch, mesh, remat)))
+    return plan.of(_core.tpu.plan_step(plan.request(sequence_length, mesh, remat)))
 
 
 def analyze_bottlenecks(model, tpu=None, sequence_length=2048, batch_size=None, mesh=None, remat="full"):
@@ -69,7 +90,7 @@ def analyze_bottlenecks(model, tpu=None, sequence_length=2048, batch_size=None, 
     """
     require_numbers("analyze_bottlenecks", sequence_length=sequence_length, batch_size=batch_size)
     plan = _Assumed("analyze_bottlenecks", model, tpu, "v4-8", batch_size)
-    request = _request(plan.sizes, plan.tpu, sequence_length, plan.batch, mesh, remat)
+    request = plan.request(sequence_length, mesh, remat)
     step, origin = _core.tpu.plan_step(request), plan.origin(sequence_length)
     return plan.of({"origin": "modelled", "compute_bound": Figure(step["compute_share"], origin),
                     "memory_bound": Figure(step["memory_share"], origin),
@@ -85,10 +106,11 @@ class MemoryOptimizer:
     """
 
     def __init__(self, strategy="normal", enable_rematerialization=True, gradient_checkpointing=False, activation_checkpointing_layers=1):
-        if strategy not in _STRATEGIES:
+        if not isinstance(strategy, str) or strategy not in _STRATEGIES:
             raise TPUError(f"MemoryOptimizer: strategy is one of {', '.join(_STRATEGIES)}, got {strategy!r}")
-        if activation_checkpointing_layers < 1:
-            raise TPUError(f"MemoryOptimizer: activation_checkpointing_layers is at least 1, got {activation_checkpointing_layers}")
+        if not isinstance(activation_checkpointing_layers, int) or activation_checkpointing_layers < 1:
+            raise TPUError("MemoryOptimizer: activation_checkpointing_layers is a number of layers, at least 1, got "
+                           f"{activation_checkpointing_layers!r}")
         self.strategy, self.layers = strategy, activation_checkpointing_layers
         self.remat = "full" if gradient_checkpointing else _STRATEGIES[strategy] if enable_rematerialization else "none"
 
@@ -96,7 +118,7 @@ class MemoryOptimizer:
         """Modelled HBM of one device in GB and GiB, by buffer; `assumed` has what was inferred of the model and assumed."""
         require_numbers("MemoryOptimizer.estimate_memory", batch_size=batch_size, sequence_length=sequence_length)
         plan = _Assumed("MemoryOptimizer.estimate_memory", model, tpu, "v4-8", batch_size)
-        found = _core.tpu.plan_memory(_request(plan.sizes, plan.tpu, sequence_length, batch_size, mesh, self.remat))
+        found = _core.tpu.plan_memory(plan.request(sequence_length, mesh, self.remat))
         if self.remat == "full" and self.layers > 1:  # one input for each group of layers, one group of layers recomputed at once
             saved = dict(found["buffers"]).get("saved activations", 0)
             less = saved * (1 - 1 / self.layers)
@@ -151,21 +173,26 @@ def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, avai
     require_numbers("find_optimal_batch_size", sequence_length=sequence_length)
     sizes = _sizes("find_optimal_batch_size", model)
     texts = list(sizes.get("assumptions", ())) if isinstance(sizes, dict) else []
-    if not 0 < target_utilization <= 1:
-        raise TPUError(f"find_optimal_batch_size: target_utilization is above 0 and at most 1, got {target_utilization}")
+    if not isinstance(target_utilization, (int, float)) or not 0 < target_utilization <= 1:
+        raise TPUError(f"find_optimal_batch_size: target_utilization is above 0 and at most 1, got {target_utilization!r}")
     if tpu is None:
-        chip = _core.tpu.chip(tpu_version)
+        try:
+            chip = _core.tpu.chip(tpu_version)
+        except (ValueError, TypeError):
+            raise TPUError("find_optimal_batch_size: expected a version such as 'v4', 'v5e', 'v5p' or 'v6e' (argument 'tpu_version'), got "
+                           f"{tpu_version!r}") from None
         memory = 4 * chip["hbm_gb"] if available_memory_gb is None else available_memory_gb
-        if not chip["hbm_gb"] / 2 < memory < 1e9:
+        if not isinstance(memory, (int, float)) or not chip["hbm_gb"] / 2 < memory < 1e9:
             raise TPUError(f"find_optimal_batch_size: available_memory_gb is that of whole chips, {chip['hbm_gb']:g} for each "
-                           f"{chip['name']}, got {available_memory_gb}")
+                           f"{chip['name']}, got {available_memory_gb!r}")
         count = round(memory / chip["hbm_gb"])
         tpu = _core.tpu.slice_of(chip["name"], count, "")["topology"]
         texts.append(f"slice {tpu}: " + ("no memory was given" if available_memory_gb is None else f"{count} chips have that memory"))
+    _slice("find_optimal_batch_size", tpu)
     best = []
     for remat in ("none", "minimal", "full"):
         for power in range(16):
-            request = _request(sizes, tpu, sequence_length, 2**power, remat=remat)
+            request = _request("find_optimal_batch_size", sizes, tpu, sequence_length, 2**power, remat=remat)
             try:
                 if _core.tpu.plan_memory(request)["fits"]:
                     best.append((_core.tpu.plan_step(request)["tokens_per_second"], 2**power))
@@ -189,7 +216,7 @@ def diagnose_performance(model, dataloader=None, target_tflops=None, tpu=None, s
         raise TypeError(f"diagnose_performance: dataloader is an iterable of batches, got {dataloader!r}")
     plan = _Assumed("diagnose_performance", model, tpu, "v6e-64", batch_size)
     tpu = plan.tpu
-    request = _request(plan.sizes, tpu, sequence_length, plan.batch)
+    request = plan.request(sequence_length)
     step, issues = _core.tpu.plan_step(request), []
     if dataloader is not None:
         start, count = time.perf_counter(), 0

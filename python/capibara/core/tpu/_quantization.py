@@ -57,8 +57,8 @@ class QuantizedWeight:
 
 def quantize_weight(weight, bits=8):
     """A matrix as QuantizedWeight: each column is divided by its largest magnitude and rounded."""
-    if bits not in (4, 8):
-        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits}")
+    if not isinstance(bits, int) or bits not in (4, 8):
+        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits!r}")
     weight = jnp.asarray(weight, jnp.float32)
     limit = 2**(bits - 1) - 1
     scale = jnp.maximum(jnp.max(jnp.abs(weight), 0), 1e-30) / limit
@@ -77,8 +77,8 @@ def quantize_for_tpu(model, bits=8):
     A tree of arrays gives such a tree: `x @ weight` works with the result, `weight.array()` gives the rounded matrix. Of any other model
     that as_model takes and that has params, the result is a Model that applies the rounded matrices. TPUError where nothing is quantized.
     """
-    if bits not in (4, 8):
-        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits}")
+    if not isinstance(bits, int) or bits not in (4, 8):
+        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits!r}")
     made = as_model(model, operation="quantize_for_tpu")
     if made.params is None:
         raise TypeError(f"quantize_for_tpu: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params "

@@ -63,11 +63,13 @@ def strategies():
     return dict(_STRATEGIES)
 
 
-def _rules(strategy, rules):
+def _rules(operation, strategy, rules):
     if rules is not None:
+        if not isinstance(rules, (list, tuple)) or not all(isinstance(rule, Rule) for rule in rules):
+            raise TypeError(f"{operation}: expected a list of Rule (argument 'rules'), got {rules!r}")
         return (*rules, _WHOLE)
-    if strategy not in _STRATEGIES:
-        raise ValueError(f"shard_model: strategy must be one of {', '.join(_STRATEGIES)}, got {strategy!r}; rules= takes a table of "
+    if not isinstance(strategy, str) or strategy not in _STRATEGIES:
+        raise ValueError(f"{operation}: strategy must be one of {', '.join(_STRATEGIES)}, got {strategy!r}; rules= takes a table of "
                          "your own")
     return _STRATEGIES[strategy]
 
@@ -106,7 +108,7 @@ def shard_model(model, mesh, strategy="fsdp", rules=None):
     Model with placed `params`; a LanguageModel needs as_model(model, params). `sharding_table` shows beforehand what goes where.
     """
     _require_mesh("shard_model", mesh)
-    table = _rules(strategy, rules)
+    table = _rules("shard_model", strategy, rules)
     tree = _tree_of("shard_model", model)
     leaves, structure = _named_leaves(tree if tree is not None else _model_of("shard_model", model).params)
     placed = [jax.device_put(leaf, NamedSharding(mesh, _chosen(name, leaf, mesh, table)[1])) if _is_array(leaf) else leaf
@@ -129,7 +131,7 @@ def _tree_of(operation, model):
 def sharding_table(model, mesh, strategy="fsdp", rules=None):
     """A text with one line for each parameter: its shape, its specification, the bytes on each device and why."""
     _require_mesh("sharding_table", mesh)
-    table = _rules(strategy, rules)
+    table = _rules("sharding_table", strategy, rules)
     tree = _tree_of("sharding_table", model)
     if tree is None:
         made = as_model(model, operation="sharding_table")
