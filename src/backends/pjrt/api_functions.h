@@ -106,6 +106,7 @@ enum class Function : std::size_t {
   client_dma_map = 920,
   client_dma_unmap = 928,
   loaded_device_assignment = 976,
+  executable_compile_options = 1032,
 };
 
 }  // namespace capibara::pjrt::abi

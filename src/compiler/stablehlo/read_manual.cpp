@@ -73,6 +73,17 @@ Attr specs_of(const Operation& operation, const std::vector<ShardingText>& shard
   return std::shared_ptr<const Opaque>(std::make_shared<const SpecsAttr>(std::move(specs)));
 }
 
+// A token is no array: what is said of its place is left out.
+std::vector<ShardingText> without_tokens(const std::vector<Value>& values, std::vector<ShardingText> shardings) {
+  if (shardings.size() != values.size()) return shardings;  // refused by the caller
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].type.is_token()) std::swap(shardings[kept++], shardings[i]);
+  }
+  shardings.resize(kept);
+  return shardings;
+}
+
 // Devices that no platform has yet: the map runs as lanes wherever the program does.
 Attr mesh_attr(const Mesh& mesh) {
   NamedSharding devices;
@@ -88,8 +99,10 @@ struct Entered {
 };
 
 Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& operands) {
-  const std::vector<ShardingText> in = read_shardings_text(operation, body_text(operation, "in_shardings"));
-  const std::vector<ShardingText> out = read_shardings_text(operation, body_text(operation, "out_shardings"));
+  const std::vector<ShardingText> in =
+      without_tokens(operation.operands, read_shardings_text(operation, body_text(operation, "in_shardings")));
+  const std::vector<ShardingText> out =
+      without_tokens(operation.results, read_shardings_text(operation, body_text(operation, "out_shardings")));
   if (in.size() != operands.size() || out.size() != result_types(operation).size()) {
     fail(operation, concat("expected a sharding for each of ", operands.size(), " operands and ",
                            result_types(operation).size(), " results, got ", in.size(), " and ", out.size()));

@@ -104,6 +104,16 @@ void context_create(abi::ContextOnly& args) { args.context = new abi::ExecuteCon
 
 void context_destroy(abi::ContextOnly& args) { delete args.context; }
 
+// Bytes that the client owns until it calls the deleter.
+template <class Args>
+void hand_out(Args& args, std::string bytes) {
+  auto* holder = new abi::Serialized{std::move(bytes)};
+  args.bytes = holder->bytes.data();
+  args.size = holder->bytes.size();
+  args.holder = holder;
+  args.deleter = [](abi::Serialized* held) { delete held; };
+}
+
 // ---- what an executable is -----------------------------------------------------------------------------------------
 
 void executable_destroy(abi::ExecutableDestroy& args) { delete args.executable; }
@@ -159,13 +169,9 @@ void executable_memory(abi::ExecutableMemory& args) {
   args.peak = use.peak;
 }
 
-void executable_serialize(abi::ExecutableSerialize& args) {
-  auto* holder = new abi::Serialized{args.executable->compiled->serialized()};
-  args.bytes = holder->bytes.data();
-  args.size = holder->bytes.size();
-  args.holder = holder;
-  args.deleter = [](abi::Serialized* held) { delete held; };
-}
+void executable_serialize(abi::ExecutableSerialize& args) { hand_out(args, args.executable->compiled->serialized()); }
+
+void executable_options(abi::ExecutableSerialize& args) { hand_out(args, args.executable->compiled->options()); }
 
 void parameter_shardings(abi::ExecutableShardings& args) {
   const Compiled::Lists& lists = args.executable->compiled->lists();
@@ -203,13 +209,7 @@ void loaded_fingerprint(abi::LoadedText& args) {
   args.size = args.loaded->compiled->fingerprint().size();
 }
 
-void loaded_assignment(abi::LoadedAssignment& args) {
-  auto* holder = new abi::Serialized{args.loaded->compiled->assignment()};
-  args.bytes = holder->bytes.data();
-  args.size = holder->bytes.size();
-  args.holder = holder;
-  args.deleter = [](abi::Serialized* held) { delete held; };
-}
+void loaded_assignment(abi::LoadedAssignment& args) { hand_out(args, args.loaded->compiled->assignment()); }
 
 // ---- extensions ----------------------------------------------------------------------------------------------------
 
@@ -252,6 +252,7 @@ void add_executable_functions(Table& table) {
   table.add<executable_costs>(F::executable_cost_analysis);
   table.add<executable_memory>(F::executable_memory_stats);
   table.add<executable_serialize>(F::executable_serialize);
+  table.add<executable_options>(F::executable_compile_options);
   table.add<loaded_destroy>(F::loaded_destroy);
   table.add<loaded_executable>(F::loaded_executable);
   table.add<loaded_devices>(F::loaded_devices);

@@ -168,7 +168,7 @@ class Table {
   const abi::Api* api() const { return reinterpret_cast<const abi::Api*>(bytes_); }
   abi::Api& head() { return *reinterpret_cast<abi::Api*>(bytes_); }
 
-  static constexpr std::size_t size = 984;  // of PJRT 0.81
+  static constexpr std::size_t size = 1064;  // of PJRT 0.91
 
   template <class Args>
   static Args* argument_of(void (*)(Args&));

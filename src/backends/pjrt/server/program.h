@@ -39,6 +39,7 @@ class Compiled {
   const std::vector<Border>& arguments() const { return arguments_; }
   const std::vector<Border>& results() const { return results_; }
   const std::string& fingerprint() const { return fingerprint_; }
+  const std::string& options() const { return options_; }
   std::string serialized() const;
   // The module and the options of `serialized`; raises Failure for other bytes.
   static std::pair<std::string, std::string> deserialized(std::string_view bytes);

@@ -1,4 +1,4 @@
-// GetPjrtApi, the plugin's only symbol: the table of its functions, of PJRT 0.81.
+// GetPjrtApi, the plugin's only symbol: the table of its functions, of PJRT 0.91.
 #include <cstring>
 
 #include "backends/pjrt/server/objects.h"
@@ -28,7 +28,7 @@ const abi::Api* make_table() {
   head.struct_size = Table::size;
   head.version_struct_size = 24;
   head.major_version = 0;
-  head.minor_version = 81;
+  head.minor_version = 91;
   for (std::size_t at = sizeof head; at < Table::size; at += sizeof(void*))
     table.set(static_cast<abi::Function>(at), reinterpret_cast<void*>(&refuse));
   add_event_functions(table);

@@ -1,6 +1,8 @@
 // Decodes the entries of a bytecode file by their dialect, each once.
 #include "compiler/stablehlo/bytecode/entries.h"
 
+#include "compiler/stablehlo/bytecode/type_codes.h"
+
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/syntax/parser_rules.h"
 
@@ -39,6 +41,8 @@ void EntryReader::decode(const BytecodeEntry& entry, ByteCursor& cursor, Type& i
     into = vhlo_type(cursor);
   } else if (dialect == "builtin") {
     into = builtin_type(cursor);
+  } else if (dialect == "stablehlo" && cursor.number() == stablehlo_token) {  // between operations of Shardy
+    into = Type::token();
   } else {
     unsupported(cursor, concat("types of the dialect ", dialect));
   }

@@ -11,6 +11,8 @@ struct TypeCode {
   std::string_view name;
 };
 
+inline constexpr std::uint64_t stablehlo_token = 0;  // among the types of that dialect
+
 // StableHLO's integers without a sign in their name are signed in VHLO.
 inline constexpr TypeCode vhlo_type_codes[] = {
     {0, "i1"},          {2, "bf16"},        {3, "f16"},
