@@ -2,9 +2,9 @@
 
     PYTHONPATH=build/release/python python3 benchmarks/gpu/several_gpus.py [--described] [4 8]
 
-The models are those of python/tests/partition_bytes_programs.py, data parallel, FSDP and Megatron's way; bytes are those that collectives
-bring to each device. Nothing runs: the CUDA plugin (jax-cuda13-pjrt, or the file in CAPIBARA_PLUGIN) compiles for a topology of GPUs that
-are not there; with --described on a machine without any, for H200s as below. Its result is read by jaxlib, in a process of its own.
+The models are those of python/tests/sharding/partition_bytes_programs.py, data parallel, FSDP and Megatron's way; bytes are those that
+collectives bring to each device. Nothing runs: the CUDA plugin (jax-cuda13-pjrt, or the file in CAPIBARA_PLUGIN) compiles for a topology of
+GPUs that are not there; with --described on a machine without any, for H200s as below. Its result is read by jaxlib, in its own process.
 """
 
 import math
@@ -27,7 +27,7 @@ H200 = """gpu_device_info {
 platform_name: "CUDA" dnn_version_info { major: 9 minor: 8 } device_description_str: "NVIDIA H200" """
 DESCRIBED = {"target_config": H200} if "--described" in sys.argv else {}
 os.environ.update(JAX_NUM_CPU_DEVICES="8", JAX_PLATFORMS="cpu")
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "python" / "tests" / "sharding"))
 sys.argv = [sys.argv[0], "capibara"]
 
 import partition_bytes_programs as programs  # noqa: E402

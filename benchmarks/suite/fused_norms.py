@@ -103,7 +103,7 @@ def gelu_dropout_torch_gradient(torch):
 
 
 def dropout_rows(dtype, suffix):
-    # Other random numbers on every side, so nothing to compare here; python/tests/test_kernels_dense.py has the values.
+    # Other random numbers on every side, so nothing to compare here; python/tests/kernels/test_kernels_dense.py has the values.
     size = N * N * numpy.dtype(dtype).itemsize
     options = dict(least={"jax": 4, "torch": 1.2}, widen=False, unlike=("jax", "torch"), compared=False, memory=True)
     return [

@@ -12,7 +12,7 @@ SHAPE = {"vocabulary": 512, "width": 128, "layers": ["attention+mlp", "mamba+mlp
 BATCH, LENGTH = 16, 128
 RATE, B1, B2, EPSILON, DECAY = 1e-3, 0.9, 0.99, 1e-8, 0.1
 OPERATIONS = 1_491_968  # of a forward pass for each token: LanguageModel(**SHAPE).flops_per_token(LENGTH)
-TESTS = Path(__file__).resolve().parents[2] / "python" / "tests"
+TESTS = Path(__file__).resolve().parents[2] / "python" / "tests" / "training"
 
 
 def sizes(prefix, layer, width=128, hidden=256, inner=256, state=16, rank=8, experts=4):

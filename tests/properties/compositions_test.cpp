@@ -353,7 +353,7 @@ std::vector<Call> composed_calls(const Primitive& primitive) {
   return calls;
 }
 
-// Tokens carry no value, shard_map and what it alone binds need a mesh (python/tests/test_shard_map.py), a foreign call
+// Tokens carry no value, shard_map and what it alone binds need a mesh (python/tests/sharding), a foreign call
 // means nothing to this library's own backend, and a generator with state never agrees with itself.
 TEST(Catalog, EveryPrimitiveHasCalls) {
   const std::set<std::string> of_meshes = {"pvary",           "psum_invariant",        "all_gather_invariant",

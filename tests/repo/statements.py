@@ -205,7 +205,7 @@ def input_shardings():
     assert double(jax.device_put(jnp.ones((8, 8)), jax.devices()[3])).sharding.spec == P(None, "y")
 
 
-@states("docs/sharding.md", "`python/tests/output_sharding_programs.py` has 127 programs")
+@states("docs/sharding.md", "`python/tests/sharding/output_sharding_programs.py` has 127 programs")
 def output_shardings():
     answers = json.loads(recordings.read("output_sharding_answers.json"))
     assert len(answers) == 127, len(answers)

@@ -19,7 +19,7 @@ EXCEPTIONS = "tools/check/lint_exceptions.txt"
 CPP = (".cpp", ".h", ".cu")
 WIDTHS = {**dict.fromkeys(CPP, 120), ".py": 140, ".sh": 140, ".cmake": 140}  # C++ as .clang-format says
 LENGTHS = {".cpp": 800, ".cu": 800, ".h": 500, ".py": 500}
-FOLDER = 40  # files in one folder of src or tests, without those below it
+FOLDER = 40  # files in one folder of src or of tests, without those below it
 INCLUDE = re.compile(r'^\s*#include\s+["<]([^">]+)[">]', re.MULTILINE)
 
 
@@ -153,8 +153,8 @@ def rooms(tree):
 
 
 def crowded(tree):
-    """Folders of src and tests that hold more files than one looks through."""
-    counts = Counter(name.rpartition("/")[0] for name in tree.names if name.startswith(("src/", "tests/")))
+    """Folders of src and of tests that hold more files than one looks through."""
+    counts = Counter(name.rpartition("/")[0] for name in tree.names if name.startswith(("src/", "tests/", "python/tests/")))
     return [f"{folder}: {count} files, a folder should hold at most {FOLDER}: it probably has two subjects"
             for folder, count in sorted(counts.items()) if count > FOLDER]
 

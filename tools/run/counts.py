@@ -37,8 +37,13 @@ class Suite:
     quick: bool = True
 
     @property
+    def family(self):
+        """The name before the slash: `python` of `python/kernels`."""
+        return self.name.split("/")[0]
+
+    @property
     def label(self):
-        return f"{self.kind} {self.name}" if self.kind else self.name
+        return self.name if self.family == self.kind else f"{self.kind} {self.name}".strip()
 
 
 def tail(log, lines=12):

@@ -266,25 +266,25 @@ def all_suites():
     for room in sorted({room_of(path.relative_to(tests)) for path in tests.rglob("*_test.cpp")}):
         suites.append(Suite(room, "c++", lambda runner, room=room: run_googletest(runner, room), f"{room}_tests"))
     folders = {path.parent for pattern in ("*/test_*.py", "*/*/test_*.py") for path in tests.glob(pattern)}
-    folders |= {path.parent for path in (ROOT / "python" / "tests").glob("test_*.py")}
+    folders |= {path.parent for path in (ROOT / "python" / "tests").glob("*/test_*.py")}
     for folder in sorted(folders):
-        name = "python" if folder.parent.name == "python" else folder.name
+        name = f"python/{folder.name}" if folder.relative_to(ROOT).parts[0] == "python" else folder.name
         suites.append(Suite(name, "python", lambda runner, folder=folder: run_pytest(runner, folder)))
     examples = sorted((ROOT / "examples").glob("*.cpp"))
     suites.append(Suite("examples", "", run_examples, " ".join(f"example_{source.stem}" for source in examples) or "all"))
     suites.append(Suite("check", "", run_check, "capibara_command"))
     suites.append(Suite("cmake_project", "", run_cmake_project, "all", "shared", quick=False))
     suites.append(Suite("minimal", "", run_minimal, "", "minimal", quick=False))
-    return sorted(suites, key=lambda suite: suite.name not in ("python", "processes", "properties", "stablehlo"))  # long ones first
+    return sorted(suites, key=lambda suite: suite.family not in ("python", "processes", "properties", "stablehlo"))  # long ones first
 
 
 def choose(names):
-    """The suites that the names mean; a name that is no suite is a part of test names, and returned as the pattern."""
+    """The suites that the names mean, or the suites below a name; any other name is a part of test names, and returned as the pattern."""
     suites = all_suites()
     if not names:
         return suites, ""
-    chosen = [suite for suite in suites if suite.name in names]
-    unknown = [name for name in names if name not in {suite.name for suite in suites}]
+    chosen = [suite for suite in suites if {suite.name, suite.family} & set(names)]
+    unknown = [name for name in names if name not in {known for suite in suites for known in (suite.name, suite.family)}]
     if len(unknown) > 1 or (unknown and chosen):
         sys.exit(f"run: no suite '{unknown[0]}'; suites are: {' '.join(dict.fromkeys(s.name for s in suites))}")
     if unknown:

@@ -13,7 +13,7 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 PROGRAMS = HERE / "jax_plugin_programs.py"
-BUILD = pathlib.Path(os.environ.get("CAPIBARA_BUILD", HERE.parents[1] / "build" / "release"))
+BUILD = pathlib.Path(os.environ.get("CAPIBARA_BUILD", HERE.parents[2] / "build" / "release"))
 
 pytestmark = pytest.mark.skipif(not (BUILD / "lib" / "libcapibara_pjrt.so").exists(), reason="the plugin is not built")
 

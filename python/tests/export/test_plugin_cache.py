@@ -5,8 +5,7 @@ import sys
 import textwrap
 
 import pytest
-
-from test_sharding import plugin
+from xla_cpu_plugin import needs_plugin, plugin
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
 
@@ -35,7 +34,7 @@ def damaged(content, how):
   return bytes(byte ^ 0x55 if 100 < place < 140 else byte for place, byte in enumerate(content))
 
 
-@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@needs_plugin
 @pytest.mark.parametrize("how", ["cut", "empty", "noise", "changed"])
 def test_a_damaged_file_is_compiled_again(tmp_path, how):
   wanted = run(tmp_path)
@@ -47,7 +46,7 @@ def test_a_damaged_file_is_compiled_again(tmp_path, how):
   assert run(tmp_path) == wanted
 
 
-@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@needs_plugin
 def test_an_entry_runs_under_its_own_key_only(tmp_path):
   wanted = run(tmp_path)
   files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
@@ -58,7 +57,7 @@ def test_an_entry_runs_under_its_own_key_only(tmp_path):
   assert run(tmp_path) == wanted
 
 
-@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@needs_plugin
 def test_a_folder_that_others_may_write_is_refused_with_a_warning(tmp_path):
   folder = tmp_path / "open"
   folder.mkdir()

@@ -14,6 +14,7 @@ from jax.interpreters import batching as oracle_batching
 from jax.interpreters import mlir as oracle_mlir
 from jax.sharding import Mesh as OracleMesh
 from jax.sharding import PartitionSpec as OracleSpec
+from xla_cpu_plugin import plugin
 
 import capibara.jax as jax
 from capibara import _core
@@ -21,7 +22,6 @@ from capibara.jax import profiling
 from capibara.jax.extend import core
 from capibara.jax.interpreters import ad, batching, mlir, xla
 from capibara.jax.sharding import Mesh, PartitionSpec
-from test_placement import plugin
 
 X = np.float32([0.5, -1.25, 2.0])
 

@@ -256,7 +256,7 @@ def test_a_call_like_the_last_one_is_told_from_others():
 
 def test_the_transform_programs_of_the_engine_evaluate_to_jaxs_values():
   here = os.path.dirname(os.path.abspath(__file__))
-  oracle = os.path.join(here, "..", "..", "tests", "oracle")
+  oracle = os.path.join(here, "..", "..", "..", "tests", "oracle")
   result = subprocess.run([sys.executable, os.path.join(here, "transform_programs.py"), oracle], capture_output=True, text=True, timeout=600)
   assert result.returncode == 0, result.stdout[-3000:] + result.stderr[-3000:]
   passed, failed = (int(word) for word in result.stdout.splitlines()[-1].replace(" passed,", "").replace(" failed", "").split())

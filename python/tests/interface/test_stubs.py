@@ -6,7 +6,7 @@ import sys
 import pytest
 
 core = pytest.importorskip("capibara._core", reason="the Python extension is not built")
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PACKAGE = pathlib.Path(core.__file__).parent  # of the build: the stubs beside the extension, the modules as links
 
 

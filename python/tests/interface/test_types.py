@@ -11,7 +11,7 @@ import types
 import pytest
 
 core = pytest.importorskip("capibara._core", reason="the Python extension is not built, which writes the stubs")
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PACKAGE = pathlib.Path(core.__file__).parent  # of the build: the stubs beside the extension, the modules as links
 TYPES = pathlib.Path(__file__).parent / "types"
 CASES = ROOT / "tests" / "differential"

@@ -235,7 +235,7 @@ def test_dropout_under_vmap_is_that_of_each_example():
 
 def on_xla(function, *arguments):
   """The results of XLA's CPU backend for the text that a program lowers to."""
-  sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "oracle"))
+  sys.path.insert(0, str(Path(__file__).parents[3] / "tests" / "oracle"))
   import judge
   try:
     return judge.Runner().run(jax.jit(function).lower(*arguments).as_text(), arguments)

@@ -19,7 +19,7 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara.core.tpu import TPUMonitor
 
-BUILD = Path(os.environ.get("CAPIBARA_BUILD", Path(__file__).parents[2] / "build" / "release"))
+BUILD = Path(os.environ.get("CAPIBARA_BUILD", Path(__file__).parents[3] / "build" / "release"))
 COMMAND = os.environ.get("CAPIBARA_COMMAND") or str(BUILD / "capibara")
 
 

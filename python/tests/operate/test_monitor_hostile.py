@@ -13,7 +13,7 @@ import pytest
 from capibara.core.tpu import TPUMonitor
 from capibara.operate.monitor import set_capture_hook
 
-BUILD = Path(os.environ.get("CAPIBARA_BUILD", Path(__file__).parents[2] / "build" / "release"))
+BUILD = Path(os.environ.get("CAPIBARA_BUILD", Path(__file__).parents[3] / "build" / "release"))
 COMMAND = os.environ.get("CAPIBARA_COMMAND") or str(BUILD / "capibara")
 
 

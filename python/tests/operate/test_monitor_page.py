@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
 COMMAND = os.environ.get("CAPIBARA_COMMAND") or str(BUILD / "capibara")
 PYTHON = ROOT / "build" / "venv-operate" / "bin" / "python"

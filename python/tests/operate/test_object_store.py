@@ -13,7 +13,7 @@ from capibara._errors import CheckpointError, CorruptCheckpointError
 from capibara.core.tpu import TPUCheckpointer
 from capibara.operate.checkpointer import read_checkpoint
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "io" / "checkpoint"))
+sys.path.insert(0, str(Path(__file__).parents[3] / "tests" / "io" / "checkpoint"))
 from fake_store import FakeStore  # noqa: E402
 
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).parent
-sys.path.append(str(HERE.parents[1] / "tests" / "data"))
+sys.path.append(str(HERE.parents[2] / "tests" / "data"))
 
 import recordings  # noqa: E402
 

@@ -1,22 +1,12 @@
 """Computations run on the device they are told to: by jit's arguments, the default device, or where their arguments are."""
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
+from xla_cpu_plugin import needs_plugin, plugin
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
-
-
-def plugin():
-  if os.environ.get("CAPIBARA_PLUGIN"):
-    return os.environ["CAPIBARA_PLUGIN"]
-  found = [path for folder in sys.path for path in pathlib.Path(folder or ".").glob("xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so")]
-  return str(found[0]) if found else None
-
-
-needs_plugin = pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
 
 
 def run(program, platform="cpu", devices=4):

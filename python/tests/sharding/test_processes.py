@@ -8,8 +8,7 @@ import sys
 import textwrap
 
 import pytest
-
-from test_sharding import plugin
+from xla_cpu_plugin import needs_plugin, plugin
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
 
@@ -61,7 +60,7 @@ def test_meet_and_part():
   assert out == [["0", "2", "once", "1"], ["1", "2", "once", "1"]]
 
 
-@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@needs_plugin
 def test_compute_beside_each_other():
   # xla-cpu-pjrt 0.0.1 takes no number of a process: each sees its own devices.
   out = run_both(MEET + """
@@ -86,7 +85,7 @@ def test_one_that_is_alone_says_so():
 @pytest.fixture(scope="module")
 def described_plugin(tmp_path_factory):
   """A plugin that describes two GPUs of each process; its clients meet at the key-value store."""
-  source = pathlib.Path(__file__).parents[2] / "tests" / "backends" / "pjrt" / "described_plugin.c"
+  source = pathlib.Path(__file__).parents[3] / "tests" / "backends" / "pjrt" / "described_plugin.c"
   made = tmp_path_factory.mktemp("plugin") / "described_cuda_plugin.so"
   compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
   if compiler is None:

@@ -2,13 +2,13 @@
 import functools
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 import recording
 from recording import close
+from xla_cpu_plugin import needs_plugin, plugin
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
 RECORDED = recording.recorded("shard_map_answers.json")
@@ -26,14 +26,7 @@ def test_devices_one_by_one_answer_as_jax(name):
   assert close(answers("reference")[name], RECORDED[name])
 
 
-def plugin():
-  if os.environ.get("CAPIBARA_PLUGIN"):
-    return os.environ["CAPIBARA_PLUGIN"]
-  found = [path for folder in sys.path for path in pathlib.Path(folder or ".").glob("xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so")]
-  return str(found[0]) if found else None
-
-
-@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@needs_plugin
 @pytest.mark.parametrize("name", RECORDED)
 def test_devices_of_a_plugin_answer_as_jax(name):
   """XLA:CPU runs the text of each program on eight devices of its own."""

@@ -8,18 +8,12 @@ import subprocess
 import sys
 
 import pytest
+from xla_cpu_plugin import needs_plugin, plugin
 
 pytest.importorskip("capibara._core", reason="the Python extension is not built")
 pytest.importorskip("jax")
 PROGRAMS = pathlib.Path(__file__).with_name("sharding_programs.py")
 NAMES = [name for name in re.findall(r"^def (\w+)\(\):", PROGRAMS.read_text(), re.MULTILINE)]
-
-
-def plugin():
-  if os.environ.get("CAPIBARA_PLUGIN"):
-    return os.environ["CAPIBARA_PLUGIN"]
-  found = [path for folder in sys.path for path in pathlib.Path(folder or ".").glob("xla_plugins/xla_cpu_pjrt/xla_cpu_pjrt.so")]
-  return str(found[0]) if found else None
 
 
 @functools.cache
@@ -35,7 +29,7 @@ def answers(who):
   return json.loads(done.stdout.splitlines()[-1].replace("PluginDevice", "CpuDevice"))
 
 
-@pytest.mark.skipif(plugin() is None, reason="no plugin of XLA:CPU (xla-cpu-pjrt)")
+@needs_plugin
 @pytest.mark.parametrize("name", NAMES)
 def test_is_as_in_jax(name):
   assert answers("capibara")[name] == answers("jax")[name]

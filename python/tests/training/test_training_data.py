@@ -12,7 +12,7 @@ pytest.importorskip("capibara._core", reason="the Python extension is not built"
 
 from capibara import _core, training
 
-BOOK = (Path(__file__).resolve().parents[2] / "examples" / "data" / "pride_and_prejudice.txt").read_bytes()
+BOOK = (Path(__file__).resolve().parents[3] / "examples" / "data" / "pride_and_prejudice.txt").read_bytes()
 TEXTS = [b"", b"a", b"  two  spaces ", b"It's 12 o'clock.\n\n\tIndented: caf\xc3\xa9\xff\x00!", BOOK[:3000]]
 
 

@@ -13,7 +13,7 @@ os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
 os.environ["JAX_PLATFORMS"] = "cpu"
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path += [str(ROOT / "tests" / "data"), str(ROOT / "tests" / "oracle"), str(ROOT / "python" / "tests")]
+sys.path += [str(ROOT / "tests" / "data"), str(ROOT / "tests" / "oracle"), str(ROOT / "python" / "tests" / "export")]
 
 import jax  # noqa: E402
 import make_stablehlo  # noqa: E402
