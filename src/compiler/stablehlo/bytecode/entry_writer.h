@@ -1,6 +1,8 @@
-// The tables of a bytecode file that is being written: strings, dialects, names of operations, attributes, types.
+// Writes the numbers and tables of a bytecode file: strings, dialects, names of operations, attributes, types.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <deque>
 #include <string>
 #include <string_view>
@@ -9,11 +11,47 @@
 
 #include <capibara/sharding.h>
 
-#include "compiler/stablehlo/bytecode/byte_writer.h"
 #include "compiler/stablehlo/sharding_text.h"
 #include "compiler/stablehlo/syntax/syntax.h"
 
 namespace capibara::stablehlo {
+
+// The numbers of MLIR's bytecode.
+class ByteWriter {
+ public:
+  const std::string& bytes() const { return bytes_; }
+
+  void byte(std::uint8_t value) { bytes_ += static_cast<char>(value); }
+  void append(std::string_view bytes) { bytes_ += bytes; }
+
+  // Seven bits of the value for each byte; the zero bits at the end of the first one count those that follow.
+  void number(std::uint64_t value) {
+    const int bits = 64 - std::countl_zero(value | 1);
+    const int more = (bits - 1) / 7;
+    if (more >= 8) {
+      byte(0);
+      return little(value, 8);
+    }
+    little((value << 1 | 1) << more, more + 1);
+  }
+  void signed_number(std::int64_t value) {
+    number(static_cast<std::uint64_t>(value) << 1 ^ static_cast<std::uint64_t>(value >> 63));
+  }
+  void flagged(std::uint64_t value, bool flag) { number(value << 1 | (flag ? 1 : 0)); }
+
+  void section(std::uint8_t id, std::string_view content) {
+    byte(id);
+    number(content.size());
+    append(content);
+  }
+
+ private:
+  void little(std::uint64_t value, int count) {
+    for (int i = 0; i < count; ++i) byte(static_cast<std::uint8_t>(value >> (8 * i)));
+  }
+
+  std::string bytes_;
+};
 
 // Which of the two systems of types and attributes an entry belongs to: operations of VHLO take the one, the module and
 // Shardy's operations the other.
