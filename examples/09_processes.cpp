@@ -19,7 +19,7 @@ int main() {
   try {
     jax::distributed::initialize();
   } catch (const capibara::ValueError&) {
-    // nobody launched it: this is the only process
+    // no one launched it: this is the only process
   }
 
   const int rows = 64 / jax::process_count(), first = rows * jax::process_index();

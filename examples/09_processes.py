@@ -7,7 +7,7 @@ from capibara.jax.experimental import multihost_utils
 try:
     jax.distributed.initialize()
 except ValueError:
-    pass  # nobody launched it: this is the only process
+    pass  # no one launched it: this is the only process
 
 rows = 64 // jax.process_count()
 first = rows * jax.process_index()

@@ -31,7 +31,7 @@ inline void time_case(const Case& one) {
   const Arrays in = {one.query(1), one.key(2), one.key(3), one.query(4)};
   const auto call = [options](const Array& a, const Array& b, const Array& c) { return fused(a, b, c, options); };
   if (!one.bias) return time_both(one.name, one.operations(), one.gradient, call, in);
-  // The slope of the bias is a result too: cuDNN's call does not give it.
+  // The gradient of the bias is a result too: cuDNN's call does not give it.
   const auto both = jax::jit([options](const Array& q, const Array& k, const Array& v, const Array& d, const Array& b) {
     const auto biased = [options](const Array& x, const Array& y, const Array& z, const Array& w) {
       Options own = options;

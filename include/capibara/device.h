@@ -40,7 +40,7 @@ class Buffer {
   static Buffer allocate(std::size_t bytes, const Device& device = {});
   // Memory that a program in the background fills.
   static Buffer pending(std::size_t bytes, std::shared_ptr<Completion> completion, const Device& device = {});
-  // Memory owned by somebody else; `release` runs when the last copy is gone.
+  // Memory owned by someone else; `release` runs when the last copy is gone.
   static Buffer borrow(void* data, std::size_t bytes, std::function<void()> release, const Device& device = {});
 
   // The host's copy is made on first use.
@@ -69,7 +69,7 @@ class Buffer {
   bool deleted() const;
   void mark_deleted();
   // The memory under a new state, for a program that writes its result over it; this buffer counts as deleted.
-  // Undefined where somebody else may still read the memory, or owns it: then nothing changes.
+  // Undefined where someone else may still read the memory, or owns it: then nothing changes.
   Buffer take(std::shared_ptr<Completion> completion = nullptr) const;
 
  private:

@@ -100,7 +100,7 @@ class UndefinedPrimal:
 
 
 class DropVar:
-    """An output of an equation that nobody reads."""
+    """An output of an equation that no one reads."""
 
     def __init__(self, aval):
         self.aval = aval

@@ -51,7 +51,7 @@ class UndefinedPrimal:
     def __init__(self, aval: ShapedArray) -> None: ...
 
 class DropVar:
-    """An output of an equation that nobody reads."""
+    """An output of an equation that no one reads."""
 
     aval: ShapedArray
     def __init__(self, aval: ShapedArray) -> None: ...

@@ -455,7 +455,7 @@ void bind_arrays(nb::module_& m) {
         if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
         return nb::object(nb::str(wrap(self)));
       });
-  array.attr("__hash__") = nb::none();  // so that nobody takes arrays for hashable
+  array.attr("__hash__") = nb::none();  // so that no one takes arrays for hashable
   bind_array_indexing(m, array);
 
 #if NB_VERSION_MAJOR >= 3

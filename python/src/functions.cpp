@@ -36,7 +36,7 @@ constexpr std::size_t max_parameters = 64;
 struct LibraryFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   const library::Function* record;
-  const library::Signature* parsed;  // null until somebody calls or asks
+  const library::Signature* parsed;  // null until the first call or question
   PromotionScope::Rule promotions;
   bool fills, takes_prototype, is_reshape;  // arrays filled with a number; zeros_like and its like; jax.numpy.reshape
   PyObject* name;

@@ -40,7 +40,7 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
   };
 }
 
-// jax_explain_cache_misses: what Python calls before a function is traced; invalid where nobody asks.
+// jax_explain_cache_misses: what Python calls before a function is traced; invalid where no one asks.
 nb::object& miss_explainer() {
   static auto* explainer = new nb::object;  // never freed: the interpreter may be gone by then
   return *explainer;

@@ -73,7 +73,7 @@ void check_types(const Compiled& self, const JitCall& call) {
   }
 }
 
-// Arguments that are placed otherwise than those it was compiled for are named; those that nobody placed go there.
+// Arguments that are placed otherwise than those it was compiled for are named; those that no one placed go there.
 Arrays placed_arguments(const Compiled& self, const JitCall& call) {
   Arrays leaves = call.leaves;
   if (self.placements.size() != leaves.size()) return leaves;
@@ -81,7 +81,7 @@ Arrays placed_arguments(const Compiled& self, const JitCall& call) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const auto& required = self.placements[i];
     if (!required || required->platform != "cpu" || leaves[i].type().ref) continue;
-    if (required->replicated()) continue;  // also what stands for a type in the context of a mesh: nobody asked for it
+    if (required->replicated()) continue;  // also what stands for a type in the context of a mesh: no one asked for it
     if (!leaves[i].committed()) {
       leaves[i] = jax::device_put(leaves[i], *required);
       continue;

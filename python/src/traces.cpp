@@ -63,7 +63,7 @@ std::vector<std::shared_ptr<Trace>> stack_from_outermost() {
 }  // namespace
 
 void bind_traces(nb::module_& m) {
-  // A trace is one object of Python as long as somebody holds it, so that `is` tells traces apart.
+  // A trace is one object of Python as long as it is held, so that `is` tells traces apart.
   nb::class_<Trace>(m, "Trace", nb::is_weak_referenceable())
       .def_prop_ro("parent_trace", [](const Trace& self) { return self.parent; })
       .def_prop_ro("main", [](Trace& self) { return self.parent ? self.shared_from_this() : nullptr; })

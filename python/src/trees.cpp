@@ -82,7 +82,7 @@ nb::object new_dict(const TreeNode& node) {
 }
 
 // The same with arrays for leaves, without lists on the way where a container can be filled directly.
-template <class Leaf>  // Array where the leaves are nobody else's: they are moved
+template <class Leaf>  // Array where the leaves are no one else's: they are moved
 nb::object unflatten_node(const TreeNode& node, std::span<Leaf> leaves, std::size_t& position) {
   const auto count = static_cast<Py_ssize_t>(node.children.size());
   switch (node.kind) {

@@ -18,7 +18,7 @@ class Executable {
   virtual ~Executable() = default;
   // Runs on concrete arrays; donated inputs may be reused for outputs and are deleted afterwards.
   virtual Arrays execute(std::span<const Array> inputs, const std::vector<bool>& donated) = 0;
-  // Whether it is over in microseconds and calls nobody: not worth letting another thread run meanwhile.
+  // Whether it is over in microseconds and calls no one: not worth letting another thread run meanwhile.
   virtual bool is_short() const { return false; }
   // What is known of it for inputs with these placements (null: none in particular). Compiles now what would otherwise
   // wait for the first call.

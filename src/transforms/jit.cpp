@@ -164,7 +164,7 @@ void hand_over(std::span<const Array> inputs, const std::vector<bool>& donated, 
     if (results.empty()) continue;
     inputs[i].block_until_ready();
     Buffer memory = inputs[i].buffer().take();
-    if (!memory.defined()) {  // somebody else holds it
+    if (!memory.defined()) {  // someone else holds it
       memory = default_backend().run(copy, inputs.subspan(i, 1), {})[0].buffer();
       inputs[i].delete_buffers();
     }

@@ -82,7 +82,7 @@ std::vector<bool> leaves_at(const char* option, const std::vector<int>& position
 }  // namespace
 
 // Readers walk lists that only grow at the head. Comparing keys may run code of the host language, which may raise or
-// let other threads run: nobody compares or frees keys with the lock held, and nobody waits for readers.
+// let other threads run: no one compares or frees keys with the lock held, and no one waits for readers.
 class JitCache {
  public:
   JitCache(jax::JitOptions options, CompilerOptions compiler_options)

@@ -1,4 +1,4 @@
-// optimize_remat of custom_vjp: a forward rule that becomes the function itself where nobody reads its residuals.
+// optimize_remat of custom_vjp: a forward rule that becomes the function itself where no one reads its residuals.
 //
 // Under checkpoint the forward pass keeps the rule's outputs and drops its residuals. A rule that computes both at once
 // then does more than the function; here it is one equation, which dead code elimination replaces.

@@ -43,7 +43,7 @@ struct Sizes {
   int64_t batch, heads, groups, queries, keys, size, value_size;
 };
 
-// A bias that entries of the batch share has the sum of their slopes; GPUs store those of 16-bit floats before.
+// A bias that entries of the batch share has the sum of their gradients; GPUs store those of 16-bit floats before.
 TEST(FlashAttention, HasTheGradientOfABias) {
   const Sizes sizes[] = {{2, 2, 2, 130, 136, 64, 64}, {3, 2, 1, 72, 200, 24, 40}, {1, 2, 2, 65, 64, 128, 128}};
   for (const Sizes& s : sizes) {
@@ -197,7 +197,8 @@ Array defined(const Array& query, const Array& key, const Array& value, const Ar
   return jnp::matmul(jax::nn::softmax(seen), repeated(value));
 }
 
-// Each slope within a few units of the largest one, as the type rounds: shares and slopes of logits are rounded once.
+// Each gradient within a few units of the largest one, as the type rounds: shares and gradients of logits are rounded
+// once.
 TEST_F(AttentionKernel, NarrowGradientsAreThoseOfFloat64) {
   Config settings = config();
   settings.enable_x64 = true;
@@ -300,7 +301,7 @@ TEST(FlashAttentionCuda, SplitsTheKeysOfFewQueries) {
   EXPECT_NE(text.find("tensor<16x4x64xf32>"), std::string::npos) << text;
 }
 
-// A bias that entries of a batch share: slopes of logits are stored, of as many heads as memory is spared for.
+// A bias that entries of a batch share: gradients of logits are stored, of as many heads as memory is spared for.
 TEST(FlashAttentionCuda, StoresTheSlopesOfASharedBias) {
   auto text = [](int64_t entries, int64_t heads, int64_t length) {
     const Array q = jax::ShapeDtypeStruct({2, heads, length, 64}, DType::bfloat16),

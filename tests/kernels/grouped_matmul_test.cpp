@@ -45,7 +45,7 @@ TEST(GroupedMatmul, MultipliesEachGroupByItsOwnMatrix) {
   }
 }
 
-// Sizes below zero are zero, rows that do not exist are nobody's.
+// Sizes below zero are zero, rows that do not exist are no one's.
 TEST(GroupedMatmul, ClipsSizes) {
   const Array x = drawn(0, {4, 3}), weights = drawn(1, {3, 3, 2});
   const Array want = plain(x, weights, {2, 0, 2});

@@ -87,7 +87,7 @@ def test_metadata_is_asked_on_googles_machines_alone(tmp_path):
         assert asked[0] == ("/computeMetadata/v1/instance/attributes/accelerator-type", "Google")
     finally:
         server.shutdown()
-    _, rows = findings(tmp_path, metadata=address)  # nobody answers any more
+    _, rows = findings(tmp_path, metadata=address)  # no one answers any more
     assert ("metadata", "note") in rows
 
 

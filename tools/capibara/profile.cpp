@@ -23,7 +23,7 @@ namespace capibara::command {
 
 namespace {
 
-// Values for an input that nobody gave: halves, and zeros where they may be indices.
+// Values for an input that no one gave: halves, and zeros where they may be indices.
 Array made_input(const ArrayType& type) {
   return is_integer(type.dtype) || type.dtype == DType::bool_ ? jax::lax::zeros(type)
                                                               : jax::lax::full(type.shape, 0.5, type.dtype);

@@ -311,7 +311,7 @@ def _flags(given, tree, leaves):
 
 
 def put_by_default(leaves):
-    """Leaves as arrays that nobody placed; in a traced function, as its tracers."""
+    """Leaves as arrays that no one placed; in a traced function, as its tracers."""
     arrays = (leaf if isinstance(leaf, _core.ArrayImpl) else put(leaf, None) for leaf in leaves)
     traces = _core.is_tracing()
     return [_core.stage_value(leaf) if traces and isinstance(leaf, _core.Array) else leaf for leaf in arrays]

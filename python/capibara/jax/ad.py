@@ -51,7 +51,7 @@ register_pytree_node(VJP, lambda vjp: ((vjp.args, vjp.keywords), vjp.func), lamb
 
 
 def _wanted_alone(pull_back, cotangent, requests):
-    """All cotangents; in place of those that nobody wants, zeros that cost nothing."""
+    """All cotangents; in place of those that no one wants, zeros that cost nothing."""
     if not any(isinstance(request, DontWant) for request in requests):
         return pull_back(cotangent)
     from capibara.jax.interpreters.partial_eval import dce_jaxpr

@@ -33,7 +33,7 @@ _user_primitives = {}
 
 
 class _PrimitiveClass(type):
-    """Operations of the library are primitives too, though nobody makes them by the class."""
+    """Operations of the library are primitives too, though no one makes them by the class."""
 
     def __instancecheck__(cls, value):
         return super().__instancecheck__(value) or (cls is Primitive and isinstance(value, _core.CatalogPrimitive))

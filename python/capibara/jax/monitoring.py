@@ -93,14 +93,14 @@ def unregister_scalar_listener(callback):
 
 
 def clear_event_listeners():
-    """Nobody listens any more."""
+    """No one listens any more."""
     for listeners in _listeners.values():
         listeners.clear()
     _rest()
 
 
 def _rest():
-    """Lets the core be silent where nobody listens."""
+    """Lets the core be silent where no one listens."""
     if not any(_listeners.values()):
         _core.set_event_listener(None)
 

@@ -27,4 +27,4 @@ def unregister_event_time_span_listener(callback: Callable[..., Any]) -> None:
 def unregister_scalar_listener(callback: Callable[..., Any]) -> None:
     """Calls it no more."""
 def clear_event_listeners() -> None:
-    """Nobody listens any more."""
+    """No one listens any more."""

@@ -319,5 +319,5 @@ def _finish_saves():
     for checkpointer in list(_alive):
         try:
             checkpointer._core.wait()
-        except Exception as error:  # nobody is left to catch it
+        except Exception as error:  # no one is left to catch it
             print(f"capibara: a save at the end of the program failed: {error}", file=sys.stderr)

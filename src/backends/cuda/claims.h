@@ -12,7 +12,7 @@ namespace capibara::cuda {
 struct KernelCall {
   std::string target;
   std::string settings;  // MLIR text of the call's attributes
-  Types scratch;         // results behind the equation's own that nobody reads
+  Types scratch;         // results behind the equation's own that no one reads
 };
 
 struct ClaimArgs {

@@ -104,7 +104,7 @@ class PjrtBackend final : public Backend {
   }
 
  private:
-  // The program of a text: in memory while somebody runs it, and on disk.
+  // The program of a text: in memory while it runs, and on disk.
   std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::vector<int>& devices,
                                const std::string& name) {
     CompileOptions options = standard_options(device.plugin().platform());

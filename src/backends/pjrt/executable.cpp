@@ -227,7 +227,7 @@ std::vector<int64_t> PjrtExecutable::kept_positions(const std::vector<bool>& don
 
 std::vector<abi::Buffer*> PjrtExecutable::start(const Variant& variant, std::span<abi::Buffer* const* const> arguments,
                                                 std::size_t count, std::span<const int64_t> kept) const {
-  // Where nothing comes back, nobody would learn of an error later on.
+  // Where nothing comes back, no one would learn of an error later on.
   if (!variant.calls && variant.loaded->output_count() > 0)
     return variant.loaded->execute(arguments, count, kept, *name_);
   std::vector<abi::Buffer*> results;

@@ -33,7 +33,7 @@ Array zeros(const ArrayType& type) {
   return out.array;
 }
 
-// The call's remaining results: nobody reads vectors that were not asked for, and status 0 is success, since a failure
+// The call's remaining results: no one reads vectors that were not asked for, and status 0 is success, since a failure
 // shows as NaN in the values.
 Arrays filled(Arrays results, const Types& types) {
   while (results.size() < types.size()) results.push_back(zeros(types[results.size()]));

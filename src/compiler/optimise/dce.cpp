@@ -1,6 +1,6 @@
-// dce: removes equations whose results nobody reads, inside nested programs as well.
+// dce: removes equations whose results no one reads, inside nested programs as well.
 //
-// A loop loses the carries that only feed themselves, a call and a branch the outputs that nobody takes.
+// A loop loses the carries that only feed themselves, a call and a branch the outputs that no one takes.
 #include "program/ir/dce.h"
 
 #include "compiler/optimise/passes.h"

@@ -22,7 +22,7 @@ enum class RuleKind : uint8_t {
 
 struct Rule {
   RuleKind kind;
-  std::vector<int> operands, results;  // values; negative: a literal or nobody's
+  std::vector<int> operands, results;  // values; negative: a literal or no one's
   Factors factors;
 };
 

@@ -16,7 +16,7 @@ class Progress {
  public:
   explicit Progress(int processes_here);
   void set_watch(Watch* watch) { watch_ = watch; }
-  // Raises DistributedError where the watch has found somebody dead.
+  // Raises DistributedError where the watch has found another process dead.
   template <class Ready>
   void until(const Ready& ready) const {
     for (int step = 0; !ready(); ++step) pause(step);

@@ -76,7 +76,7 @@ class Exchange {
   // Position i of the group gets block i of the reduced array; count must be a multiple of the group's size.
   virtual Pending reduce_scatter(const Call& call, const Reduce& what, const std::byte* from, std::byte* to) = 0;
   virtual Pending broadcast(const Call& call, std::byte* data, std::size_t bytes, int root) = 0;
-  // Sends to position `target` of the group, receives from `source`; -1: nobody. Where nobody sends, `to` becomes
+  // Sends to position `target` of the group, receives from `source`; -1: no one. Where no one sends, `to` becomes
   // zeros.
   virtual Pending permute(const Call& call, const std::byte* from, std::byte* to, std::size_t bytes, int source,
                           int target) = 0;

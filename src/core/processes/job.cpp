@@ -102,7 +102,7 @@ void start_watch(Job& now, const WatchOptions& options) {
   auto heartbeat = Heartbeat::connect(group.address, {group.secret, group.process_id}, options.heartbeat_seconds);
   now.watch = std::make_shared<Watch>(std::move(heartbeat), group.process_id, group.process_count, options);
   group.store->barrier("capibara/watch", group.process_count,
-                       300000);  // everybody is on the roll before anybody is missed
+                       300000);  // everybody is on the roll before anyone is missed
   now.watch->refresh();          // so that even who dies at once is known by host and pid
 }
 

@@ -29,7 +29,7 @@ std::string checked(std::string secret, const std::string& source) {
   return secret;
 }
 
-// The content of a file of this user's that nobody else may read; `refusal` says what is wrong with another.
+// The content of a file of this user's that no one else may read; `refusal` says what is wrong with another.
 std::optional<std::string> read_private_file(int folder, const std::string& name, std::string& refusal) {
   const Descriptor file(::openat(folder, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat status {};

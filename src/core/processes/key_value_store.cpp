@@ -42,8 +42,8 @@ class TcpStore final : public KeyValueStore {
     ask(Request::barrier, timeout_ms, name, std::to_string(count));
   }
 
-  // A connection of its own for each request under way: one that waits holds up nobody. Null: nobody answers;
-  // `stranger` is set where somebody does who does not know the secret.
+  // A connection of its own for each request under way: one that waits holds up no one. Null: no one answers;
+  // `stranger` is set where someone does who does not know the secret.
   std::unique_ptr<Socket> open(bool& stranger) const {
     AddressList found;
     look_up(address_, found);

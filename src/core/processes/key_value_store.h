@@ -13,7 +13,7 @@
 
 namespace capibara {
 
-// Who a client is: the server lets nobody in who does not know the secret, and counts processes at barriers.
+// Who a client is: the server lets no one in who does not know the secret, and counts processes at barriers.
 struct JobMember {
   std::string secret;
   int process_id = 0;

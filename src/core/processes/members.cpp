@@ -13,7 +13,7 @@ namespace capibara {
 
 namespace {
 
-// Time in which nobody reports does not count as silence of anybody: the whole job, or the server, may have been
+// Time in which no one reports does not count as silence: the whole job, or the server, may have been
 // stopped.
 constexpr std::chrono::milliseconds max_step(2000);
 constexpr int64_t max_silence_ms = 3000;           // of a process that is worth waiting for

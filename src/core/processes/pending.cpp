@@ -34,7 +34,7 @@ void Pending::wait() const {
     if (may_be_interrupted()) poll_interrupt();
     if (state.watch) {
       state.watch->examine(state.number, state.call);
-      // The comm thread may be inside of MPI, which does not return where somebody died.
+      // The comm thread may be inside of MPI, which does not return where a process died.
       if (const auto failure = state.watch->failure()) throw DistributedError(*failure);
     }
     lock.lock();

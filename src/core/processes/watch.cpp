@@ -109,7 +109,7 @@ bool Watch::beat_once(bool leaving) {
   return roll.has_value();
 }
 
-// Who died, or is silent for too long, or has found somebody who did.
+// Who died, or is silent for too long, or has found one that did.
 void Watch::look_for_dead() {
   std::vector<MemberState> members;
   {

@@ -53,13 +53,13 @@ class Watch {
 
   // Reports now, and reads what the others have reported.
   void refresh() { beat_once(false); }
-  // Looks at the roll for somebody who has left or does not come to this call; may warn, may fail.
+  // Looks at the roll for a process that has left or does not come to this call; may warn, may fail.
   void examine(uint64_t number, const Call& call);
 
   void set_where(const std::string& where);
   void set_ending(const std::string& ending);
   bool ends_by_failure() const;  // its own, or that of another
-  // Says goodbye, so that the end of this process is no death, and waits until all others have done so too, or somebody
+  // Says goodbye, so that the end of this process is no death, and waits until all others have done so too, or someone
   // died, or this process ends by an exception. False: they did not come in time.
   bool leave(int timeout_seconds);
   std::string name_of(int process);  // "process 2 (host, pid 7)"

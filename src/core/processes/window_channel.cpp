@@ -1,6 +1,6 @@
 // A channel through memory that the processes of one node share: each fills its own slot, all read each other's.
 //
-// Everything is a series of rounds: wait until nobody reads this slot any more, fill it, say so, wait for the others,
+// Everything is a series of rounds: wait until no one reads this slot any more, fill it, say so, wait for the others,
 // read. Two slots per process take turns, so that one can be filled while the other is still read.
 #include <algorithm>
 #include <atomic>

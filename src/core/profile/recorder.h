@@ -1,7 +1,7 @@
 // The recorder below all rooms: logs of threads without locks, and marks of compiled programs' runs.
 //
 // Every thread appends to a log of its own, which the one that stops the profile reads: a record counts as soon as the
-// log's counter says so. Nobody waits; what a thread appends after the stop belongs to no profile.
+// log's counter says so. No one waits; what a thread appends after the stop belongs to no profile.
 #pragma once
 
 #include <capibara/profile.h>

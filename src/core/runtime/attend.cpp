@@ -85,7 +85,7 @@ class Attendants : public Outliving<Attendants> {
       } catch (...) {
         task->error = std::current_exception();
       }
-      task->work = nullptr;  // what nobody else holds is freed before anybody is told
+      task->work = nullptr;  // what no one else holds is freed before anyone is told
       lock.lock();
       task->done = true;
       --running_;

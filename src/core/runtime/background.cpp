@@ -158,7 +158,7 @@ class Background : public Outliving<Background> {
       error = asks ? interrupted(*job.completion) : std::current_exception();
     }
     --running_depth;
-    job.work = nullptr;  // inputs that nobody else holds are freed before anybody is told
+    job.work = nullptr;  // inputs that no one else holds are freed before anyone is told
     lock.lock();
     if (running->abandoned) {
       --abandoned_;
@@ -218,7 +218,7 @@ class Background : public Outliving<Background> {
     arrived_.notify_all();
   }
 
-  // The process ends: nobody will read what has not run.
+  // The process ends: no one will read what has not run.
   void end(std::unique_lock<std::mutex>& lock, int status) {
     ended_ = true;
     if (running_depth > 0) return;  // a program of this very thread called exit

@@ -1,7 +1,7 @@
 // Programs that run in the background: a queue worked off in order, by a thread of its own or by whoever waits.
 //
 // One program of the queue runs at a time, so that each finds the results of those before it. A thread that waits for a
-// result runs the queue itself where nobody does: a call that is waited for at once costs no change of threads. What
+// result runs the queue itself where no one does: a call that is waited for at once costs no change of threads. What
 // takes long it leaves to the queue's thread, if it may be interrupted: between looks at the clock it asks the host
 // language for signals, with that language's lock released. What it waits for is then given up: the program is told to
 // stop, and where it does not within some milliseconds (LAPACK, a plugin, a callback) its thread goes on with it alone,
@@ -29,7 +29,7 @@ class Completion {
 
  private:
   friend class Background;
-  void finish(std::exception_ptr error);  // before done_ is set, nobody reads the error
+  void finish(std::exception_ptr error);  // before done_ is set, no one reads the error
 
   const std::string name_;
   std::exception_ptr error_;

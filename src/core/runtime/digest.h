@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// Nobody can make two texts with the same digest, not even on purpose.
+// No one can make two texts with the same digest, not even on purpose.
 struct Digest {
   std::array<uint8_t, 32> bytes{};
   std::string hex() const;  // 64 digits

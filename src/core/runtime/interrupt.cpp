@@ -108,7 +108,7 @@ class Ticker {
       }
       std::lock_guard lock(mutex_);
       awake_.store(false);
-      if (running_.load() == 0) return;  // whoever begins from now on sees that nobody ticks
+      if (running_.load() == 0) return;  // whoever begins from now on sees that no one ticks
       awake_.store(true);
     }
   }

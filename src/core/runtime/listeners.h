@@ -1,4 +1,4 @@
-// Who is told of traces and compilations as they happen, under the names of jax.monitoring; nobody by default.
+// Who is told of traces and compilations as they happen, under the names of jax.monitoring; no one by default.
 #pragma once
 
 #include <atomic>

@@ -23,7 +23,7 @@ namespace capibara {
 
 namespace {
 
-// A thread writes when nobody else wants the processor or the disk, until somebody waits for it or it has taken long:
+// A thread writes when no one else wants the processor or the disk, until someone waits for it or it has taken long:
 // a training that keeps every processor busy would leave it some thousandths of one, and the step unsaved for minutes.
 void set_idle(pid_t thread, bool idle) {
   const sched_param none{};

@@ -79,7 +79,7 @@ void sync_folder(const std::string& path);
 void make_folder_and_parents(const std::string& path);
 // Removes a folder and all in it; links in it are not followed. What cannot be removed stays.
 void remove_tree(const std::string& path);
-// Whether nobody holds the lock of NewFolder.
+// Whether no one holds the lock of NewFolder.
 bool is_abandoned(const std::string& folder);
 std::vector<std::string> names_in(const std::string& folder);  // sorted; none where it cannot be read
 bool is_folder(const std::string& path);

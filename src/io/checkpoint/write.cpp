@@ -142,7 +142,7 @@ bool is_step_name(const std::string& name) {
          (name[0] != '0' || name.size() == 1);
 }
 
-// Steps without a marker that are older than a committed one: nobody writes them any more.
+// Steps without a marker that are older than a committed one: no one writes them any more.
 void remove_object_leftovers(const std::string& folder) {
   const std::vector<int64_t> steps = committed_steps(folder);
   for (const std::string& name : names_in(folder)) {

@@ -1,4 +1,4 @@
-// JSON: a value, read from text that nobody vouches for and written in one order.
+// JSON: a value, read from untrusted text and written in one order.
 #pragma once
 
 #include <cstdint>

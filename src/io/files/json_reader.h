@@ -1,4 +1,4 @@
-// Reading JSON by recursive descent, from text that nobody vouches for, into values of the caller's type.
+// Reading JSON by recursive descent, from untrusted text, into values of the caller's type.
 #pragma once
 
 #include <capibara/error.h>

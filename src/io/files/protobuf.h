@@ -1,4 +1,4 @@
-// The wire format of protocol buffers: fields written one after the other, and read from bytes that nobody vouches for.
+// The wire format of protocol buffers: fields written one after the other, and read from untrusted bytes.
 #pragma once
 
 #include <bit>

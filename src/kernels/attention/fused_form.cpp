@@ -129,7 +129,7 @@ Array FusedForm::spread(const Array& x, const Axes& axes) const {
   return lax::reshape(spread_to(lax::reshape(ordered(x, axes, logit_order_), own), whole), four);
 }
 
-// The sums of slopes [batch, heads, queries, keys], of which some are 1, over what the axes leave out.
+// The sums of gradients [batch, heads, queries, keys], of which some are 1, over what the axes leave out.
 Array FusedForm::bias_cotangent(const Array& slopes, const Axes& axes, const Shape& shape) const {
   Shape split;
   Axes order;
@@ -269,7 +269,7 @@ void FusedForm::add_hidden_rows(Arrays& slopes, const Array& cotangent, const Ar
   const Array nan = lax::select(empty, filled_like(zero, std::numeric_limits<double>::quiet_NaN()), zero);
   const Array rows = lax::expand_dims(nan, {3}), sums = sum_by_group(rows);
   add(slopes[2], sums);
-  if (plain_.biases.empty()) return;  // what a condition hides has no slope
+  if (plain_.biases.empty()) return;  // what a condition hides has no gradient
   add(slopes[0], rows);
   add(slopes[1], sums);
   Array to_bias = rows;

@@ -1,6 +1,6 @@
 // Reads the reverse derivative of attention that a program writes out, from the exponentials of its softmax on.
 //
-//   slope of exponentials = (dP / total - sum(dP exp / total^2)) exp,   dP = cotangent values^T
+//   gradient of exponentials = (dP / total - sum(dP exp / total^2)) exp,   dP = cotangent values^T
 #include <algorithm>
 #include <cmath>
 
@@ -146,7 +146,7 @@ class GradientReader {
     return true;
   }
 
-  // The matmul of slopes with `by`: the cotangent of `to`, whose axes it has.
+  // The matmul of gradients with `by`: the cotangent of `to`, whose axes it has.
   bool read_cotangent(int at, std::size_t side, const Axes& axes, const Labelled& by, const Labelled& to,
                       PlainCotangent::Of of) {
     const auto [other, result] = equations_.other_operand(equations_[at], side, axes);
@@ -156,7 +156,7 @@ class GradientReader {
     return true;
   }
 
-  // From the slopes of the softmax's operand to those of logits, hidden ones being 0.
+  // From the gradients of the softmax's operand to those of logits, hidden ones being 0.
   bool follow_logits(int at) {
     const Atom slopes = equations_[at].outputs[0];
     if (!attention_.condition) return follow(slopes, axes_, 1);
@@ -171,7 +171,7 @@ class GradientReader {
     return follow(select.outputs[0], axes_, 1);
   }
 
-  // Cotangents that the slopes of logits, times `factor`, lead to. What is the cotangent of a bias may be read by
+  // Cotangents that those of logits, times `factor`, lead to. What is the cotangent of a bias may be read by
   // others.
   bool follow(Atom slopes, const Axes& axes, double factor) {
     const bool is_bias = factor == 1 && read_bias_cotangent(slopes, axes);

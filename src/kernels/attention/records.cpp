@@ -194,7 +194,8 @@ Arrays pull_back(const Primitive& grad, const PullbackArgs& args) {
   if (!slope.defined()) return {};
   const AttentionSpec spec(args.attrs);
   const DType wide = args.results[1].dtype();
-  // The row sums through which a softmax couples its elements; the slope of the log-sum-exp enters in the same place.
+  // The row sums through which a softmax couples its elements; the gradient of the log-sum-exp enters in the same
+  // place.
   const Array products = slope.astype(wide) * args.results[0].astype(wide);
   Array delta = lax::reduce_sum(products, {.axes = {3}});
   if (lse_slope.defined()) delta = delta - lse_slope;

@@ -170,7 +170,7 @@ struct Slots {
   }
 };
 
-// What stands in a slot that a branch does not use; nobody reads it.
+// What stands in a slot that a branch does not use; no one reads it.
 Array empty_value(const ArrayType& type) {
   static const Primitive empty = primitive("empty2");
   Array scalar = capibara::bind(empty, {}, {{"dtype", type.dtype}, {"memory_space", "MemorySpace.Device"}})[0];

@@ -425,7 +425,7 @@ DceResult dce_scan(const Attrs& attrs, const Mask& used) {
     if (needed == used_carry) break;
     used_carry = either(used_carry, needed);
   }
-  // A carry that feeds another stays in the loop although nobody reads its last value.
+  // A carry that feeds another stays in the loop although no one reads its last value.
   return {pruned.used_inputs, loop.with(pruned.program, count(loop.consts(pruned.used_inputs)), count(used_carry)),
           join({used_carry, used_ys})};
 }

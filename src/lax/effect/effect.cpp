@@ -82,7 +82,7 @@ PrimitiveRecord barrier_record() {
   return record;
 }
 
-// ---- empty2: a scalar that nobody reads ------------------------------------------------------------------------
+// ---- empty2: a scalar that no one reads ------------------------------------------------------------------------
 
 PrimitiveRecord empty_scalar_record() {
   PrimitiveRecord record;

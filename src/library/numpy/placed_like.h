@@ -5,7 +5,7 @@
 
 namespace capibara::jax::numpy {
 
-// `made` on the devices of `a` where somebody put `a` there: on several in the same parts, which takes the same shape.
+// `made` on the devices of `a` where `a` was put there: on several in the same parts, which takes the same shape.
 inline Array placed_like(const Array& a, const Array& made) {
   if (a.is_tracer() || made.is_tracer() || !a.committed()) return made;
   const std::optional<NamedSharding> placement = jax::placement(a);

@@ -149,7 +149,7 @@ void CompiledBody::choose_outputs() {
     output_keys.push_back(name);
     outputs.push_back(edge);
   }
-  // An output that others still read is computed but not returned; one that nobody reads goes, with what only it needs.
+  // An output that others still read is computed but not returned; one that no one reads goes, with what only it needs.
   std::vector<int> readers(graph.edges.size(), 0);
   for (const FlatOperation& operation : graph.operations) {
     for (int edge : operation.inputs) ++readers[at(edge)];

@@ -10,7 +10,7 @@ class ShapeSystem {
   // `safe`: with the shapes that models recommend.
   explicit ShapeSystem(const FlatGraph& graph, bool safe = false);
 
-  // A shape that somebody says; `source` is named in errors.
+  // A shape that is given; `source` is named in errors.
   void require(int edge, const ShapeTemplate& shape, const std::string& source);
   // Runs all rules to a fixed point. `values` has what is known of every edge; operations whose inputs are known are
   // traced for the shapes of their results, and results that are no tensors become values.

@@ -35,7 +35,7 @@ void watch_by_environment() {
     }
     return true;
   }();
-  // Whoever comes first starts it, and nobody waits: what it measures is compiled as well.
+  // Whoever comes first starts it, and no one waits: what it measures is compiled as well.
   static std::atomic<bool> begun = false;
   if (!asked || begun.exchange(true)) return;
   MonitorOptions options;

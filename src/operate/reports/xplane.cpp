@@ -33,7 +33,7 @@ class PlaneBuilder {
   PlaneBuilder(int64_t id, std::string name) {
     plane_.id = id;
     plane_.name = std::move(name);
-    stat_id("group_id");  // its absence would mean that nobody has grouped the events
+    stat_id("group_id");  // its absence would mean that no one has grouped the events
   }
 
   XStat stat(std::string_view name, XStat::Value value) { return {stat_id(name), std::move(value)}; }

@@ -1,4 +1,4 @@
-// Dead-code elimination: programs without the equations whose results nobody reads.
+// Dead-code elimination: programs without the equations whose results no one reads.
 #pragma once
 
 #include <capibara/program.h>
@@ -19,7 +19,7 @@ struct DceProgram {
 DceProgram dce_program(const Program& program, const std::vector<bool>& used_outputs,
                        const std::vector<bool>& keep_inputs = {});
 
-// The program without anything that nobody reads, what jax keeps included: carries of while loops, operands of
+// The program without anything that no one reads, what jax keeps included: carries of while loops, operands of
 // barriers, equations inside of equations that stay whole. The signature stays; the same object where nothing goes.
 Program dce_beyond_jax(const Program& program);
 

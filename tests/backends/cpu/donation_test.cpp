@@ -34,7 +34,7 @@ struct Donating {
     const Program program = stage(function, types, "f").program;
     std::vector<bool> none(inputs.size(), false), first = none;
     for (std::size_t i = 0; i < count; ++i) first[i] = true;
-    Arrays copies;  // nobody but this test may hold the memory that is donated
+    Arrays copies;  // no one but this test may hold the memory that is donated
     for (const Array& each : inputs) copies.push_back(copy_of(each));
     want = backend("reference").compile(program)->execute(copies, none);
     input = inputs[0];

@@ -48,7 +48,7 @@ void check_moves(Exchange& e, const std::vector<int>& group, std::size_t size) {
   const Pending gathering = e.all_gather(call, bytes(mine.data()), bytes(all.data()), each);
   const Pending scattering = e.all_to_all(call, bytes(mine.data()), bytes(blocks.data()), each);
   const int target = static_cast<int>((position + 1) % n), source = static_cast<int>((position + n - 1) % n);
-  const bool last = position + 1 == n;  // the last one sends to nobody
+  const bool last = position + 1 == n;  // the last one sends to no one
   const Pending moving =
       e.permute(call, bytes(mine.data()), bytes(moved.data()), each, position == 0 ? -1 : source, last ? -1 : target);
   moving.wait();
@@ -139,7 +139,7 @@ void bits() {
   }
 }
 
-// Until somebody dies.
+// Until a process dies.
 void loop() {
   std::printf("pid %d\n", getpid());
   std::fflush(stdout);

@@ -198,7 +198,7 @@ TEST(Background, AnAbandonedProgramBlocksNobody) {
     const Handler handler([] { throw Interruption(); });
     EXPECT_THROW(endless->wait(), Interruption);
   }
-  EXPECT_THROW(endless->wait(), RuntimeError);  // at once: nobody waits for it any more
+  EXPECT_THROW(endless->wait(), RuntimeError);  // at once: no one waits for it any more
   behind->wait();
   int value = 0;
   start([&value](const std::atomic<int32_t>&) { value = 5; })->wait();

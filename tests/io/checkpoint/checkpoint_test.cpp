@@ -89,7 +89,7 @@ TEST_F(Checkpoints, RestoreLargeArraysBesideManySmallOnes) {
   for (std::size_t i = 0; i < arrays.size(); ++i) expect_same(whole.items.at("all").leaves[i], arrays[i]);
 }
 
-// How many threads of this process run only when nobody else wants to.
+// How many threads of this process run only when no one else wants to.
 int idle_threads() {
   int found = 0;
   for (const auto& entry : files::directory_iterator("/proc/self/task"))
@@ -213,7 +213,7 @@ TEST_F(Checkpoints, HoldMemoryThatIsDeletedMeanwhile) {
   Checkpointer saver(folder, {.async = true});
   const Array original = counted(DType::float32, {1000, 1000}), kept = counted(DType::float32, {1000, 1000});
   saver.save(1, {{"p", checkpoint_tree(Params{{"w", original}})}});
-  EXPECT_FALSE(original.buffer().take().defined());  // nobody may write over it
+  EXPECT_FALSE(original.buffer().take().defined());  // no one may write over it
   original.delete_buffers();
   saver.wait();
   expect_same(saver.restore().items.at("p").leaves[0], kept);

@@ -1,4 +1,4 @@
-// Files that somebody made to do harm: right checksums around wrong content.
+// Files that are made to do harm: right checksums around wrong content.
 #include <gtest/gtest.h>
 
 #include <capibara/checkpoint.h>

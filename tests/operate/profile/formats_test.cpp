@@ -1,4 +1,4 @@
-// Profiles as files of other programs: what they hold, and what readers do with files that somebody has damaged.
+// Profiles as files of other programs: what they hold, and what readers do with damaged files.
 #include <gtest/gtest.h>
 
 #include <capibara/error.h>

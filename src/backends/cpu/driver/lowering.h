@@ -105,7 +105,7 @@ class Lowering {
   };
 
   void lower(Frame& frame);
-  // Results of a loop take the memory of first values that nobody reads later.
+  // Results of a loop take the memory of first values that no one reads later.
   void take_over_carries(Frame& frame, const Analysis& known, int g, const Equation& loop);
   void release_dead(Frame& frame, const Analysis& known, int g);
   // Memory for a variable: at its preferred address, or in the arena.
@@ -130,7 +130,7 @@ class Lowering {
   bool takes_over(Frame& frame, const Analysis& known, int g, Aliases& aliases);
   // Equal regions are one function.
   int32_t function_number(Function function);
-  // Memory for the outputs of an equation; what nobody reads is given back when the equation is done.
+  // Memory for the outputs of an equation; what no one reads is given back when the equation is done.
   struct Results {
     std::vector<Address> places;
     std::vector<std::pair<int64_t, int64_t>> unread;  // offset and size in the arena

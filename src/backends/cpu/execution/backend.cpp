@@ -385,7 +385,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     }
   }
 
-  // Below the first, a program is over before anybody could interrupt it; above the second its call does not wait for
+  // Below the first, a program is over before anyone could interrupt it; above the second its call does not wait for
   // it.
   static constexpr double short_nanoseconds = 20e3, long_nanoseconds = 200e3;
   static constexpr int32_t never = 0;

@@ -1,4 +1,4 @@
-// Machine code of modules by what they say: in memory while somebody runs it, and on disk.
+// Machine code of modules by what they say: in memory while it runs, and on disk.
 #include <capibara/error.h>
 
 #include <map>

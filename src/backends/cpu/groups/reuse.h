@@ -33,14 +33,14 @@ struct Carries {
 };
 Carries carries_of(const Equation& equation);
 
-// Whether an operand of a loop is computed in this program and read by nobody else from the loop on.
+// Whether an operand of a loop is computed in this program and read by no one else from the loop on.
 bool dies_as_carry(const Analysis& known, int g, const Equation& loop, std::size_t operand);
 
 // Whether an output of a body may be written over the carry that it replaces: nothing reads the old value later, and
 // the loops that write read it at the place they write, if at all.
 bool may_replace(const Analysis& known, Var old, std::size_t output);
 
-// The donated input whose memory an output of the program takes: nobody reads it once the output is written. -1: none.
+// The donated input whose memory an output of the program takes: no one reads it once the output is written. -1: none.
 int donated_for(const Analysis& known, const std::vector<bool>& donated, std::size_t output);
 
 // A slice of the very elements that an update then replaces, which meets the update element by element: each is read

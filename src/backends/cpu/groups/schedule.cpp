@@ -118,7 +118,7 @@ class Schedule {
     }
   }
 
-  // Those that write into their first operand where nobody reads it any more.
+  // Those that write into their first operand where no one reads it any more.
   static bool may_run_in_place(const Group& group, const Equation& equation) {
     return group.work == Work::control || equation.primitive == prim::dynamic_update_slice() ||
            equation.primitive->traits.combines == Combines::updates;

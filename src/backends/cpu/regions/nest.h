@@ -92,7 +92,7 @@ class NestWriter {
   Value value_of(const Affine& place);
   Address address(Var var, const Affine& place);
   int32_t parameter(Var var);
-  // Memory that the regions of the group share, `bytes` of it; nobody else sees it.
+  // Memory that the regions of the group share, `bytes` of it; no one else sees it.
   int32_t temporary(int64_t bytes);
 
   const Program& program_;

@@ -10,7 +10,7 @@ namespace capibara::cpu {
 
 struct Region {
   Function function;
-  // One per parameter buffer; a dropped one is memory that the regions of the group share and nobody else sees.
+  // One per parameter buffer; a dropped one is memory that the regions of the group share and no one else sees.
   std::vector<Var> parameters;
   int64_t temporary_bytes = 0;  // of that memory
 };

@@ -39,7 +39,7 @@ class Overlap {
         start(equation);
     }
     wait_for_those_read(copy_.from().outputs());
-    while (!under_way_.empty()) wait(0);  // what nobody reads
+    while (!under_way_.empty()) wait(0);  // what no one reads
     return copy_.finish();
   }
 

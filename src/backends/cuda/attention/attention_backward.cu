@@ -1,4 +1,4 @@
-// Attention backwards on NVIDIA GPUs: which kernels compute the slopes, and the start of those of queries.
+// Attention backwards on NVIDIA GPUs: which kernels compute the gradients, and the start of those of queries.
 #include "backends/cuda/attention/attention_backward.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Attention backwards in two passes, each summing in a fixed order: over keys for the slopes of queries, over queries
-// for those of keys and values. Shares are computed again from the log-sum-exp of each row.
+// Attention backwards in two passes, each summing in a fixed order: over keys for the gradients of queries, over
+// queries for those of keys and values. Shares are computed again from the log-sum-exp of each row.
 #pragma once
 
 #include "backends/cuda/attention/attention_products.h"

@@ -1,4 +1,4 @@
-// How the slopes of a bias are shared out among blocks: each has a tile of its elements, and sums over what the bias
+// How the gradients of a bias are shared out among blocks: each has a tile of its elements, and sums over what the bias
 // is broadcast along in a fixed order.
 #pragma once
 
@@ -10,13 +10,13 @@ namespace capibara::cuda::attention {
 inline __host__ __device__ bool has_bias_pieces(const Problem& p) {
   return !p.wide_bias && p.bias_step[3] == 1 && p.keys % 8 == 0;
 }
-// Whether they are those of all queries: the copy engine brings them in boxes, and tiles of slopes are stored so.
+// Whether they are those of all queries: the copy engine brings them in boxes, and tiles of gradients are stored so.
 inline __host__ __device__ bool has_bias_boxes(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
 // The number of such a matrix of queries and keys among those of the bias.
 inline __device__ int bias_number(const Problem& p, int batch, int head) {
   return (p.bias_step[0] ? batch : 0) * (p.bias_step[1] ? p.heads : 1) + (p.bias_step[1] ? head : 0);
 }
-// Whether they are, and the slopes of the logits are those of the bias: it is broadcast along nothing.
+// Whether they are, and the gradients of the logits are those of the bias: it is broadcast along nothing.
 inline __host__ __device__ bool has_own_bias(const Problem& p) {
   return has_bias_pieces(p) && (p.bias_step[0] || p.batch == 1) && (p.bias_step[1] || p.heads == 1) &&
          (p.bias_step[2] || p.queries == 1);

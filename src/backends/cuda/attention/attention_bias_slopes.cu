@@ -1,11 +1,12 @@
-// Starts the slopes of the bias on NVIDIA GPUs.
+// Starts the gradients of the bias on NVIDIA GPUs.
 #include <type_traits>
 
 #include "backends/cuda/attention/attention_backward.h"
 #include "backends/cuda/attention/attention_bias_grid.h"
 #include "backends/cuda/attention/attention_start.h"
 
-// The slopes of attention's bias: those of the logits, summed over what the bias is broadcast along, in a fixed order.
+// The gradients of attention's bias: those of the logits, summed over what the bias is broadcast along, in a fixed
+// order.
 
 namespace capibara::cuda::attention {
 

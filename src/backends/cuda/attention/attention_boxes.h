@@ -9,7 +9,7 @@
 namespace capibara::cuda::attention {
 
 // Where boxes come from: [batch * heads or groups, length, size or value_size] each. Without those whose rows are no
-// pieces of 16 bytes, which threads copy. Of the bias, its slopes and those of logits: [heads, queries, keys].
+// pieces of 16 bytes, which threads copy. Of the bias, its gradients and those of logits: [heads, queries, keys].
 struct BoxSources {
   CUtensorMap query, key, value, cotangent, bias, bias_slopes, slopes;
 };
@@ -43,7 +43,8 @@ inline bool set_sources(BoxSources& to, const Problem& p, bool brain) {
     return set_source(source, from, count, p.queries, p.keys, brain);
   };
   if (has_bias_boxes(p) && !of_bias(to.bias, p.bias, biases)) return false;
-  const int entries = p.slopes == p.dbias ? p.batch : p.batch - 1;  // those whose slopes are not in place of the bias's
+  const int entries =
+      p.slopes == p.dbias ? p.batch : p.batch - 1;  // those whose gradients are not in place of the bias's
   if (p.slopes && !(of_bias(to.slopes, p.slopes, entries * p.part_groups * p.per_group()) &&
                     of_bias(to.bias_slopes, p.dbias, biases)))
     return false;

@@ -83,7 +83,7 @@ inline void add_mask_bits(KernelCall& call, const ClaimArgs& args, const Attenti
   call.scratch.push_back(bits);
 }
 
-// A bias that the entries of a batch share, [1, heads, queries, keys]: its gradient stores the slopes of logits of a
+// A bias that the entries of a batch share, [1, heads, queries, keys]: its gradient stores the gradients of logits of a
 // part of the heads at a time, by kernels of warpgroups, those of the first entry in its own result. How many groups of
 // keys a part has, 0 where there are none.
 inline int64_t slope_groups(const ClaimArgs& args, const AttentionSpec& spec, const AttentionSizes& sizes) {

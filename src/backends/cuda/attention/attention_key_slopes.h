@@ -1,4 +1,4 @@
-// Starts the slopes of keys and values of one type. Those of float32 take as long to compile as all others together.
+// Starts the gradients of keys and values of one type. Those of float32 take as long to compile as all others together.
 #pragma once
 
 #include "backends/cuda/attention/attention_backward.h"

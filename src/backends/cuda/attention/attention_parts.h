@@ -1,4 +1,5 @@
-// Parts of the heads, whose slopes of logits are stored until the slopes of queries and of the bias are made of them.
+// Parts of the heads, whose gradients of logits are stored until the gradients of queries and of the bias are made of
+// them.
 #pragma once
 
 #include "backends/cuda/attention/attention_boxes.h"
@@ -16,8 +17,8 @@ inline __device__ TileOfPart tile_of_part(int block, int tiles, int batch, int h
   return {rest % tiles, block % batch, rest / tiles};
 }
 
-// Whether the entries of a batch share the bias. Then the slopes of the first entry's logits are stored where those of
-// the bias will be, and the other entries have memory of their own until they are added to them.
+// Whether the entries of a batch share the bias. Then the gradients of the first entry's logits are stored where those
+// of the bias will be, and the other entries have memory of their own until they are added to them.
 inline __host__ __device__ bool shares_slopes(const Problem& p) { return p.slopes != p.dbias; }
 
 // The number of a head among those that have memory of their own.
@@ -25,7 +26,7 @@ inline __device__ int slope_number(const Problem& p, int batch, int head) {
   return ((batch - shares_slopes(p)) * p.part_groups - p.first_group) * p.per_group() + head;
 }
 
-// Where the slopes of a head's logits are stored.
+// Where the gradients of a head's logits are stored.
 struct SlopeBoxes {
   const CUtensorMap& boxes;
   int number;

@@ -1,4 +1,4 @@
-// The slopes of a tile's logits in registers: shares from the log-sum-exp of each row, then the softmax backwards.
+// The gradients of a tile's logits in registers: shares from the log-sum-exp of each row, then the softmax backwards.
 #pragma once
 
 #include "backends/cuda/attention/attention_drop.h"
@@ -19,7 +19,7 @@ __device__ void make_shares(float (&shares)[N / 8][4], Base&& base, float factor
   }
 }
 
-// Products with the cotangent become slopes of the logits, of what `kept(j, e)` says is not dropped.
+// Products with the cotangent become gradients of the logits, of what `kept(j, e)` says is not dropped.
 template <int N, class Kept, class Delta>
 __device__ void take_slopes(const Problem& p, const float (&shares)[N / 8][4], float (&slopes)[N / 8][4], Kept&& kept,
                             Delta&& delta) {

@@ -20,11 +20,11 @@ cudaError_t start_key_slopes(const Problem& problem, Element element, cudaStream
 cudaError_t start_single_key_slopes(const Problem& problem, cudaStream_t stream);  // of float32
 cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream);
 
-// By warpgroups, where `takes_groups`. The gradient has the slopes of a bias where it stores those of logits.
+// By warpgroups, where `takes_groups`. The gradient has the gradients of a bias where it stores those of logits.
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_wide_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream);
-cudaError_t start_group_sums(const Problem& problem, Element element, cudaStream_t stream);  // from stored slopes
+cudaError_t start_group_sums(const Problem& problem, Element element, cudaStream_t stream);  // from stored gradients
 cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_mask_bits(const Problem& problem, cudaStream_t stream);  // before any of them, where there is a mask
 

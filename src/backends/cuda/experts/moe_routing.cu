@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(32 * pull_warps)
   const bool is_choice = lane < call.choices;
   const int expert = is_choice ? experts[copy] : -1;
   const float slope = is_choice && weights[copy] != 0 ? dweights[copy] : 0;
-  float of_choice = call.renormalize ? 0 : slope;  // what this lane's choice adds to its expert's slope
+  float of_choice = call.renormalize ? 0 : slope;  // what this lane's choice adds to its expert's gradient
   if (call.renormalize) {
     float own = 0;
     for (int j = 0; j < call.choices; ++j) {

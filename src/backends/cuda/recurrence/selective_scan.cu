@@ -55,7 +55,7 @@ std::optional<KernelCall> claim_backward(const ClaimArgs& args) {
   if (backward_bytes(split) > args.shared_memory) return std::nullopt;
   ArrayType sums;  // of dB and dC, for each block
   sums.shape = {u[0], split.blocks_of(u[2]), u[1], 2 * split.width()};
-  // What segments add to slopes, and their sums of dA, dD and dbias.
+  // What segments add to gradients, and their sums of dA, dD and dbias.
   const ArrayType segments = segment_type(args, operands, split);
   return KernelCall{"capibara_selective_scan_grad", settings_of(args.attrs), {sums, segments, segments}};
 }

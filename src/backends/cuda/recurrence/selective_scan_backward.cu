@@ -99,7 +99,7 @@ struct BackwardMemory {
   float dt[max_chunk][channels], driven[max_chunk][channels], dy[max_chunk][channels];
   float B[max_chunk][width], C[max_chunk][width];
   float checkpoints[max_chunk / sub_chunk][Lane * Own][threads];
-  float partial[Parts][3][sub_chunk][channels];  // sums over states: slope * B, slope * change * A, state * C
+  float partial[Parts][3][sub_chunk][channels];  // sums over states: gradient * B, gradient * change * A, state * C
   float D[channels], bias[channels];
 };
 
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
   pass_segments(out.ends, s, place, A, s.segments - 1, -1, g);
   load_vector(in.D, place, memory.D);
   load_vector(in.bias, place, memory.bias);
-  // Of the four channels whose slopes this thread writes.
+  // Of the four channels whose gradients this thread writes.
   float dD[4] = {0, 0, 0, 0}, dbias[4] = {0, 0, 0, 0};
   constexpr int per_row = Where::channels / 4;
   const int own_step = threadIdx.x / per_row, own_channel = threadIdx.x % per_row * 4;

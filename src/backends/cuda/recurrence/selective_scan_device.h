@@ -98,7 +98,7 @@ struct ScanGradients {
   const float *dlast, *starts;
   T *du, *ddelta, *dB, *dC, *dz;
   float *dA, *dD, *dbias, *dinitial;
-  float* ends;     // what segments add to slopes
+  float* ends;     // what segments add to gradients
   float* partial;  // [batch][segments][dA, dD, dbias]; where there is one segment, its sums are the results
   float* sums;     // [batch][blocks][length][2][width]
 };

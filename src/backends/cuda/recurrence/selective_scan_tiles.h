@@ -72,7 +72,7 @@ __device__ void step_sizes(const Quad<T>& delta, const float* bias, bool has_sof
   }
 }
 
-// What an output's slope is before the gate.
+// What an output's gradient is before the gate.
 template <class T>
 __device__ float ungated(float slope, const Quad<T>& z, int i, bool gated) {
   return gated ? slope * (z[i] * sigmoid(z[i])) : slope;

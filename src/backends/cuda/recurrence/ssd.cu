@@ -2,7 +2,7 @@
 // tensor cores inside of chunks, states in registers from chunk to chunk.
 //
 // A block has one head and goes through its chunks in order, so that of all states only those that the definition keeps
-// are written; copies of the next chunk are on their way meanwhile. States and their slopes are summed in float32;
+// are written; copies of the next chunk are on their way meanwhile. States and their gradients are summed in float32;
 // what multiplies them is rounded to bfloat16.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.

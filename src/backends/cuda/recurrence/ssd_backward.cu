@@ -1,4 +1,4 @@
-// The backward kernel of the state space dual: a block goes back through the chunks of one head, the slope of whose
+// The backward kernel of the state space dual: a block goes back through the chunks of one head, the gradient of whose
 // state stays in the registers of its warps. Gradients of B and C are sums over the heads of a group: blocks write
 // theirs, and a second kernel adds them in a fixed order, so that results are equal from run to run.
 #include "backends/cuda/recurrence/ssd_decays.h"
@@ -18,10 +18,10 @@ struct SsdBackwardMemory {
   __nv_bfloat16 start[states * ssd_dim], slope[states * ssd_dim];
   __nv_bfloat16 weights[ssd_chunk * ssd_chunk], dscores[ssd_chunk * ssd_chunk];
   Decays decays[2];
-  // For each step, of the warps that have a part of it: sums of dy * y, of driven * its slope by outputs of the chunk,
-  // of x * its slope by the state, and of x * driven's slope.
+  // For each step, of the warps that have a part of it: sums of dy * y, of driven * its gradient by outputs of the
+  // chunk, of x * its gradient by the state, and of x * driven's gradient.
   float received[2][ssd_chunk], given[4][ssd_chunk], sent[2][ssd_chunk], along[2][ssd_chunk];
-  float before[2][8], dD[8];  // of warps: state * its slope, for a chunk and the one before it; dy * x
+  float before[2][8], dD[8];  // of warps: state * its gradient, for a chunk and the one before it; dy * x
 };
 
 inline __device__ float over_quad(float value) {
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
   };
   copy(s.chunks - 1);
   const StatePart<states> part;
-  float g[tiles][4];  // the slope of the state after the chunk
+  float g[tiles][4];  // the gradient of the state after the chunk
   part.load(g, out.dlast + own * ssd_dim * states);
   const float D = in.D[head], A = in.A[head];
   float dA = 0, dbias = 0, dD = 0;
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
     if (lane == 0) memory.before[chunk % 2][warp] = before;
     wait_pieces<1>();
     __syncthreads();
-    if (in.z) {  // slopes before the gate
+    if (in.z) {  // gradients before the gate
       for (int i = threadIdx.x; i < ssd_chunk * ssd_dim / 2; i += ssd_threads) {
         const int q = i / (ssd_dim / 2), p = i % (ssd_dim / 2) * 2;
         if (t0 + q >= s.length) continue;
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       __syncthreads();
     }
     float received[2] = {0, 0};
-    {  // Weights and the slopes of scores, rows of outputs by columns of inputs.
+    {  // Weights and the gradients of scores, rows of outputs by columns of inputs.
       float scores[4][4] = {}, products[4][4] = {};
 #pragma unroll
       for (int k = 0; k < states / 16; ++k) {
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
         }
       }
     }
-    // What passes through the state: slopes of inputs, of B and of C.
+    // What passes through the state: gradients of inputs, of B and of C.
     float ddriven[4][4] = {}, dB[tiles][4] = {}, dC[tiles][4] = {};
 #pragma unroll
     for (int k = 0; k < states / 16; ++k) {
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
         *reinterpret_cast<uint32_t*>(out.head_dC + to + 8 * j) = pair_of(dC[j][2 * half], dC[j][2 * half + 1]);
       }
     }
-    if (in.z) {  // outputs again, for the slope of the gate
+    if (in.z) {  // outputs again, for the gradient of the gate
       float output[4][4] = {};
 #pragma unroll
       for (int k = 0; k < states / 16; ++k) {
@@ -336,7 +336,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
         }
       }
     }
-    // The slope of the state before the chunk: C, scaled in two parts of 8 bits, times dy.
+    // The gradient of the state before the chunk: C, scaled in two parts of 8 bits, times dy.
     const float whole = decays.whole;
 #pragma unroll
     for (int j = 0; j < tiles; ++j) {
@@ -367,7 +367,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       }
     }
     __syncthreads();
-    if (warp == 0) {  // slopes of the steps, two in each lane: a step's decay is part of all pairs around it
+    if (warp == 0) {  // gradients of the steps, two in each lane: a step's decay is part of all pairs around it
       float along[2], difference[2], inside = 0, carried = 0;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {

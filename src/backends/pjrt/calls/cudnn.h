@@ -15,7 +15,7 @@ int64_t cudnn_capability(const Client& client);
 
 // Replaces flash_attention and its gradient where cuDNN covers them: 16-bit floats; head dimensions that are multiples
 // of 8, to 128, forwards on Hopper to 256; causal or not, with a window before the query, or with a bias whose gradient
-// nobody reads; grouped heads. `capability` is asked once there is such an equation.
+// no one reads; grouped heads. `capability` is asked once there is such an equation.
 Program call_cudnn(const Program& program, const std::function<int64_t()>& capability);
 
 }  // namespace capibara::pjrt

@@ -199,7 +199,7 @@ AttributeNode::AttributeNode(AttributeValue given) : value(std::move(given)) {
   } else if (const auto* type = std::get_if<Type>(&value)) {
     absorb(*type, depth, weight);
   } else if (const auto* location = std::get_if<Location>(&value)) {
-    // Locations share their parts heavily and nobody writes them out, so that only their depth counts.
+    // Locations share their parts heavily and no one writes them out, so that only their depth counts.
     for (const Attribute& child : location->children) depth = std::max(depth, child.depth() + 1);
   }
 }

@@ -95,7 +95,7 @@ class Einsum {
     return {sum(x.array, places(x, unique)), without(x.labels, unique)};
   }
 
-  // Axes of one label become one: the diagonal, or its sum where nobody keeps the label.
+  // Axes of one label become one: the diagonal, or its sum where no one keeps the label.
   Labelled merge_repeats(Labelled x, const Labels& kept) const {
     for (char32_t label : Labels(x.labels)) {
       Ints axes;

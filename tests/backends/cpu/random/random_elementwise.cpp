@@ -1,4 +1,4 @@
-// The elementwise operations of random programs, with the slopes and bounds of their results.
+// The elementwise operations of random programs, with the derivatives and bounds of their results.
 #include "backends/cpu/random/random_generator.h"
 
 #include <algorithm>

@@ -6,7 +6,7 @@
 //     sqrt, comparisons, conversions, ...) of operands that have the same bits; a sum with a product may be fused,
 //     which is one rounding less;
 //   - transcendental functions differ by 8 units in the last place (special functions by 64) of the greatest result,
-//     plus the operand's error times the greatest slope; below 32 bits, where float32 is rounded, by 1.2 units;
+//     plus the operand's error times the greatest derivative; below 32 bits, where float32 is rounded, by 1.2 units;
 //   - sums and products of n terms by 2 + n / 4 units of the bound of the sum; 16-bit floats are summed as float32.
 // Operations with jumps (comparison, rounding, conversion to integers, argmax, sorting with values) only take operands
 // whose bits are the same. Inputs of functions with poles are moved away from them; what grows is scaled down. A loop's

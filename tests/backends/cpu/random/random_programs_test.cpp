@@ -63,7 +63,7 @@ std::string other_bytes(const Arrays& got, const Arrays& want) {
   return "";
 }
 
-// The same arrays in memory that nobody else holds, `elements` behind where an allocation starts.
+// The same arrays in memory that no one else holds, `elements` behind where an allocation starts.
 Arrays copies(const Arrays& arrays, int64_t elements) {
   Arrays result;
   for (const Array& array : arrays) {

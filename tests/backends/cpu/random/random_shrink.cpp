@@ -88,7 +88,7 @@ double loose(const ArrayType& type) {
   return eps > 0.1 ? -0.5 : eps > 1e-4 ? -0.05 : -1e-3;
 }
 
-// Without what nobody reads.
+// Without what no one reads.
 RandomProgram pruned(const RandomProgram& p) {
   DceProgram dce = dce_program(p.program, std::vector<bool>(p.program.outputs().size(), true));
   RandomProgram result = p;

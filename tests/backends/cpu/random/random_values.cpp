@@ -367,7 +367,7 @@ RandomProgram Generator::make() {
     }
     equations_ = 0;
     steps(100);
-    // What nobody reads is an output, and some of what others read as well.
+    // What no one reads is an output, and some of what others read as well.
     for (std::size_t i = outer.pool.size(); i-- > 0 && outputs.size() < 12;) {
       const bool input = i < arrays.size();
       if (dice_.chance(input ? 8 : outer.uses[i] == 0 ? 85 : 12)) outputs.push_back(outer.pool[i]);

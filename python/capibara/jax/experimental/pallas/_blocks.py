@@ -19,7 +19,7 @@ ANY, HOST = MemorySpace.ANY, MemorySpace.HOST
 
 
 class CompilerParams:
-    """What compilers of kernels are told: kept, and read by nobody here."""
+    """What compilers of kernels are told: kept, and read by no one here."""
 
     def __init__(self, **options):
         self.__dict__.update(options)

@@ -71,7 +71,7 @@ class BackwardWork {
     std::fill_n(dquery_.data(), shape_.query_blocks * size_rows_ * shape_.query_width, C(0));
   }
 
-  // Adds the slopes of one block of queries by one block of keys; `bias_slopes` are those of the head.
+  // Adds the gradients of one block of queries by one block of keys; `bias_slopes` are those of the head.
   void pull_block(const Head& head, int64_t i, int64_t j, C* bias_slopes);
   // The sums of a head of queries, or of a block of keys, as rows.
   template <class To>

@@ -31,7 +31,7 @@ class Backward {
         sizes_(plan.sizes),
         buffers_(buffers),
         outputs_(plan.extras + static_cast<std::size_t>(plan.spec.extras)) {
-    // Heads that share a bias are one task: its slopes are sums over them.
+    // Heads that share a bias are one task: its gradients are sums over them.
     if (plan.spec.has_bias && plan.bias.step[0] == 0) batch_share_ = sizes_.batch;
     if (plan.spec.has_bias && plan.bias.step[1] == 0) group_share_ = sizes_.groups;
     const int64_t heads = sizes_.batch / batch_share_ * (sizes_.groups / group_share_);

@@ -118,7 +118,7 @@ CAPIBARA_INLINE void share_rows(C* logits, int64_t rows, C factor, const C* base
   }
 }
 
-// The slopes of shares become those of logits: share (slope - delta).
+// The gradients of shares become those of logits: share (gradient - delta).
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void slope_rows(const C* shares, C* slopes, int64_t rows, const C* delta) {
   using L = Lane<C, Bytes>;

@@ -2,7 +2,7 @@
 //
 // Three ways, which change no bit: how k is cut is decided by the shape alone. Few rows: all of the left operand is
 // packed at once, and columns are shared out, each group packing its own part of the right operand. Many rows on x86:
-// the result is cut into as many parts as there are threads, and each is computed by one of them alone, so that nobody
+// the result is cut into as many parts as there are threads, and each is computed by one of them alone, so that no one
 // waits for another and no packed block moves from core to core. Elsewhere blocks of the right operand are packed by
 // all threads together, and rows are shared out. Few rows and columns but a long inner dimension: fixed parts of it are
 // summed apart.

@@ -25,8 +25,8 @@ __device__ void store_turned(uint32_t first, const uint32_t (&slopes)[4][4]) {
   for (int n = 0; n < 4; ++n) store_transposed(BiasTile<T>::template at<true>(first, n), slopes[n]);
 }
 
-// A tile of slopes that a worker has written to shared memory is stored from there by one of its threads, which waits
-// until it has left before the memory is released.
+// A tile of gradients that a worker has written to shared memory is stored from there by one of its threads, which
+// waits until it has left before the memory is released.
 inline __device__ bool sends_tiles() { return threadIdx.x % group_threads == 0; }
 inline __device__ bool may_send_tile(int worker) {
   publish_writes();
@@ -43,7 +43,7 @@ struct BiasSlopes {
 
   __device__ void store_piece(const Problem& p, int query, int key, const uint4& piece) const {
     if (query >= p.queries || key >= p.keys) return;
-    __stcs(reinterpret_cast<uint4*>(first + query * p.bias_step[2] + key), piece);  // nobody reads it soon
+    __stcs(reinterpret_cast<uint4*>(first + query * p.bias_step[2] + key), piece);  // no one reads it soon
   }
   // The rows of a warp of the tile, through shared memory that the warp alone uses.
   __device__ void store(const Problem& p, const uint32_t (&slopes)[4][4], uint32_t shared, int query, int key) const {

@@ -1,5 +1,5 @@
-// Starts attention backwards by warpgroups, on Hopper: the slopes of queries, then those of keys and values, or first
-// these and with them the slopes of logits, of which others make the rest.
+// Starts attention backwards by warpgroups, on Hopper: the gradients of queries, then those of keys and values, or
+// first these and with them the gradients of logits, of which others make the rest.
 #include <type_traits>
 
 #include "backends/cuda/attention/attention_parts.h"
@@ -159,8 +159,8 @@ __device__ void copy_queries(const Problem& p, const BoxSources& sources, const 
   stages.copy_all(count, copied_by_threads<biased>(p), odd, copy, make);
 }
 
-// What a worker does for the slopes of keys and values: sums over queries, and the slopes of logits, which are stored
-// where a bias needs them.
+// What a worker does for the gradients of keys and values: sums over queries, and the gradients of logits, which are
+// stored where a bias needs them.
 
 template <class T, int D, Bias kind, bool split, int Count>
 __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const KeyBlock<rows_of<split>>& keys,
@@ -288,7 +288,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
   }
 }
 
-// The slopes of keys and values by warpgroups: rows are keys, sums go over the queries of all heads of a group in a
+// The gradients of keys and values by warpgroups: rows are keys, sums go over the queries of all heads of a group in a
 // fixed order.
 
 template <class T, int D, Bias kind, bool split>
@@ -331,8 +331,8 @@ __global__ void __launch_bounds__(all_threads, 1)
 #endif
 }
 
-// The slopes of queries by warpgroups: sums over keys in a fixed order. The last product of one tile runs while those
-// of the next do.
+// The gradients of queries by warpgroups: sums over keys in a fixed order. The last product of one tile runs while
+// those of the next do.
 
 template <class T, int D, bool biased, bool split, int Count>
 __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>& rows,

@@ -1,4 +1,4 @@
-// Starts the slopes of a broadcast bias by warpgroups, on Hopper.
+// Starts the gradients of a broadcast bias by warpgroups, on Hopper.
 #include "backends/cuda/attention/hopper/attention_group_bias.h"
 
 #include <algorithm>

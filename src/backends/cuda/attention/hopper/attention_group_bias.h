@@ -1,4 +1,4 @@
-// The slopes of a bias that is broadcast, by warpgroups: a block has 128 queries by 128 keys, of which each worker
+// The gradients of a bias that is broadcast, by warpgroups: a block has 128 queries by 128 keys, of which each worker
 // sums 64 rows in registers over what the bias is broadcast along.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 #include "backends/cuda/attention/hopper/attention_copies.h"
 
-// What the warpgroup that copies does for the slopes of a broadcast bias: tiles of all iterations, in slots.
+// What the warpgroup that copies does for the gradients of a broadcast bias: tiles of all iterations, in slots.
 
 namespace capibara::cuda::attention {
 
@@ -78,7 +78,7 @@ __device__ void copy_for_bias(const Problem& p, const BoxSources& sources, const
   stages.copy_all((begin + count) * bias_parts, odd, odd, copy, make, begin * bias_parts);
 }
 
-// A bias in pieces of 16 bytes as the kernel of its slopes reads it, in pairs.
+// A bias in pieces of 16 bytes as the kernel of its gradients reads it, in pairs.
 
 // The bias of a thread's elements in a tile of 64 x 64, in pairs.
 template <class T>

@@ -1,4 +1,4 @@
-// Starts what is made of stored slopes of logits, on Hopper: the slopes of queries and of a bias.
+// Starts what is made of stored gradients of logits, on Hopper: the gradients of queries and of a bias.
 #include "backends/cuda/attention/hopper/attention_group_sums.h"
 
 #include <type_traits>
@@ -6,7 +6,7 @@
 #include "backends/cuda/attention/attention_start.h"
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 
-// The slopes of a bias that all entries of a batch share: sums of those of their logits, which are stored.
+// The gradients of a bias that all entries of a batch share: sums of those of their logits, which are stored.
 
 namespace capibara::cuda::attention {
 

@@ -1,4 +1,4 @@
-// The slopes of queries from those of the logits, which the pass over keys has stored, by warpgroups: a product for
+// The gradients of queries from those of the logits, which the pass over keys has stored, by warpgroups: a product for
 // each tile. Of a bias that both entries of a batch of two share, their sums too.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace capibara::cuda::attention {
 
-// Of a stage: the keys of each entry, then the slopes of each entry's workers.
+// Of a stage: the keys of each entry, then the gradients of each entry's workers.
 template <class T, int D, int Entries>
 inline constexpr int sum_stage_bytes = Entries*(GroupTile<T, D>::bytes + bias_bytes);
 template <int Entries>
@@ -20,8 +20,8 @@ __device__ uint32_t slopes_in(uint32_t stage, int entry, int worker) {
   return stage + Entries * GroupTile<T, D>::bytes + (entry * workers + worker) * bias_tile_bytes;
 }
 
-// Whether a tile of the bias has the sum of two entries, which see the same tiles. It replaces the first one's slopes,
-// which nothing else reads.
+// Whether a tile of the bias has the sum of two entries, which see the same tiles. It replaces the first one's
+// gradients, which nothing else reads.
 inline __host__ __device__ bool adds_two_entries(const Problem& p) {
   return shares_slopes(p) && p.batch == 2 && !p.query_segments && !(p.blocks && p.block_step[0]);
 }

@@ -164,7 +164,7 @@ struct AmxPart {
   const AmxHold<S>& hold;  // null: sums are in the result
   int64_t m0, m, n0, n, k0, k;
 
-  // Tiles are configured as long as nobody else is called. 32 rows stay in the nearer caches while the columns pass by
+  // Tiles are configured as long as no one else is called. 32 rows stay in the nearer caches while the columns pass by
   // from the second one, and the next rows are fetched meanwhile.
   void run() const {
     Tiles::configure();
