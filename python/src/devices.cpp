@@ -43,11 +43,11 @@ nb::object memory_stats(const std::string& platform, int id) {
   return all;
 }
 
-// Of arrays and temporaries from 64 KiB on, in bytes: those in use, and the most that were since the last reset.
+// Of arrays, and of temporaries from 64 KiB on, in bytes: those in use, and the most that were since the last reset.
 nb::tuple host_memory(bool reset) {
   if (reset) arena::trim();
   const arena::Usage usage = arena::usage();
-  return nb::make_tuple(usage.live, usage.peak_live);
+  return nb::make_tuple(usage.in_use, usage.peak_in_use);
 }
 
 void set_guard(int direction, nb::handle value, bool of_thread) {

@@ -6,7 +6,7 @@ from capibara.jax._devices import devices
 def _in_use_and_peak(device):
     device = devices()[0] if device is None else device
     stats = device.memory_stats()
-    if stats is None:  # the host: blocks of 64 KiB and more
+    if stats is None:  # the host: arrays of any size, temporaries of 64 KiB and more
         return _core.host_memory(False)
     return stats["bytes_in_use"], stats.get("peak_bytes_in_use", stats["bytes_in_use"])
 

@@ -234,3 +234,13 @@ def test_device_memory_in_use_and_at_its_peak():
     held.block_until_ready()
     assert jax.device_memory_allocated() - before >= held.nbytes
     assert jax.device_memory_peak() >= jax.device_memory_allocated()
+
+
+def test_small_arrays_are_memory_in_use_too():
+    before = jax.device_memory_allocated()
+    held = [jnp.full(1000, float(number)) for number in range(64)]
+    jax.block_until_ready(held)
+    in_use = jax.device_memory_allocated()
+    assert in_use - before >= sum(array.nbytes for array in held)
+    del held
+    assert jax.device_memory_allocated() <= in_use - 64 * 4000 and jax.device_memory_peak() >= in_use

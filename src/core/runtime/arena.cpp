@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -198,6 +199,16 @@ void record_block(int64_t bytes, std::size_t live, const std::byte* data, std::s
 
 thread_local std::string_view current_purpose = "allocate";
 
+std::atomic<std::size_t> in_use{0}, peak_in_use{0};
+
+void count(std::ptrdiff_t bytes) noexcept {
+  const auto more = static_cast<std::size_t>(bytes);  // negative ones wrap around, and so does the sum
+  const std::size_t now = in_use.fetch_add(more, std::memory_order_relaxed) + more;
+  std::size_t peak = peak_in_use.load(std::memory_order_relaxed);
+  while (bytes > 0 && now > peak && !peak_in_use.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  }
+}
+
 }  // namespace
 
 std::byte* take(std::size_t bytes, std::string_view words) {
@@ -219,6 +230,7 @@ std::byte* take(std::size_t bytes, std::string_view words) {
       all.live.emplace(data, Live{rounded, bytes, std::string(words)});
       all.live_bytes += rounded;
       all.peak_live = std::max(all.peak_live, all.live_bytes);
+      count(static_cast<std::ptrdiff_t>(rounded));
       if (profile::active()) record_block(static_cast<int64_t>(rounded), all.live_bytes, data, words);
       return data;
     }
@@ -234,6 +246,7 @@ void give(std::byte* data) {
   Block block{data, it->second.bytes};
   all.live.erase(it);
   all.live_bytes -= block.bytes;
+  count(-static_cast<std::ptrdiff_t>(block.bytes));
   if (profile::active()) record_block(-static_cast<int64_t>(block.bytes), all.live_bytes, data, {});
   if (!CAPIBARA_ARENA_CACHES) return unmap_block(block);
   all.by_class[block.bytes].push_back(all.cached.insert(all.cached.end(), block));
@@ -245,14 +258,24 @@ void trim(std::size_t keep) {
   State& all = state();
   std::lock_guard lock(all.mutex);
   all.shrink(keep);
-  if (keep == 0) all.peak_live = all.live_bytes;
+  if (keep > 0) return;
+  all.peak_live = all.live_bytes;
+  peak_in_use.store(in_use.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 Usage usage() {
   State& all = state();
   std::lock_guard lock(all.mutex);
-  return {all.live_bytes, all.live.size(), all.cached_bytes, all.cached.size(), all.peak_live};
+  return {all.live_bytes,
+          all.live.size(),
+          all.cached_bytes,
+          all.cached.size(),
+          all.peak_live,
+          in_use.load(std::memory_order_relaxed),
+          peak_in_use.load(std::memory_order_relaxed)};
 }
+
+void count_small(std::ptrdiff_t bytes) noexcept { count(bytes); }
 
 std::vector<BlockInUse> blocks_in_use() {
   State& all = state();

@@ -25,8 +25,12 @@ void trim(std::size_t keep = 0);
 
 struct Usage {
   std::size_t live = 0, live_blocks = 0, cached = 0, cached_blocks = 0, peak_live = 0;
+  std::size_t in_use = 0, peak_in_use = 0;  // bytes of blocks and of small arrays; the most since trim() to nothing
 };
 Usage usage();
+
+// Memory of arrays below `min_block`, which others allocate: bytes that come into use, or negative, that are freed.
+void count_small(std::ptrdiff_t bytes) noexcept;
 
 // What this thread allocates arrays for while the object lives, where the allocating code does not know it.
 class Purpose {

@@ -39,7 +39,7 @@ double resident_bytes() {
 // On the default device: what the backend counts, else the arena.
 std::pair<double, double> device_memory() {
   const arena::Usage usage = arena::usage();
-  double live = static_cast<double>(usage.live), peak = static_cast<double>(usage.peak_live);
+  double live = static_cast<double>(usage.in_use), peak = static_cast<double>(usage.peak_in_use);
   if (const std::optional<MemoryStats> stats = default_backend().memory_stats(0)) {
     live = static_cast<double>(stats->bytes_in_use);
     peak = static_cast<double>(stats->peak_bytes_in_use.value_or(stats->bytes_in_use));
