@@ -9,14 +9,15 @@ import inspect
 import itertools
 import json
 import math
+import operator
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from capibara import _core
 from capibara import jax as _jax
-from capibara._arguments import require_flag, require_number, require_path
+from capibara._arguments import require_flag, require_number, require_path, require_text
 from capibara._modules import explain_missing as _explain_missing
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import sizes_of as _sizes_of
@@ -33,8 +34,6 @@ _MODEL_FIELDS = ("vocabulary", "width", "layers", "heads", "key_heads", "hidden"
 
 Tokenizer = _native.Tokenizer
 TokenFile = _native.TokenFile
-Generator = _native.Generator
-convert_weights = _native.convert_weights
 load_pretrained = _native.load_pretrained
 bigram_bits_per_byte = _native.bigram_bits_per_byte
 write_tokens = _native.write_tokens
@@ -67,6 +66,46 @@ class Loader(_native.Loader):
         for name, value in numbers.items():
             require_number("Loader", name, value, least=0 if name == "seed" else None)
         super().__init__(tokens, *map(int, numbers.values()))
+
+
+def _require_mesh_shape(operation, shape):
+    if not isinstance(shape, (tuple, list)) or not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape):
+        raise ValueError(f"{operation}: mesh_shape is a tuple of positive sizes, such as (8, 8), got {shape!r}")
+
+
+def _require_parameters(operation, params):
+    if not isinstance(params, Mapping) or not params:
+        raise TypeError(f"{operation}: expected a dict of arrays by name (argument 'params'), got {params!r}")
+
+
+def convert_weights(params: "Mapping[str, object]", weights: str) -> "dict[str, _jax.Array]":
+    """Parameters for generation with weights in 'float32', 'bfloat16' or 'int8', bytes with a scale for each output."""
+    _require_parameters("convert_weights", params)
+    require_text("convert_weights", "weights", weights)
+    return _native.convert_weights(params, weights)
+
+
+class Generator(_native.Generator):
+    """Generates tokens with a cache of keys and values: at most `capacity`, the prompt included."""
+
+    def __init__(self, model: "_native.LanguageModel", params: "Mapping[str, object]", capacity: int = 1024) -> None:
+        if not isinstance(model, _native.LanguageModel):
+            raise TypeError(f"Generator: expected a LanguageModel (argument 'model'), got {model!r}")
+        _require_parameters("Generator", params)
+        super().__init__(model, params, int(require_number("Generator", "capacity", capacity, least=2)))
+
+    def generate(self, prompt: Sequence[int], max_new_tokens: int = 100, temperature: float = 0.0, top_k: int = 0, seed: int = 0,
+                 stop: Sequence[int] = ()) -> list[int]:
+        """The tokens that follow the prompt, until one of `stop`; greedy where the temperature is 0."""
+        lists = {}
+        for name, tokens in (("prompt", prompt), ("stop", stop)):
+            try:
+                lists[name] = [operator.index(token) for token in tokens]
+            except TypeError:
+                raise TypeError(f"generate: expected a sequence of tokens (argument {name!r}), got {tokens!r}") from None
+        for name, value in (("max_new_tokens", max_new_tokens), ("temperature", temperature), ("top_k", top_k), ("seed", seed)):
+            require_number("generate", name, value, least=0, whole=name != "temperature")
+        return super().generate(lists["prompt"], int(max_new_tokens), temperature, int(top_k), int(seed), lists["stop"])
 
 
 @dataclasses.dataclass
@@ -147,9 +186,7 @@ class Trainer:
             named = {1: "fsdp={}", 2: "data={},tensor={}"}.get(len(shape), "").format(*shape)
         if mesh_shape is None:
             return _native.parse_mesh(named)
-        if not isinstance(mesh_shape, (tuple, list)) or not all(isinstance(size, int) and not isinstance(size, bool) and size > 0
-                                                                for size in mesh_shape):
-            raise ValueError(f"Trainer: mesh_shape is a tuple of positive sizes, such as (8, 8), got {mesh_shape!r}")
+        _require_mesh_shape("Trainer", mesh_shape)
         if named:
             raise ValueError(f"Trainer: mesh_shape {tuple(mesh_shape)} and the config's mesh {named!r} are two meshes; give one")
         if len(mesh_shape) > 2:
@@ -244,7 +281,12 @@ class Trainer:
     def device_bytes(self, gradients: object = None) -> dict[str, dict[str, int]]:
         """Bytes on one device, as `planned` from the placements and as `held` by the arrays that are there: of parameters, of the
         optimizer's state, and of `gradients`, which are held where they are given."""
-        return self._trainer.device_bytes(None if gradients is None else self._made.by_name(gradients))
+        if gradients is not None:
+            expected, got = _jax.tree.structure(self.params), _jax.tree.structure(gradients)
+            if got != expected:
+                raise ValueError(f"Trainer.device_bytes: expected gradients of the structure {expected} (argument 'gradients'), got {got}")
+            gradients = self._made.by_name(gradients)
+        return self._trainer.device_bytes(gradients)
 
     def save(self) -> None:
         """Writes a checkpoint of this step, whole or not at all."""
@@ -405,7 +447,10 @@ class TPUTrainer(Trainer):
         return fields
 
     def _mesh_of_slice(self, config, mesh_shape):
-        mesh_shape = config.mesh_shape if mesh_shape is None else mesh_shape
+        if mesh_shape is None:
+            mesh_shape = config.mesh_shape
+        else:
+            _require_mesh_shape("TPUTrainer", mesh_shape)
         chips = _core.tpu.slice(self.tpu)["devices"]
         if mesh_shape is not None and math.prod(mesh_shape) != chips:
             raise ValueError(f"TPUTrainer: mesh_shape {tuple(mesh_shape)} is for {math.prod(mesh_shape)} devices, {self.tpu} has {chips}")
@@ -434,7 +479,10 @@ class TPUTrainer(Trainer):
         if self.tpu is None:
             raise ValueError("TPUTrainer.plan: the configuration names no TPU; give a TPUConfig")
         sizes = _sizes_of(self._made, "TPUTrainer.plan")
-        batch = batch_size_per_chip or max(self._fields["batch"] // len(_jax.devices()), 1)
+        if batch_size_per_chip is None:
+            batch = max(self._fields["batch"] // len(_jax.devices()), 1)
+        else:
+            batch = int(require_number("TPUTrainer.plan", "batch_size_per_chip", batch_size_per_chip, least=1))
         request = {"model": sizes, "tpu": self.tpu, "sequence": self._fields["length"], "batch_per_device": batch}
         memory, step = _core.tpu.plan_memory(request), _core.tpu.plan_step(request)
         here = _jax.devices()

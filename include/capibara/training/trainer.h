@@ -119,6 +119,7 @@ class Trainer {
   struct Programs;
   bool train_on(const std::function<Arrays()>& next, const OnStep& on_step, const std::atomic<bool>* stop);
   void require_batch(const char* operation, const Arrays& batch) const;
+  void require_like_parameters(const char* operation, const Parameters& arrays) const;
   Arrays placed(const char* operation, const Arrays& batch) const;
   std::shared_ptr<const jax::Scope> context() const;
 

@@ -83,6 +83,12 @@ Generator::Generator(LanguageModel model, Parameters parameters, int64_t capacit
 std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt, const GenerateOptions& options,
                                          const OnToken& on_token) const {
   const auto length = static_cast<int64_t>(prompt.size());
+  const auto require = [](bool right, const char* name, const auto& got) {
+    if (!right) throw ValueError(concat("generate: expected 0 or more (argument '", name, "'), got ", got));
+  };
+  require(options.max_new_tokens >= 0, "max_new_tokens", options.max_new_tokens);
+  require(options.temperature >= 0, "temperature", options.temperature);  // NaN is refused too
+  require(options.top_k >= 0, "top_k", options.top_k);
   if (length == 0) throw ValueError("generate: the prompt must have at least one token");
   if (length >= capacity_) {
     throw ValueError(concat("generate: a prompt of ", length, " tokens leaves no room in the capacity of ", capacity_));

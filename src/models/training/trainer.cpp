@@ -226,18 +226,23 @@ Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)
   programs_ = std::move(programs);
 }
 
-void Trainer::set_parameters(Parameters parameters) {
+// Raises where arrays are not those of the parameters by name, shape and type.
+void Trainer::require_like_parameters(const char* operation, const Parameters& arrays) const {
   for (const auto& [name, type] : model_.types()) {
-    const Array& array = parameter(parameters, name);
+    const Array& array = parameter(arrays, name);
     if (array.shape() != type.shape || array.dtype() != type.dtype) {
-      throw ValueError(concat("Trainer.set_parameters: '", name, "' must be ",
+      throw ValueError(concat("Trainer.", operation, ": '", name, "' must be ",
                               to_string(state_.parameters.at(name).type()), ", got ", to_string(array.type())));
     }
   }
-  if (parameters.size() != state_.parameters.size()) {
+  if (arrays.size() != state_.parameters.size()) {
     throw ValueError(
-        concat("Trainer.set_parameters: expected ", state_.parameters.size(), " arrays, got ", parameters.size()));
+        concat("Trainer.", operation, ": expected ", state_.parameters.size(), " arrays, got ", arrays.size()));
   }
+}
+
+void Trainer::set_parameters(Parameters parameters) {
+  require_like_parameters("set_parameters", parameters);
   // The next step donates its state, so what the caller holds is copied.
   for (auto& [name, array] : parameters) array = lax::copy(array);
   state_.parameters = placement_ ? placement_->placed(parameters) : std::move(parameters);
@@ -324,6 +329,7 @@ MeshBytes Trainer::planned_bytes() const {
 }
 
 MeshBytes Trainer::held_bytes(const Parameters& gradients) const {
+  if (!gradients.empty()) require_like_parameters("held_bytes", gradients);
   Arrays optimizer;
   for (const Arrays& link : state_.optimizer) optimizer.insert(optimizer.end(), link.begin(), link.end());
   return {bytes_held(jax::tree::leaves(state_.parameters)), bytes_held(optimizer),
