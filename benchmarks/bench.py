@@ -33,6 +33,7 @@ from machine import busy_seconds, machine, measure_limits  # noqa: E402
 from suite.row import LIBRARIES, ProcessRow  # noqa: E402
 
 PEERS = [name for name in LIBRARIES if name != "capibara"] + ["torch.compile", "mlx.compile"]
+ASKED_FOR = ["jax.plugin"]  # measured where --peers names them
 ANSWER_SECONDS = 420  # a worker that takes longer hangs
 ROUND_SECONDS = 0.2  # each library's share of a round
 SLOW_SECONDS = 5  # a library that has taken so long for a row and has two figures is not asked again
@@ -53,7 +54,7 @@ class Process:
 
     def __init__(self, library, threads, build, disk_cache=False):
         self.library = library
-        environment = dict(os.environ, **libraries.thread_environment(threads))
+        environment = dict(os.environ, **libraries.environment_of(library, threads))
         environment["CAPIBARA_BUILD"] = str(build)
         environment["PYTHONPATH"] = os.pathsep.join([str(FOLDER), str(build / "python")])
         if not disk_cache:
@@ -315,7 +316,8 @@ def main():
     parser = argparse.ArgumentParser(prog="./run bench", description="Times capibara beside its peers on this machine.")
     parser.add_argument("--only", default="", metavar="NAME,...", help="families, or rows whose name has NAME in it")
     parser.add_argument("--repeat", type=int, default=6, metavar="N", help="rounds (default 6)")
-    parser.add_argument("--peers", default=",".join(PEERS), metavar="LIST", help="libraries to compare with (default: all)")
+    parser.add_argument("--peers", default=",".join(PEERS), metavar="LIST",
+                        help="libraries to compare with (default: all but jax.plugin, jax on the plugin)")
     parser.add_argument("--json", metavar="FILE",
                         help="where the figures are written (default build/bench/results.json; with --only, only.json)")
     parser.add_argument("--build", default="build/release", metavar="FOLDER", help="the build that is measured")
@@ -327,9 +329,9 @@ def main():
     options.peers = [name for name in options.peers.split(",") if name]
     options.only = [name for name in options.only.split(",") if name]
     options.json = options.json or f"build/bench/{'only' if options.only else 'results'}.json"
-    unknown = [name for name in options.peers if name not in PEERS]
+    unknown = [name for name in options.peers if name not in PEERS + ASKED_FOR]
     if unknown:
-        parser.error(f"no peer '{unknown[0]}'; there are: {', '.join(PEERS)}")
+        parser.error(f"no peer '{unknown[0]}'; there are: {', '.join(PEERS + ASKED_FOR)}")
     if options.repeat < 1:
         parser.error("--repeat needs a number above 0")
     if options.report:

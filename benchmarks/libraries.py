@@ -3,11 +3,11 @@
 import numpy
 
 
-def thread_environment(count):
-    """Variables that set the number of threads of every library; they are read when a library starts."""
+def environment_of(library, count):
+    """Variables that set a library's number of threads, and the platform of jax; they are read when a library starts."""
     environment = {name: str(count) for name in (
         "CAPIBARA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")}
-    environment["JAX_PLATFORMS"] = "cpu"
+    environment["JAX_PLATFORMS"] = "capibara" if library == "jax.plugin" else "cpu"
     # XLA asks the affinity mask for its thread count; one thread also means none for Eigen's contractions.
     if count == 1:
         environment["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
@@ -46,7 +46,7 @@ def temporaries(jax, compiled, arrays):
 
 
 class JaxLibrary:
-    """capibara or jax: the same interface."""
+    """capibara, jax, and jax on capibara's plugin: the same interface."""
 
     def __init__(self, name):
         self.name = name
@@ -56,6 +56,8 @@ class JaxLibrary:
             import jax as module
         self.module = module
         self.version = module.__version__
+        if name == "jax.plugin" and module.default_backend() != "capibara":
+            raise ImportError(f"jax runs on {module.default_backend()}, not on the plugin")
 
     def prepare(self, row, inputs):
         jax = self.module
@@ -169,7 +171,7 @@ class NumpyLibrary:
 
 
 def load(name, threads):
-    if name in ("capibara", "jax"):
+    if name in ("capibara", "jax", "jax.plugin"):
         return JaxLibrary(name)
     if name in ("torch", "torch.compile"):
         return TorchLibrary(name, threads)

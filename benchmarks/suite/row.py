@@ -44,7 +44,7 @@ class Row:
     mlx_compile: bool = False  # and through mlx.core.compile, as the peer "mlx.compile"
 
     def maker(self, library):
-        if library in ("capibara", "jax"):
+        if library in ("capibara", "jax", "jax.plugin"):
             return self.program
         if library == "torch.compile":
             return self.torch if self.torch_compile else None

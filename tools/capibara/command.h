@@ -58,6 +58,7 @@ Arguments parse_arguments(const Command& command, const std::vector<std::string>
 
 std::string read_text(const std::string& path);  // raises ValueError
 std::string own_path();                          // of this program
+const char* python_name();                       // of CAPIBARA_PYTHON, python3 otherwise
 
 int show(const Arguments& arguments);
 int run(const Arguments& arguments);

@@ -1,7 +1,11 @@
 // capibara doctor: what this build has, which plugins this machine has, and whether each of them works.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include <capibara/config.h>
 #include <capibara/error.h>
@@ -55,6 +59,8 @@ std::string describe_jax_platforms() {
     return concat("'", given, "': ", why, ", so that every Python program raises; unset it, or set JAX_PLATFORMS=cpu");
   };
   if (first == "cpu" || first == "reference") return concat("'", given, "': Python programs run on '", first, "'");
+  if (first == "capibara")
+    return concat("'", given, "': jax runs on capibara's plugin (doctor --jax), python -m capibara on 'cpu'");
   if (!pjrt::is_platform(first)) return fails(concat("there is no platform '", first, "'"));
   if (first == "tpu" && !has_tpu()) return fails("there is no TPU here");
   try {
@@ -114,10 +120,21 @@ void describe_tpu() {
   }
 }
 
+// What jax says of our plugin for it, in a Python: this process becomes that one.
+int describe_jax() {
+  const char* python = python_name();
+  std::fflush(stdout);
+  ::execlp(python, python, "-m", "jax_plugins.capibara", static_cast<char*>(nullptr));
+  std::fprintf(stderr, "capibara doctor: %s cannot be started: %s; name another in CAPIBARA_PYTHON\n", python,
+               std::strerror(errno));
+  return 1;
+}
+
 }  // namespace
 
 int doctor(const Arguments& arguments) {
   if (!arguments.words.empty()) throw UsageError{concat("unexpected '", arguments.words[0], "'")};
+  if (arguments.has("jax")) return describe_jax();
   std::printf("capibara %s\nprograms run on '%s' by default\n", version(), config().platform.c_str());
   std::printf("  %-13s %s\n", "JAX_PLATFORMS", describe_jax_platforms().c_str());
   for (const char* name : {"cpu", "reference"}) std::printf("  %-10s x + 1 %s\n", name, try_addition(name).c_str());

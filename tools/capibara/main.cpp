@@ -94,7 +94,13 @@ std::vector<Command> all_commands() {
        {"against", "out", "rows", "calls", "backend"},
        {"json"},
        profile_command},
-      {"doctor", "", "Prints which backends and plugins there are, and tries each.", {}, {}, doctor},
+      {"doctor",
+       "[--jax]",
+       "Prints which backends and plugins there are, and tries each; --jax: what the jax of python3 (CAPIBARA_PYTHON) "
+       "makes of capibara's plugin, and whose devices are whose.",
+       {},
+       {"jax"},
+       doctor},
       {"help", "[COMMAND]", "Prints this list, or what is said of one command.", {}, {}, help},
   };
   const std::vector<Command> training = training_commands();

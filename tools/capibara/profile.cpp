@@ -78,8 +78,7 @@ profile::Profile profile_program(const Arguments& arguments) {
 
 // Runs the script in a Python of its own, which writes the profile when it ends.
 profile::Profile profile_script(const Arguments& arguments) {
-  const char* python = std::getenv("CAPIBARA_PYTHON");
-  if (!python || !*python) python = "python3";
+  const char* python = python_name();
   char name[] = "/tmp/capibara_profile_XXXXXX";
   const int made = ::mkstemp(name);
   if (made < 0) throw RuntimeError(concat("profile: no file can be made in /tmp: ", std::strerror(errno)));

@@ -84,6 +84,11 @@ std::string read_text(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+const char* python_name() {
+  const char* named = std::getenv("CAPIBARA_PYTHON");
+  return named && *named ? named : "python3";
+}
+
 std::string own_path() {
   char* resolved = realpath("/proc/self/exe", nullptr);
   const std::string path = resolved ? resolved : "";

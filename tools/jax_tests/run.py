@@ -65,29 +65,39 @@ class File:
     def run(self):
         self.results.unlink(missing_ok=True)
         self.log.unlink(missing_ok=True)
-        wrapper = self.options.results / "wrappers" / (self.name.replace("/", "_") + ".py")
-        wrapper.parent.mkdir(parents=True, exist_ok=True)
-        path = self.options.sources / "tests" / (self.name + ".py")
-        wrapper.write_text(f"import statements\nstatements.run({str(path)!r}, globals())\n")
         for _ in range(RESTARTS):
-            if self._process(wrapper):
+            if self._process():
                 break
-        outcomes = collections.Counter(out for (file, _), out in jax_tests.outcomes([self.options.results]).items()
+        outcomes = collections.Counter(out for (file, _), out in jax_tests.outcomes([self.results.parent]).items()
                                        if file == self.results.stem)
         told = ", ".join(f"{count} {outcome or 'not run'}" for outcome, count in outcomes.most_common())
         print(f"{self.name}: {told or 'nothing, see ' + str(self.log)}", flush=True)
 
-    def _process(self, wrapper):
+    def path(self):
+        """What pytest runs: a file that runs the test file's statements one by one."""
+        wrapper = self.options.results / "wrappers" / (self.name.replace("/", "_") + ".py")
+        wrapper.parent.mkdir(parents=True, exist_ok=True)
+        path = self.options.sources / "tests" / (self.name + ".py")
+        wrapper.write_text(f"import statements\nstatements.run({str(path)!r}, globals())\n")
+        return wrapper
+
+    def chosen(self):
+        """What pytest is told to run."""
+        return [self.path()]
+
+    def environment(self):
+        return dict(os.environ, PYTHONPATH=os.pathsep.join([str(self.options.package), str(HERE)]),
+                    JAX_TESTS_SOURCES=str(self.options.sources), JAX_TESTS_OUT=str(self.results), JAX_ENABLE_X64=str(int(self.options.x64)),
+                    OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", PYTHONFAULTHANDLER="1")
+
+    def _process(self):
         """Runs what has no result yet; whether all of it has one then, or nothing can be run."""
-        environment = dict(
-            os.environ, PYTHONPATH=os.pathsep.join([str(self.options.package), str(HERE)]), JAX_TESTS_SOURCES=str(self.options.sources),
-            JAX_TESTS_OUT=str(self.results), JAX_ENABLE_X64=str(int(self.options.x64)), OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1",
-            PYTHONFAULTHANDLER="1")
+        folder = self.path().parent
         command = [self.options.python, "-m", "pytest", "-q", "--tb=no", "--noconftest", "--import-mode=importlib", "-c", os.devnull,
-                   "--rootdir", wrapper.parent, "-p", "no:cacheprovider", "-p", "record", f"--timeout={TEST_SECONDS}",
-                   "--timeout-method=signal", wrapper]
+                   "--rootdir", folder, "-p", "no:cacheprovider", "-p", "record", f"--timeout={TEST_SECONDS}",
+                   "--timeout-method=signal", *self.chosen()]
         with open(self.log, "ab") as log:
-            process = subprocess.Popen(command, cwd=wrapper.parent, env=environment, stdout=log, stderr=log, start_new_session=True)
+            process = subprocess.Popen(command, cwd=folder, env=self.environment(), stdout=log, stderr=log, start_new_session=True)
             why = self._watch(process)
         lines = [json.loads(line) for line in self.results.read_text().splitlines()] if self.results.exists() else []
         if lines and lines[-1]["k"] == "finish":

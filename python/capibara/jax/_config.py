@@ -45,6 +45,8 @@ def choose_platform(value):
     if not isinstance(value, (str, type(None))):
         raise ValueError(f"jax_platforms must be None or a string such as 'cuda,cpu', got {value!r} of type {type(value)}")
     first = (value or "cpu").split(",")[0].strip()
+    if first == "capibara":  # as jax calls this library's plugin; here it is the native backend
+        first = "cpu"
     if first not in ("cpu", "reference") and not _core.is_plugin_platform(first):
         raise RuntimeError(f"Unable to initialize backend '{first}': Backend '{first}' is not in the list of known backends: "
                            "['cpu', 'reference', 'pjrt', 'cuda', 'rocm', 'tpu', 'gpu', 'xla_cpu']")

@@ -1,4 +1,4 @@
-"""Programs of unmodified JAX on capibara's plugin, compared with XLA:CPU in one process; test_jax_plugin.py names the group."""
+"""Programs of unmodified JAX on the plugin, compared in one process with XLA:CPU; test_jax_plugin.py names the group."""
 import gc
 import json
 import sys

@@ -123,3 +123,23 @@ def test_only_one_symbol_is_shown():
   library = str(BUILD / "lib" / "libcapibara_pjrt.so")
   shown = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
   assert [line.split()[-1] for line in shown.stdout.splitlines()] == ["GetPjrtApi"]
+
+
+def test_doctor_says_whose_devices_are_whose():
+  command = os.environ.get("CAPIBARA_COMMAND", str(BUILD.parent / "capibara"))
+  done = subprocess.run([command, "doctor", "--jax"], capture_output=True, text=True, timeout=300,
+                        env=environment(CAPIBARA_PYTHON=sys.executable))
+  assert done.returncode == 0, done.stdout + done.stderr
+  said = {line.split()[0]: line for line in done.stdout.splitlines()[1:]}
+  assert "not set" in said["JAX_PLATFORMS"] and str(BUILD / "lib") in said["plugin"]
+  assert "1 of capibara" in said["capibara"] and "1 of jaxlib" in said["cpu"] and said["x"].endswith("works")
+  assert "JAX_PLATFORMS=capibara" in said["hint"]
+  replaced = subprocess.run([command, "doctor", "--jax"], capture_output=True, text=True, timeout=300,
+                            env=environment(CAPIBARA_PYTHON=sys.executable, CAPIBARA_AS_CPU="1"))
+  assert replaced.returncode == 0 and re.search("cpu +1 of capibara", replaced.stdout), replaced.stdout + replaced.stderr
+
+
+def test_doctor_without_jax():
+  done = subprocess.run([sys.executable, "-S", "-m", "jax_plugins.capibara"], capture_output=True, text=True, timeout=60,
+                        env=environment())
+  assert done.returncode == 1 and "JAX: not installed" in done.stdout and "Hint:" in done.stdout

@@ -1,8 +1,10 @@
 // Reading Shardy's operations: a manual computation becomes a shard_map. Placements that a text only asks for change no
-// values: they are checked and left out.
+// values: they are checked, and left out unless the reader is asked to keep them.
 #include <algorithm>
+#include <numeric>
 
 #include <capibara/error.h>
+#include <capibara/explicit.h>
 
 #include "compiler/stablehlo/read_body.h"
 #include "compiler/stablehlo/sharding_text.h"
@@ -150,7 +152,22 @@ Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& o
 Arrays read_constraint(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 1);
   check_sharding(body.module(), operation, operation.attributes.find("sharding"), operands[0].shape().size());
-  return operands;
+  if (!body.module().options().constraints || body.module().manual()) return operands;
+  const ShardingText text = read_sharding_text(operation, body_text(operation, "sharding"));
+  NamedSharding placement;
+  placement.platform = "cpu";
+  placement.mesh = body.module().mesh_of(operation, text.mesh);
+  placement.devices.resize(static_cast<std::size_t>(placement.mesh.size()));
+  std::iota(placement.devices.begin(), placement.devices.end(), 0);
+  std::vector<int64_t> open;
+  for (std::size_t dim = 0; dim < text.dims.size(); ++dim) {
+    int64_t parts = 1;
+    for (const std::string& axis : text.dims[dim]) parts *= placement.mesh.axis_size(axis);
+    if (operands[0].shape()[dim] % parts != 0) return operands;  // parts of unequal sizes, which this library never has
+    if (text.open[dim]) open.push_back(static_cast<int64_t>(dim));
+  }
+  placement.spec.dims = text.dims;
+  return {lax::with_sharding_constraint(operands[0], placement, open)};
 }
 
 Arrays read_mesh(BodyReader&, const Operation& operation, const Arrays&) {

@@ -163,6 +163,16 @@ std::string sharding_message(const NamedSharding& sharding, std::size_t rank) {
   return message.take();
 }
 
+// The first mesh that a module declares over all devices of its program.
+std::optional<Mesh> mesh_of_all(const stablehlo::Module& module, int64_t devices) {
+  for (const stablehlo::Operation& operation : module.operations) {
+    if (operation.name != "sdy.mesh") continue;
+    const Mesh mesh = stablehlo::find_mesh(module, operation, stablehlo::string_attribute(operation, "sym_name"));
+    if (!mesh.axis_names.empty() && mesh.size() == devices) return mesh;
+  }
+  return std::nullopt;
+}
+
 // An array that stands for a token.
 Array token_array() { return Array::from_buffer({{0}, DType::bool_}, capibara::Buffer::allocate(0)); }
 
@@ -178,7 +188,9 @@ Compiled::Compiled(std::string module, std::string options, abi::Client& client)
   devices_ = request.devices;
   const stablehlo::Module read = stablehlo::read_file(module_);
   const stablehlo::Entry entry = stablehlo::read_entry(read);
-  program_ = stablehlo::read_module(read, reading_calls(calls_));
+  stablehlo::ReadOptions reading = reading_calls(calls_);
+  reading.constraints = devices_.size() > 1;
+  program_ = stablehlo::read_module(read, reading);
   name_ = entry.name.empty() ? "main" : entry.name;
   program_ = program_.renamed(name_.starts_with("jit_") ? name_.substr(4) : name_);
   place(read, entry);
@@ -233,6 +245,7 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
   // Arguments that nothing is said of are whole on every device; results that nothing is said of lie as propagation
   // finds.
   if (devices_.size() > 1) {
+    if (!mesh) mesh = mesh_of_all(module, static_cast<int64_t>(devices_.size()));
     NamedSharding whole;
     whole.platform = "cpu";
     whole.devices.resize(devices_.size());

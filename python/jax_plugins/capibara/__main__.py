@@ -1,0 +1,71 @@
+"""python -m jax_plugins.capibara: which JAX is here, whether the plugin works in it, and whose devices are whose.
+
+`capibara doctor --jax` prints the same.
+"""
+
+import os
+import sys
+
+_WIDTH = 13
+
+
+def _line(name, text):
+    print(f"  {name:{_WIDTH}} {text}")
+
+
+def _owner(client):
+    version = client.platform_version.splitlines()[0] if client.platform_version else ""
+    return f"capibara ({version})" if "capibara" in version.lower() else f"jaxlib: {version or client.platform}"
+
+
+def _print_platform(jax, name):
+    """Whose devices a platform's are; false where there is none of that name."""
+    try:
+        devices = jax.devices(name)
+    except RuntimeError as error:
+        _line(name, f"no devices: {str(error).splitlines()[0]}")
+        return
+    _line(name, f"{len(devices)} of {_owner(devices[0].client)}")
+
+
+def main():
+    try:
+        import jax
+        import jaxlib
+    except ImportError as error:
+        print(f"JAX: not installed for {sys.executable} ({error})\nHint: pip install jax, or name another Python in CAPIBARA_PYTHON")
+        return 1
+    if "capibara" in jax.__name__ or not hasattr(jax, "_src"):
+        print("JAX: the module jax is capibara's own here; run the doctor outside of python -m capibara")
+        return 1
+    from jax_plugins import capibara as plugin
+
+    asked, as_cpu = os.environ.get("JAX_PLATFORMS", ""), os.environ.get("CAPIBARA_AS_CPU", "") not in ("", "0")
+    print(f"JAX {jax.__version__} with jaxlib {jaxlib.__version__}, {sys.executable}")
+    _line("JAX_PLATFORMS", repr(asked) if asked else "not set")
+    try:
+        _line("plugin", plugin.library_path())
+    except ImportError as error:
+        _line("plugin", str(error).splitlines()[0])
+        return 1
+    chosen = as_cpu or "capibara" in [name.strip() for name in asked.split(",")]
+    if not chosen:
+        # As a program would that asks for it.
+        jax.config.update("jax_platforms", "capibara")
+    try:
+        default = jax.devices()[0]
+    except RuntimeError as error:
+        print(f"  no devices: {error}")
+        return 1
+    for name in ["cpu"] if as_cpu else ["capibara", "cpu"]:
+        _print_platform(jax, name)
+    value = jax.jit(lambda x: x + 1)(jax.numpy.arange(3.0))
+    works = value.tolist() == [1.0, 2.0, 3.0]
+    _line("x + 1", f"on {default}: {'works' if works else f'gives {value.tolist()}, expected [1.0, 2.0, 3.0]'}")
+    if not chosen:
+        _line("hint", "your programs run on it with JAX_PLATFORMS=capibara; without it, nothing changes")
+    return 0 if works else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
