@@ -14,8 +14,8 @@ def _line(name, text):
 
 
 def _owner(client):
-    version = client.platform_version.splitlines()[0] if client.platform_version else ""
-    return f"capibara ({version})" if "capibara" in version.lower() else f"jaxlib: {version or client.platform}"
+    version = [line for line in client.platform_version.splitlines() if line != "PJRT C API"] or [client.platform]
+    return version[0] if version[0].startswith("capibara") else f"jaxlib: {version[0]}"
 
 
 def _print_platform(jax, name):

@@ -314,6 +314,53 @@ def one_of_many():
   raises(ValueError, "incompatible devices", lambda: jax.jit(lambda a, b: a + b)(moved, jax.device_put(X, jax.devices()[2])))
 
 
+@program("devices")
+def sums_still_to_be_taken():
+  explicit = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Explicit,) * 2)
+  a, b = np.arange(32.0, dtype=np.float32).reshape(8, 4), np.arange(24.0, dtype=np.float32).reshape(4, 6) / 7
+  with jax.set_mesh(explicit):
+    left, right = jax.device_put(a, P("x", "y")), jax.device_put(b, P("y", None))
+    product = jax.jit(lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=P("x", None, unreduced={"y"})))(left, right)
+    assert product.sharding.spec == P("x", None, unreduced={"y"})
+    shards = [np.asarray(shard.data) for shard in product.addressable_shards]
+    close(np.concatenate([one + two for one, two in zip(shards[::2], shards[1::2])]), a @ b)
+    close(jax.jit(lambda v: jax.sharding.reshard(v, P("x", None)))(product), a @ b)
+
+
+@program("devices")
+def devices_in_another_order():
+  values = np.arange(32.0, dtype=np.float32).reshape(4, 8)
+  shuffled = jax.sharding.Mesh(np.array(jax.devices())[[3, 1, 0, 2, 7, 5, 6, 4]].reshape(2, 4), ("p", "q"))
+  x = jax.device_put(values, NamedSharding(shuffled, P("p", "q")))
+  sums = jax.jit(lambda x: jnp.cumsum(x, 1))(x)
+  close(sums, np.cumsum(values, 1))
+  assert sums.sharding.is_equivalent_to(x.sharding, 2)
+  close(jax.device_put(x, NamedSharding(mesh(), P(None, "x"))), values)  # a program of two meshes
+
+
+@program("devices")
+def constraints_inside():
+  x = jax.device_put(np.ones((8, 16), np.float32), NamedSharding(mesh(), P("x")))
+  inside = NamedSharding(mesh(), P(None, "y"))
+  y = jax.jit(lambda x: jax.lax.with_sharding_constraint(jnp.sin(x), inside) * 2)(x)
+  assert y.sharding.is_equivalent_to(inside, 2), y.sharding
+
+
+@program("devices")
+def replicas():
+  close(jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(np.arange(8, dtype=np.float32)), np.full(8, 28, np.float32))
+
+
+@program("devices")
+def words_of_gspmd():
+  jax.config.update("jax_use_shardy_partitioner", False)
+  try:
+    x = jax.device_put(np.ones((8, 4), np.float32), NamedSharding(mesh(), P("x")))
+    raises(Exception, "GSPMD's shardings", lambda: jax.jit(lambda v: jnp.sin(v) * 3)(x))
+  finally:
+    jax.config.update("jax_use_shardy_partitioner", True)
+
+
 # ---- in the place of XLA:CPU -----------------------------------------------------------------------------------------
 
 

@@ -67,6 +67,7 @@ EntryValue entry_value(const Function& function, const Type& type, const Diction
   value.type = type;
   if (const auto* own = attributes.find("sdy.sharding").as<DialectAttribute>())
     value.sharding = read_sharding_text(function_place(function), own->text);
+  if (const auto* other = attributes.find("mhlo.sharding").as<String>()) value.gspmd_sharding = other->value;
   if (const auto* kind = attributes.find("mhlo.memory_kind").as<String>()) value.memory_kind = kind->value;
   const auto* donor = attributes.find("jax.buffer_donor").as<bool>();
   value.donated = attributes.contains("tf.aliasing_output") || (donor && *donor);

@@ -36,6 +36,7 @@ Program read_module(const Module& module, const ReadOptions& options = {});
 struct EntryValue {
   Type type;
   std::optional<ShardingText> sharding;
+  std::string gspmd_sharding;  // in the words of GSPMD, which are not read; empty: none
   std::string memory_kind;  // empty: none
   bool donated = false;     // an argument whose memory a result may take
 };
@@ -45,6 +46,6 @@ struct Entry {
 };
 Entry read_entry(const Module& module);
 // The mesh of a name; ParseError where the module declares none.
-Mesh find_mesh(const Module& module, const Operation& reader, const std::string& name);
+DeviceMesh find_mesh(const Module& module, const Operation& reader, const std::string& name);
 
 }  // namespace capibara::stablehlo

@@ -32,8 +32,10 @@ class ModuleReader {
   Arrays call(const Function& function, const Arrays& operands);
 
   Mesh mesh_of(const Operation& operation, const std::string& name) const {
-    return find_mesh(module_, operation, name);
+    return find_mesh(module_, operation, name).mesh;
   }
+  // For those who number its devices; UnsupportedError for a mesh whose devices are in another order.
+  Mesh mesh_in_order(const Operation& operation, const std::string& name) const;
   const ManualScope* manual() const { return manual_.empty() ? nullptr : &manual_.back(); }
   void enter(ManualScope scope) { manual_.push_back(std::move(scope)); }
   void leave() { manual_.pop_back(); }

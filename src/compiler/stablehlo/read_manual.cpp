@@ -116,7 +116,7 @@ Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& o
       if (one.mesh != name) fail(operation, concat("expected shardings of one mesh, got @", name, " and @", one.mesh));
     }
   }
-  ManualScope scope{body.module().mesh_of(operation, name), {}};
+  ManualScope scope{body.module().mesh_in_order(operation, name), {}};
   const ManualScope* around = body.module().manual();
   const AxisList given = read_axes_text(operation, body_text(operation, "manual_axes"));
   for (const std::string& axis : given) {
@@ -154,6 +154,7 @@ Arrays read_constraint(BodyReader& body, const Operation& operation, const Array
   check_sharding(body.module(), operation, operation.attributes.find("sharding"), operands[0].shape().size());
   if (!body.module().options().constraints || body.module().manual()) return operands;
   const ShardingText text = read_sharding_text(operation, body_text(operation, "sharding"));
+  if (!text.unreduced.empty()) return operands;
   NamedSharding placement;
   placement.platform = "cpu";
   placement.mesh = body.module().mesh_of(operation, text.mesh);
@@ -188,7 +189,14 @@ void check_sharding(const ModuleReader& module, const Operation& operation, cons
   }
 }
 
-Mesh find_mesh(const Module& module, const Operation& reader, const std::string& name) {
+Mesh ModuleReader::mesh_in_order(const Operation& operation, const std::string& name) const {
+  DeviceMesh found = find_mesh(module_, operation, name);
+  if (found.in_order()) return std::move(found.mesh);
+  throw UnsupportedError(concat(place_of(operation), ": the devices of mesh @", name,
+                                " are supported in the order of their numbers, got ", list_text(Ints(found.devices.begin(), found.devices.end()))));
+}
+
+DeviceMesh find_mesh(const Module& module, const Operation& reader, const std::string& name) {
   for (const Operation& one : module.operations) {
     if (one.name == "sdy.mesh" && string_attribute(one, "sym_name") == name)
       return read_mesh_text(one, body_text(one, "mesh"));

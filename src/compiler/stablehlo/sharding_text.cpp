@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <numeric>
 
 #include <capibara/error.h>
 
@@ -126,9 +127,17 @@ ShardingText read_sharding(Cursor& cursor) {
 
 }  // namespace
 
-Mesh read_mesh_text(const Operation& operation, std::string_view text) {
+bool DeviceMesh::in_order() const {
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] != static_cast<int>(i)) return false;
+  }
+  return true;
+}
+
+DeviceMesh read_mesh_text(const Operation& operation, std::string_view text) {
   Cursor cursor(operation, text);
-  Mesh mesh;
+  DeviceMesh own;
+  Mesh& mesh = own.mesh;
   int64_t devices = 1;
   cursor.list("[", "]", [&] {
     mesh.axis_names.push_back(cursor.quoted());
@@ -141,18 +150,28 @@ Mesh read_mesh_text(const Operation& operation, std::string_view text) {
       if (mesh.axis_names[i] == mesh.axis_names.back()) cursor.refuse(concat("axis \"", mesh.axis_names[i], "\" once"));
     }
   });
+  if (!mesh.axis_names.empty()) {
+    own.devices.resize(static_cast<std::size_t>(devices));
+    std::iota(own.devices.begin(), own.devices.end(), 0);
+  }
   if (cursor.take(",")) {
     cursor.expect("device_ids");
     cursor.expect("=");
-    int64_t next = 0;
+    std::vector<int> listed;
     cursor.list("[", "]", [&] {
-      if (cursor.integer() == next++ || mesh.axis_names.empty()) return;
-      throw UnsupportedError(
-          concat(place_of(operation), ": devices of a mesh are supported in the order of their numbers, got ", text));
+      const int64_t id = cursor.integer();
+      if (id < 0 || id > max_devices) cursor.refuse("the number of a device");
+      listed.push_back(static_cast<int>(id));
     });
+    std::vector<int> sorted = listed;
+    std::sort(sorted.begin(), sorted.end());
+    if (!mesh.axis_names.empty()) {
+      if (sorted != own.devices) cursor.refuse(concat("each of ", devices, " devices once"));
+      own.devices = std::move(listed);
+    }
   }
   cursor.expect_end();
-  return mesh;
+  return own;
 }
 
 ShardingText read_sharding_text(const Operation& operation, std::string_view text) {

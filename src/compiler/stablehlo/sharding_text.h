@@ -20,9 +20,16 @@ struct ShardingText {
   AxisList replicated, unreduced;
 };
 
-// Each raises ParseError where the text makes no sense, and UnsupportedError for parts of axes and for devices in
-// another order than that of their numbers; both name the operation.
-Mesh read_mesh_text(const Operation& operation, std::string_view text);                            // ["x"=2, "y"=4]
+// A mesh and the numbers of its devices, in row-major order.
+struct DeviceMesh {
+  Mesh mesh;
+  std::vector<int> devices;  // none of a mesh without axes
+  bool in_order() const;     // 0, 1, 2, ..
+};
+
+// Each raises ParseError where the text makes no sense, and UnsupportedError for parts of axes; both name the
+// operation.
+DeviceMesh read_mesh_text(const Operation& operation, std::string_view text);  // ["x"=2, "y"=4], device_ids=[..]
 ShardingText read_sharding_text(const Operation& operation, std::string_view text);                // without brackets
 std::vector<ShardingText> read_shardings_text(const Operation& operation, std::string_view text);  // [<..>, <..>]
 AxisList read_axes_text(const Operation& operation, std::string_view text);                        // {"x", "y"}

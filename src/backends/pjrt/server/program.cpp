@@ -2,6 +2,7 @@
 #include "backends/pjrt/server/program.h"
 
 #include <capibara/error.h>
+#include <capibara/lax.h>
 #include <capibara/partition.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "backends/host_shards.h"
 #include "compiler/stablehlo/bytecode/read_bytecode.h"
 #include "core/runtime/digest.h"
+#include "core/sharding/explicit.h"
 #include "io/files/protobuf.h"
 #include "program/ir/cost.h"
 
@@ -128,46 +130,122 @@ const stablehlo::Operation& entry_place() {
   return place;
 }
 
+// Axes of a mesh among all of them: how many parts they make, and moving between the devices of one group.
+class AxesOf {
+ public:
+  AxesOf(const Mesh& mesh, const AxisList& axes) : mesh_(mesh), axes_(axes) {
+    for (const std::string& axis : axes) count_ *= mesh.axis_size(axis);
+  }
+  int64_t count() const { return count_; }
+  // Of the device at a position of the mesh, row-major over these axes in the order of the mesh.
+  int64_t index(std::size_t position) const { return walk(position, std::nullopt).first; }
+  // The position of the device beside it whose index is another one.
+  std::size_t with_index(std::size_t position, int64_t index) const { return walk(position, index).second; }
+
+ private:
+  std::pair<int64_t, std::size_t> walk(std::size_t position, std::optional<int64_t> wanted) const {
+    int64_t index = 0, scale = 1, stride = 1;
+    std::size_t moved = 0;
+    for (std::size_t axis = mesh_.axis_names.size(); axis-- > 0;) {
+      const int64_t size = mesh_.axis_sizes[axis];
+      int64_t own = static_cast<int64_t>(position) / stride % size;
+      if (lists_axis(axes_, mesh_.axis_names[axis])) {
+        index += own * scale;
+        if (wanted) own = *wanted / scale % size;
+        scale *= size;
+      }
+      moved += static_cast<std::size_t>(own * stride);
+      stride *= size;
+    }
+    return {index, moved};
+  }
+
+  const Mesh& mesh_;
+  const AxisList& axes_;
+  int64_t count_ = 1;
+};
+
 // A message OpSharding: 1 kind (0 replicated, 3 tiles), 3 counts of tiles, 4 their devices, 6 the last count is one of
-// replicas.
-std::string sharding_message(const NamedSharding& sharding, std::size_t rank) {
+// replicas, 8 what the counts behind those of the dimensions are of (0 replicas, 6 sums still to be taken).
+std::string sharding_message(const Border& border) {
+  const NamedSharding sharding = border.sharding.value_or(NamedSharding{"cpu", {}, {}, {}, {}});
   ProtobufWriter message;
-  if (sharding.replicated()) {
+  const AxesOf summed(sharding.mesh, border.unreduced);
+  if (sharding.replicated() && summed.count() == 1) {
     message.integer(1, 0);
     return message.take();
   }
-  const auto devices = static_cast<int64_t>(sharding.devices.size());
   std::vector<uint64_t> tiles;
   int64_t count = 1;
-  for (std::size_t dim = 0; dim < rank; ++dim) {
+  for (std::size_t dim = 0; dim < border.whole.shape.size(); ++dim) {
     tiles.push_back(static_cast<uint64_t>(sharding.parts(dim)));
     count *= sharding.parts(dim);
   }
-  const int64_t copies = devices / count;
   // An array of as many elements as parts says which part each device holds.
   const Shape parts(tiles.begin(), tiles.end());
-  std::vector<std::vector<uint64_t>> holders(static_cast<std::size_t>(count));
-  for (std::size_t device = 0; device < sharding.devices.size(); ++device) {
-    const Shape offset = sharding.shard_offset(parts, device);
+  std::vector<std::vector<uint64_t>> holders(static_cast<std::size_t>(count * summed.count()));
+  for (std::size_t position = 0; position < sharding.devices.size(); ++position) {
+    const Shape offset = sharding.shard_offset(parts, position);
     int64_t part = 0;
-    for (std::size_t dim = 0; dim < rank; ++dim) part = part * parts[dim] + offset[dim];
-    holders[static_cast<std::size_t>(part)].push_back(device);
+    for (std::size_t dim = 0; dim < parts.size(); ++dim) part = part * parts[dim] + offset[dim];
+    holders[static_cast<std::size_t>(part * summed.count() + summed.index(position))].push_back(
+        static_cast<uint64_t>(sharding.devices[position]));
   }
   std::vector<uint64_t> order;
   for (const auto& held : holders) order.insert(order.end(), held.begin(), held.end());
-  if (copies > 1) tiles.push_back(static_cast<uint64_t>(copies));
+  const bool copies = holders[0].size() > 1;
+  if (summed.count() > 1) tiles.push_back(static_cast<uint64_t>(summed.count()));
+  if (copies) tiles.push_back(holders[0].size());
   message.integer(1, 3);
   message.packed(3, tiles);
   message.packed(4, order);
-  if (copies > 1) message.integer(6, 1);
+  if (summed.count() > 1)
+    message.packed(8, copies ? std::vector<uint64_t>{6, 0} : std::vector<uint64_t>{6});
+  else if (copies)
+    message.integer(6, 1);
   return message.take();
+}
+
+// The whole of an argument, from what each device holds.
+Array joined(const Border& border, const std::vector<Arrays>& operands, std::size_t argument) {
+  const NamedSharding& sharding = *border.sharding;
+  const AxesOf summed(sharding.mesh, border.unreduced);
+  Array total;
+  for (int64_t term = 0; term < summed.count(); ++term) {
+    Arrays parts;
+    for (std::size_t position = 0; position < sharding.devices.size(); ++position) {
+      const int device = sharding.devices[summed.with_index(position, term)];
+      parts.push_back(operands[static_cast<std::size_t>(device)][argument]);
+    }
+    const Array whole = joined_host_shards(border.whole.shape, sharding, parts);
+    total = term == 0 ? whole : jax::lax::add(total, whole);
+  }
+  return total;
+}
+
+// What each device holds of a result: of sums still to be taken, the first device of each group has the whole sum.
+void hand_out(const Border& border, const Array& whole, std::vector<Arrays>& by_device) {
+  const NamedSharding& sharding = *border.sharding;
+  const AxesOf summed(sharding.mesh, border.unreduced);
+  const std::vector<Array> parts = host_shards(whole, sharding);
+  Array zeros;
+  if (summed.count() > 1) {
+    capibara::Buffer memory = capibara::Buffer::allocate(parts[0].buffer().size());
+    std::memset(memory.mutable_data(), 0, memory.size());
+    zeros = Array::from_buffer(parts[0].type(), std::move(memory));
+  }
+  for (std::size_t position = 0; position < parts.size(); ++position) {
+    by_device[static_cast<std::size_t>(sharding.devices[position])].push_back(
+        summed.index(position) == 0 ? parts[position] : zeros);
+  }
 }
 
 // The first mesh that a module declares over all devices of its program.
 std::optional<Mesh> mesh_of_all(const stablehlo::Module& module, int64_t devices) {
   for (const stablehlo::Operation& operation : module.operations) {
     if (operation.name != "sdy.mesh") continue;
-    const Mesh mesh = stablehlo::find_mesh(module, operation, stablehlo::string_attribute(operation, "sym_name"));
+    const std::string name = stablehlo::string_attribute(operation, "sym_name");
+    const Mesh mesh = stablehlo::find_mesh(module, operation, name).mesh;
     if (!mesh.axis_names.empty() && mesh.size() == devices) return mesh;
   }
   return std::nullopt;
@@ -209,19 +287,21 @@ Compiled::Compiled(std::string module, std::string options, abi::Client& client)
 void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& entry) {
   std::optional<Mesh> mesh;
   const auto sharding_of = [&](const stablehlo::EntryValue& value) -> std::optional<NamedSharding> {
-    if (!value.sharding || devices_.size() == 1) return std::nullopt;
-    const Mesh own = stablehlo::find_mesh(module, entry_place(), value.sharding->mesh);
+    if (devices_.size() == 1) return std::nullopt;
+    if (!value.sharding && !value.gspmd_sharding.empty() && value.gspmd_sharding != "{replicated}") {
+      throw Failure(Code::unimplemented, concat("GSPMD's shardings, such as ", value.gspmd_sharding,
+                                                ", are not supported\nHint: leave jax_use_shardy_partitioner on"));
+    }
+    if (!value.sharding) return std::nullopt;
+    const auto [own, devices] = stablehlo::find_mesh(module, entry_place(), value.sharding->mesh);
     NamedSharding sharding;
     sharding.platform = "cpu";
-    sharding.devices.resize(devices_.size());
-    std::iota(sharding.devices.begin(), sharding.devices.end(), 0);
+    sharding.devices = devices;
     if (own.axis_names.empty()) return std::nullopt;  // replicated, or said of one device alone
     if (own.size() != static_cast<int64_t>(devices_.size())) {
       throw Failure(Code::invalid_argument, concat("mesh @", value.sharding->mesh, " has ", own.size(),
                                                    " devices, the program is for ", devices_.size()));
     }
-    if (!value.sharding->unreduced.empty())
-      throw Failure(Code::unimplemented, "arguments and results with sums still to be taken are not supported");
     sharding.mesh = own;
     sharding.spec.dims.assign(value.sharding->dims.begin(), value.sharding->dims.end());
     if (!mesh) mesh = own;
@@ -237,6 +317,7 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
     border.memory_kind = value.memory_kind.empty() ? "device" : value.memory_kind;
     border.donated = value.donated;
     if (!border.is_token) border.sharding = sharding_of(value);
+    if (border.sharding && value.sharding) border.unreduced = value.sharding->unreduced;
     return border;
   };
   for (const stablehlo::EntryValue& value : entry.arguments) arguments_.push_back(border_of(value));
@@ -259,6 +340,11 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
     }
     for (const Border& result : results_) {
       if (!result.is_token) wanted.push_back(result.sharding);
+    }
+    for (sharding::MaybeShardings* list : {&given, &wanted}) {
+      for (std::optional<NamedSharding>& one : *list) {
+        if (one) one->devices = whole.devices;  // whose order moves no splits
+      }
     }
     std::optional<std::vector<NamedSharding>> found;
     if (mesh && std::count(wanted.begin(), wanted.end(), std::nullopt) > 0)
@@ -289,10 +375,7 @@ void Compiled::fill_lists() {
   if (devices_.size() == 1) return;
   const auto describe = [&](const std::vector<Border>& borders, std::vector<std::string>& messages,
                             std::vector<const char*>& data, std::vector<std::size_t>& sizes) {
-    for (const Border& border : borders) {
-      NamedSharding sharding = border.sharding.value_or(NamedSharding{"cpu", {}, {}, {}, {}});
-      messages.push_back(sharding_message(sharding, border.whole.shape.size()));
-    }
+    for (const Border& border : borders) messages.push_back(sharding_message(border));
     for (const std::string& message : messages) {
       data.push_back(message.data());
       sizes.push_back(message.size());
@@ -315,9 +398,7 @@ std::vector<Arrays> Compiled::run(const std::vector<Arrays>& operands, const std
       inputs.push_back(operands[0][i]);
       continue;
     }
-    Arrays parts;
-    for (const Arrays& own : operands) parts.push_back(own[i]);
-    inputs.push_back(joined_host_shards(arguments_[i].whole.shape, *arguments_[i].sharding, parts));
+    inputs.push_back(joined(arguments_[i], operands, i));
   }
   std::vector<bool> taken;
   if (one) {
@@ -345,8 +426,7 @@ std::vector<Arrays> Compiled::run(const std::vector<Arrays>& operands, const std
     } else if (one) {
       by_device[0].push_back(std::move(outputs[next++]));
     } else {
-      const std::vector<Array> parts = host_shards(outputs[next++], *result.sharding);
-      for (std::size_t device = 0; device < by_device.size(); ++device) by_device[device].push_back(parts[device]);
+      hand_out(result, outputs[next++], by_device);
     }
   }
   return by_device;

@@ -21,6 +21,7 @@ struct Border {
   bool is_token = false;                  // an empty array of booleans stands for it
   ArrayType whole, part;                  // of all devices, of one
   std::optional<NamedSharding> sharding;  // nothing for programs of one device
+  AxisList unreduced;                     // axes of its mesh over which the devices' values are still to be summed
   std::string memory_kind;
   bool donated = false;
 };

@@ -198,7 +198,7 @@ std::size_t EntryWriter::shardy_sharding(const ShardingText& text) {
 }
 
 std::size_t EntryWriter::shardy_attribute(const DialectAttribute& own, const Operation& place) {
-  if (own.kind == "mesh") return shardy_mesh(read_mesh_text(place, own.text), own.text);
+  if (own.kind == "mesh") return shardy_mesh(read_mesh_text(place, own.text).mesh, own.text);
   if (own.kind == "sharding") return shardy_sharding(read_sharding_text(place, own.text));
   if (own.kind == "op_sharding_rule") return shardy_rule(own, place);
   ByteWriter out;
