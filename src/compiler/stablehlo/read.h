@@ -23,9 +23,8 @@ struct NumberedCall {
 struct ReadOptions {
   // Makes the function behind a call of jax's callbacks; empty: such calls are refused.
   std::function<std::shared_ptr<const Callback>(const NumberedCall&)> numbered_calls;
-  // Keeps the placements that a text asks for inside of functions, which change no values: for those who ask how
-  // results lie.
-  bool constraints = false;
+  // Keeps what a text says of places inside of functions, which changes no values: for those who ask how results lie.
+  bool placements = false;
 };
 
 // The program of @main, or of the only public function. Raises ParseError where the module makes no sense and

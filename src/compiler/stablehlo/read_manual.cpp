@@ -5,6 +5,7 @@
 
 #include <capibara/error.h>
 #include <capibara/explicit.h>
+#include <capibara/lax.h>
 
 #include "compiler/stablehlo/read_body.h"
 #include "compiler/stablehlo/sharding_text.h"
@@ -46,11 +47,6 @@ void check_axes(const Operation& operation, const ShardingText& sharding, const 
 PartitionSpec manual_spec(const Operation& operation, const ShardingText& sharding, const Mesh& mesh,
                           const AxisList& manual) {
   check_axes(operation, sharding, mesh);
-  if (!sharding.unreduced.empty()) {
-    throw UnsupportedError(concat(place_of(operation), ": sums that are still to be taken over ",
-                                  axes_text(sharding.unreduced), " are not supported for operands and results",
-                                  "\nHint: take the sum inside"));
-  }
   PartitionSpec spec;
   for (const AxisList& axes : sharding.dims) {
     AxisList& own = spec.dims.emplace_back();
@@ -86,12 +82,49 @@ std::vector<ShardingText> without_tokens(const std::vector<Value>& values, std::
   return shardings;
 }
 
-// Devices that no platform has yet: the map runs as lanes wherever the program does.
-Attr mesh_attr(const Mesh& mesh) {
+// Devices of no platform: the map runs as lanes wherever the program does.
+Attr mesh_attr(const Mesh& mesh, bool placed) {
   NamedSharding devices;
+  if (placed) devices.platform = "cpu";
   devices.mesh = mesh;
   for (int id = 0; id < mesh.size(); ++id) devices.devices.push_back(id);
   return std::shared_ptr<const Opaque>(std::make_shared<const MeshAttr>(std::move(devices)));
+}
+
+// The manual axes of each sharding over which a sum is still to be taken.
+std::vector<AxisList> open_sums(const std::vector<ShardingText>& shardings, const AxisList& manual) {
+  std::vector<AxisList> sums;
+  for (const ShardingText& sharding : shardings) {
+    AxisList& own = sums.emplace_back();
+    std::ranges::copy_if(sharding.unreduced, std::back_inserter(own),
+                         [&](const std::string& axis) { return lists_axis(manual, axis); });
+  }
+  return sums;
+}
+
+// Around the map values are whole: of an operand that is a sum still to be taken, the first device of its axes gets the
+// sum and the others zeros; of such a result, the sum is taken.
+Program with_sums_taken(const Program& program, const std::vector<AxisList>& in, const std::vector<AxisList>& out) {
+  const auto none = [](const AxisList& axes) { return axes.empty(); };
+  if (std::ranges::all_of(in, none) && std::ranges::all_of(out, none)) return program;
+  return stage(
+             [&](std::span<const NdArray> inputs) {
+               Arrays operands(inputs.begin(), inputs.end());
+               for (std::size_t i = 0; i < in.size(); ++i) {
+                 for (const std::string& axis : in[i]) {
+                   const NdArray index = lax::axis_index(axis), first = lax::eq(index, lax::full_like(index, 0));
+                   operands[i] = lax::select(lax::broadcast(first, operands[i].shape()), operands[i],
+                                             lax::full_like(operands[i], 0));
+                 }
+               }
+               Arrays results = evaluate_program(program, operands);
+               for (std::size_t i = 0; i < out.size(); ++i) {
+                 if (!out[i].empty()) results[i] = lax::psum(results[i], lax::AxisNames(out[i].begin(), out[i].end()));
+               }
+               return results;
+             },
+             program.input_types(), "shmap_body")
+      .program;
 }
 
 struct Entered {
@@ -138,13 +171,14 @@ Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& o
   const Program program = [&] {
     const Entered entered(body.module(), std::move(scope));
     const MeshScope axes(mesh, manual, false);
-    return body.closed_region(operation, operation.regions[0]);
+    return with_sums_taken(body.closed_region(operation, operation.regions[0]), open_sums(in, manual),
+                           open_sums(out, manual));
   }();
   return bind_named("shard_map", operands,
                     {{"check_vma", false},
                      {"in_specs", in_specs},
                      {"jaxpr", program},
-                     {"mesh", mesh_attr(mesh)},
+                     {"mesh", mesh_attr(mesh, body.module().options().placements)},
                      {"newly_manual_axes", lax::name_list(manual)},
                      {"out_specs", out_specs}});
 }
@@ -152,7 +186,7 @@ Arrays read_manual(BodyReader& body, const Operation& operation, const Arrays& o
 Arrays read_constraint(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 1);
   check_sharding(body.module(), operation, operation.attributes.find("sharding"), operands[0].shape().size());
-  if (!body.module().options().constraints || body.module().manual()) return operands;
+  if (!body.module().options().placements || body.module().manual()) return operands;
   const ShardingText text = read_sharding_text(operation, body_text(operation, "sharding"));
   if (!text.unreduced.empty()) return operands;
   NamedSharding placement;

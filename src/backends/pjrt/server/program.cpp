@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <set>
 
 #include "backends/host_shards.h"
 #include "compiler/stablehlo/bytecode/read_bytecode.h"
@@ -267,7 +268,7 @@ Compiled::Compiled(std::string module, std::string options, abi::Client& client)
   const stablehlo::Module read = stablehlo::read_file(module_);
   const stablehlo::Entry entry = stablehlo::read_entry(read);
   stablehlo::ReadOptions reading = reading_calls(calls_);
-  reading.constraints = devices_.size() > 1;
+  reading.placements = devices_.size() > 1;
   program_ = stablehlo::read_module(read, reading);
   name_ = entry.name.empty() ? "main" : entry.name;
   program_ = program_.renamed(name_.starts_with("jit_") ? name_.substr(4) : name_);
@@ -361,6 +362,16 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
       border.part = border.whole;
       if (border.sharding) border.part.shape = border.sharding->shard_shape(border.whole.shape);
     }
+  }
+  // An argument that no result can take the place of stays its owner's, as with XLA.
+  std::multiset<int64_t> places;
+  const auto bytes_of = [](const Border& border) { return border.part.size() * storage_size(border.part.dtype); };
+  for (const Border& result : results_) places.insert(bytes_of(result));
+  for (Border& argument : arguments_) {
+    if (!argument.donated) continue;
+    const auto place = places.find(bytes_of(argument));
+    argument.donated = place != places.end();
+    if (argument.donated) places.erase(place);
   }
 }
 
