@@ -72,7 +72,8 @@ def flax_nnx():
 
     class Model(nnx.Module):
         def __init__(self, rngs):
-            self.first, self.norm, self.second = nnx.Linear(8, 64, rngs=rngs), nnx.BatchNorm(64, rngs=rngs), nnx.Linear(64, 1, rngs=rngs)
+            self.first, self.second = nnx.Linear(8, 64, rngs=rngs), nnx.Linear(64, 1, rngs=rngs)
+            self.norm = nnx.BatchNorm(64, rngs=rngs)
 
         def __call__(self, x):
             return self.second(nnx.relu(self.norm(self.first(x))))
@@ -189,19 +190,19 @@ def jaxley_cell():
     current = jx.step_current(1.0, 2.0, 0.1, 0.025, 5.0)
     cell.branch(0).comp(0).stimulate(current, verbose=False)
     cell.to_jax()
-    run = jax.jit(lambda scale: jx.integrate(cell, params=[{"radius": jnp.ones(12) * scale}] if False else [], delta_t=0.025) * scale)
-    return run, (jnp.float32(1.0),)
+    return jax.jit(lambda scale: jx.integrate(cell, delta_t=0.025) * scale), (jnp.float32(1.0),)
 
 
 def jaxsim_pendulum():
     import jax
     import jaxsim.api as js
 
-    urdf = """<robot name="p"><link name="base"/><link name="rod"><inertial><origin xyz="0 0 -0.5"/><mass value="1"/>
-        <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
-        <joint name="j" type="continuous"><parent link="base"/><child link="rod"/><axis xyz="0 1 0"/></joint>
-        <link name="world"/><joint name="f" type="fixed"><parent link="world"/><child link="base"/></joint></robot>"""
-    model = js.model.JaxSimModel.build_from_model_description(urdf, is_urdf=True, time_step=0.001)
+    sdf = """<sdf version="1.10"><model name="p"><joint name="f" type="fixed"><parent>world</parent><child>base</child></joint>
+        <link name="base"><inertial><mass>1</mass><inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial></link>
+        <joint name="j" type="revolute"><parent>base</parent><child>rod</child><axis><xyz>0 1 0</xyz></axis></joint>
+        <link name="rod"><inertial><pose>0 0 -0.5 0 0 0</pose><mass>1</mass>
+        <inertia><ixx>0.1</ixx><iyy>0.1</iyy><izz>0.1</izz></inertia></inertial></link></model></sdf>"""
+    model = js.model.JaxSimModel.build_from_model_description(sdf, is_urdf=False, time_step=0.001)
     data = js.data.JaxSimModelData.build(model, joint_positions=jax.numpy.array([0.5]))
 
     @jax.jit
@@ -210,7 +211,8 @@ def jaxsim_pendulum():
     return run, (data,)
 
 
-PROGRAMS = [optax_adam, flax_linen, flax_nnx, equinox_mlp, diffrax_solve, numpyro_potential, brax_ant, mjx_pendulum, jaxley_cell, jaxsim_pendulum]
+PROGRAMS = [optax_adam, flax_linen, flax_nnx, equinox_mlp, diffrax_solve, numpyro_potential, brax_ant, mjx_pendulum, jaxley_cell,
+            jaxsim_pendulum]
 
 
 def work(name):
@@ -231,7 +233,8 @@ def work(name):
 
 
 def run(name, platform):
-    done = subprocess.run([sys.executable, __file__, "--work", name], env=dict(os.environ, JAX_PLATFORMS=platform), capture_output=True, text=True)
+    environment = dict(os.environ, JAX_PLATFORMS=platform)
+    done = subprocess.run([sys.executable, __file__, "--work", name], env=environment, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1][:300])
     return json.loads(done.stdout.splitlines()[-1])
@@ -249,7 +252,8 @@ def main(names):
             print(f"| {name} | {error} | | | | | |", flush=True)
             continue
         assert "Capibara" in ours["device"], ours["device"]
-        apart = max(np.max(np.abs(np.subtract(a, b))) / max(np.max(np.abs(b)), 1e-30) for a, b in zip(ours["leaves"], theirs["leaves"], strict=True))
+        pairs = zip(ours["leaves"], theirs["leaves"], strict=True)
+        apart = max(np.max(np.abs(np.subtract(a, b))) / max(np.max(np.abs(b)), 1e-30) for a, b in pairs)
         print(f"| {name} | {apart:.1e} | {ours['best'] * 1e3:.3g} ms | {theirs['best'] * 1e3:.3g} ms | {ours['best'] / theirs['best']:.2f} "
               f"| {ours['first']:.2f} s | {theirs['first']:.2f} s |", flush=True)
 

@@ -227,7 +227,8 @@ Mesh ModuleReader::mesh_in_order(const Operation& operation, const std::string& 
   DeviceMesh found = find_mesh(module_, operation, name);
   if (found.in_order()) return std::move(found.mesh);
   throw UnsupportedError(concat(place_of(operation), ": the devices of mesh @", name,
-                                " are supported in the order of their numbers, got ", list_text(Ints(found.devices.begin(), found.devices.end()))));
+                                " are supported in the order of their numbers, got ",
+                                list_text(Ints(found.devices.begin(), found.devices.end()))));
 }
 
 DeviceMesh find_mesh(const Module& module, const Operation& reader, const std::string& name) {
