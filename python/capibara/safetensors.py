@@ -1,19 +1,22 @@
 """Arrays by name in safetensors files: load_file and save_file, as the package safetensors names them."""
+import os
+from collections.abc import Mapping
+
 from capibara import _core
 from capibara._modules import explain_missing as _explain_missing
 
 
-def load_file(filename):
+def load_file(filename: str | os.PathLike[str]) -> "dict[str, _core.Array]":
     """All arrays of a file, by name."""
     return _core.training.load_safetensors(str(filename))
 
 
-def save_file(tensors, filename, metadata=None):
+def save_file(tensors: Mapping[str, object], filename: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
     """Writes arrays by name, and texts by name; the file appears when it is whole."""
     _core.training.save_safetensors(str(filename), tensors, metadata or {})
 
 
-def load_metadata(filename):
+def load_metadata(filename: str | os.PathLike[str]) -> dict[str, str]:
     """The texts of a file, by name."""
     return _core.training.safetensors_metadata(str(filename))
 

@@ -78,7 +78,7 @@ def _require_parameters(operation, params):
         raise TypeError(f"{operation}: expected a dict of arrays by name (argument 'params'), got {params!r}")
 
 
-def convert_weights(params: "Mapping[str, object]", weights: str) -> "dict[str, _jax.Array]":
+def convert_weights(params: object, weights: str) -> "dict[str, _jax.Array]":
     """Parameters for generation with weights in 'float32', 'bfloat16' or 'int8', bytes with a scale for each output."""
     _require_parameters("convert_weights", params)
     require_text("convert_weights", "weights", weights)
@@ -88,7 +88,7 @@ def convert_weights(params: "Mapping[str, object]", weights: str) -> "dict[str, 
 class Generator(_native.Generator):
     """Generates tokens with a cache of keys and values: at most `capacity`, the prompt included."""
 
-    def __init__(self, model: "_native.LanguageModel", params: "Mapping[str, object]", capacity: int = 1024) -> None:
+    def __init__(self, model: "_native.LanguageModel", params: object, capacity: int = 1024) -> None:
         if not isinstance(model, _native.LanguageModel):
             raise TypeError(f"Generator: expected a LanguageModel (argument 'model'), got {model!r}")
         _require_parameters("Generator", params)

@@ -64,7 +64,7 @@ def _plain_name(text, what):
 class ProfilerServer:
     """Answers `Profile`: takes a profile for some milliseconds and writes ROOT/SESSION/HOST.xplane.pb."""
 
-    def __init__(self, port):
+    def __init__(self, port: int) -> None:
         if not isinstance(port, int) or not 0 <= port < 65536:
             raise ValueError(f"start_server: port is a number from 0 (any free one) to 65535, got {port!r}")
         grpc = _grpc("start_server")
@@ -88,7 +88,7 @@ class ProfilerServer:
             raise RuntimeError(f"start_server: cannot listen at {address}:{port}; is the port in use?")
         self._server.start()
 
-    def stop(self):
+    def stop(self) -> None:
         """Ends it; a profile that is being taken is finished first."""
         self._server.stop(grace=5).wait()
 
@@ -142,7 +142,7 @@ class ProfilerServer:
 class Connection:
     """A process that is profiled whenever this one is."""
 
-    def __init__(self, pid, port, seconds=10):
+    def __init__(self, pid: int, port: int, seconds: float = 10) -> None:
         grpc = _grpc("register_subprocess")
         self._pid, self._running = pid, False
         self._channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.max_receive_message_length", -1)])
@@ -162,11 +162,11 @@ class Connection:
             warnings.warn(f"profiler: process {self._pid} is missing in the profile: {error.details()}", RuntimeWarning, stacklevel=5)
             return None
 
-    def start(self):
+    def start(self) -> None:
         """Begins to record there."""
         self._running = self._call("Start", 10) is not None
 
-    def stop(self):
+    def stop(self) -> bytes | None:
         """The planes of its host, named after the process; None where there are none."""
         if not self._running:
             return None
@@ -174,12 +174,12 @@ class Connection:
         space = self._call("Stop", 60)
         return None if space is None else _core.host_planes(space, f"/host:process {self._pid}")
 
-    def close(self):
+    def close(self) -> None:
         """Forgets it."""
         self._channel.close()
 
 
-def show_in_perfetto(path, port=9001):
+def show_in_perfetto(path: str | os.PathLike[str], port: int = 9001) -> None:
     """Prints a link that opens the file in ui.perfetto.dev, and serves the file until it has been fetched."""
     content, fetched = pathlib.Path(path).read_bytes(), threading.Event()
     name = pathlib.Path(path).name

@@ -1,6 +1,6 @@
 """jax.experimental.compute_on: where parts of a program are computed. Here the host is the device, and all of them run on it."""
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from capibara._modules import explain_missing
 from capibara.jax import tree_util
@@ -23,7 +23,8 @@ def compute_on(compute_type: str) -> Iterator[None]:
     yield
 
 
-def compute_on2(f=None, *, compute_type, out_memory_spaces, compiler_options=None):
+def compute_on2(f: Callable | None = None, *, compute_type: str, out_memory_spaces: object,
+                compiler_options: Mapping[str, object] | None = None) -> Callable:
     """A function that is computed on the host or another unit, and whose results are in these memory spaces."""
     if f is None:
         return lambda g: compute_on2(g, compute_type=compute_type, out_memory_spaces=out_memory_spaces, compiler_options=compiler_options)

@@ -1,17 +1,21 @@
 """jax.experimental.mesh_utils: grids of devices for meshes."""
 import math
+from collections.abc import Sequence
+
+import numpy as np
 
 from capibara._modules import explain_missing
+from capibara.jax._devices import Device
 from capibara.jax._devices import devices as _all_devices
 from capibara.jax.experimental._torus import torus_mesh
 
 
-def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, allow_split_physical_axes=False):
+def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Device] | None = None, *, contiguous_submeshes: bool = False,
+                       allow_split_physical_axes: bool = False) -> np.ndarray:
     """The devices as a grid: of TPUs neighbours in the torus, others in their order.
 
     An axis of a TPU's torus is divided between axes of the mesh only where allow_split_physical_axes says so and whole axes do not do.
     """
-    import numpy as np
     chosen = list(_all_devices() if devices is None else devices)
     if not all(hasattr(size, "__index__") for size in mesh_shape):
         raise ValueError(f"`mesh_shape` passed to `create_device_mesh` should be a sequence of ints. Got {mesh_shape}")
@@ -24,10 +28,10 @@ def create_device_mesh(mesh_shape, devices=None, *, contiguous_submeshes=False, 
     return grid.reshape(tuple(mesh_shape))
 
 
-def create_hybrid_device_mesh(mesh_shape, dcn_mesh_shape, devices=None, *, process_is_granule=False, should_sort_granules_by_key=True,
-                              allow_split_physical_axes=False):
+def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int], devices: Sequence[Device] | None = None, *,
+                              process_is_granule: bool = False, should_sort_granules_by_key: bool = True,
+                              allow_split_physical_axes: bool = False) -> np.ndarray:
     """A grid whose axes are, each, those of `dcn_mesh_shape` across groups of devices and those of `mesh_shape` inside."""
-    import numpy as np
     chosen = list(_all_devices() if devices is None else devices)
     granules = {}
     for device in chosen:

@@ -8,12 +8,13 @@ from capibara._modules import explain_missing
 from capibara.jax import tree
 from capibara.jax._devices import process_count
 from capibara.jax._joining import make_array_from_process_local_data, make_array_from_single_device_arrays
+from capibara.jax._mesh import Mesh
 from capibara.jax._placing import spread
 from capibara.jax._sharding import NamedSharding
 from capibara.jax.distributed import _line_of
 
 
-def process_allgather(in_tree, tiled: bool = False):
+def process_allgather(in_tree: object, tiled: bool = False):
     """The arrays of all processes, which have one shape: stacked along a new first axis, or concatenated along the first where tiled."""
     line = _line_of(sys._getframe())
 
@@ -29,7 +30,7 @@ def process_allgather(in_tree, tiled: bool = False):
     return tree.map(gather, in_tree)
 
 
-def broadcast_one_to_all(in_tree, is_source: bool | None = None):
+def broadcast_one_to_all(in_tree: object, is_source: bool | None = None):
     """The values of the source, which is process 0 unless one process says that it is; all have the same shapes."""
     line = _line_of(sys._getframe())
     if process_count() == 1:
@@ -52,7 +53,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
-def assert_equal(in_tree, fail_message: str = "") -> None:
+def assert_equal(in_tree: object, fail_message: str = "") -> None:
     """Raises AssertionError where the processes have different values."""
     def repeat(x):
         x = np.asarray(x)
@@ -63,7 +64,7 @@ def assert_equal(in_tree, fail_message: str = "") -> None:
         raise AssertionError(f"{fail_message}. Expected: {out}; got: {in_tree}.")
 
 
-def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
+def host_local_array_to_global_array(local_inputs: object, global_mesh: Mesh, pspecs: object):
     """Arrays over the devices of all processes, of the parts that each process has; where a specification splits nothing over
     processes, all have the same."""
     def one(x, spec):
@@ -74,7 +75,7 @@ def host_local_array_to_global_array(local_inputs, global_mesh, pspecs):
     return _mapped(one, local_inputs, pspecs, "input pspecs")
 
 
-def global_array_to_host_local_array(global_inputs, global_mesh, pspecs):
+def global_array_to_host_local_array(global_inputs: object, global_mesh: Mesh, pspecs: object):
     """Of arrays over the devices of all processes, the part that this process has, over its own devices."""
     def one(x, spec):
         if x.is_fully_addressable:

@@ -1,4 +1,6 @@
 """jax.experimental.topologies: devices that programs can be compiled for without having them."""
+from collections.abc import Sequence
+
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax._devices import Device
@@ -27,7 +29,7 @@ class _TopologyDevice(Device):
 class TopologyDescription:
     """The devices of a topology."""
 
-    def __init__(self, devices):
+    def __init__(self, devices: Sequence[Device]) -> None:
         self.devices = devices
 
 
@@ -37,7 +39,7 @@ def _description(found):
     return TopologyDescription([_TopologyDevice(placement_platform, shown, number, kind, process) for number, kind, process in rows])
 
 
-def get_topology_desc(topology_name="", platform=None, **kwargs):
+def get_topology_desc(topology_name: str = "", platform: str | None = None, **kwargs: object) -> TopologyDescription:
     """A topology by name: 'v5e:4x4' or 'v4:2x2x4' of TPUs, '1x1x4' of GPUs (slices, hosts, GPUs of a host).
 
     Options go to the plugin as they are: chips_per_host_bounds=[2, 2, 1], num_slices=2, target_config='...'.
@@ -46,13 +48,14 @@ def get_topology_desc(topology_name="", platform=None, **kwargs):
     return _description(_core.make_topology(platform, topology_name, kwargs))
 
 
-def get_attached_topology(platform=None):
+def get_attached_topology(platform: str | None = None) -> TopologyDescription:
     """The topology of the devices that are here."""
     _find_plugins()
     return _description(_core.attached_topology(platform or _core.platform().split(",")[0]))
 
 
-def make_mesh(topo, mesh_shape, axis_names, *, contiguous_submeshes=False):
+def make_mesh(topo: TopologyDescription, mesh_shape: Sequence[int], axis_names: Sequence[str], *,
+              contiguous_submeshes: bool = False) -> _Mesh:
     """A mesh of a topology's devices, in their order."""
     import numpy as np
     if contiguous_submeshes:

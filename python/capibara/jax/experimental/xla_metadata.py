@@ -8,7 +8,7 @@ from capibara.jax import tree_util
 class XlaMetadataContextManager:
     """A context whose operations have these notes, or a decorator of functions that run in it."""
 
-    def __init__(self, updates):
+    def __init__(self, updates: dict[str, object]) -> None:
         self.updates = updates
 
     def __enter__(self):
@@ -23,7 +23,7 @@ class XlaMetadataContextManager:
         return functools.wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
 
 
-def set_xla_metadata(x=None, **kwargs):
+def set_xla_metadata(x: object = None, **kwargs: object):
     """Notes on the values of a tree, which come back as they are; without one a context or decorator."""
     return XlaMetadataContextManager(kwargs) if x is None else tree_util.tree_map(lambda value: value, x)
 

@@ -1,4 +1,5 @@
 """jax.experimental.pallas.triton: what kernels for GPUs are written with, interpreted."""
+from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import numpy as jnp
 from capibara.jax.experimental.pallas._blocks import CompilerParams  # noqa: F401
@@ -20,22 +21,23 @@ atomic_add, atomic_max, atomic_min = (_atomic(combine) for combine in (jnp.add, 
 atomic_xchg = _atomic(lambda _, value: value)
 
 
-def approx_tanh(x):
+def approx_tanh(x: _core.Array) -> _core.Array:
     """tanh, here exact."""
     return jnp.tanh(x)
 
 
-def dot(a, b, *, trans_a=False, trans_b=False, allow_tf32=None, precision=None):
+def dot(a: _core.Array, b: _core.Array, *, trans_a: bool = False, trans_b: bool = False, allow_tf32: bool | None = None,
+        precision: object = None) -> _core.Array:
     """The matmul of two blocks."""
     return jnp.dot(a.T if trans_a else a, b.T if trans_b else b, precision=precision)
 
 
-def max_contiguous(x, values):
+def max_contiguous(x: _core.Array, values: object) -> _core.Array:
     """The value itself; what is contiguous is a hint to compilers."""
     return x
 
 
-def debug_barrier():
+def debug_barrier() -> None:
     """Steps run one after the other: nothing to wait for."""
 
 

@@ -1,14 +1,16 @@
 """Masks of attention that need not be stored: which keys a query sees, by slices."""
+from collections.abc import Sequence
+
 import numpy as np
 
 
-def make_causal_mask(shape, offset=0):
+def make_causal_mask(shape: Sequence[int], offset: int = 0) -> np.ndarray:
     """Queries see keys up to their own position plus the offset."""
     rows, columns = np.arange(shape[0])[:, None], np.arange(shape[1])[None, :]
     return rows + offset >= columns
 
 
-def make_local_attention_mask(shape, window_size, *, offset=0):
+def make_local_attention_mask(shape: Sequence[int], window_size: tuple[int | None, int | None], *, offset: int = 0) -> np.ndarray:
     """Queries see keys at most (left, right) positions away."""
     rows, columns = np.arange(shape[0])[:, None] + offset, np.arange(shape[1])[None, :]
     left, right = window_size
@@ -50,7 +52,7 @@ class Mask:
 class NumpyMask(Mask):
     """A mask that is an array of booleans."""
 
-    def __init__(self, array):
+    def __init__(self, array: np.ndarray) -> None:
         if array.ndim != 2 or array.dtype != np.bool_:
             raise ValueError(f"Expected a 2-dimensional array of booleans, instead got: {array.ndim} dimensions of {array.dtype}")
         self.array, self.shape = array, array.shape
@@ -68,7 +70,7 @@ class NumpyMask(Mask):
 class FullMask(Mask):
     """Every query sees every key."""
 
-    def __init__(self, _shape):
+    def __init__(self, _shape: Sequence[int]) -> None:
         self.shape = tuple(_shape)
 
     def _whole(self):
@@ -78,7 +80,7 @@ class FullMask(Mask):
 class CausalMask(Mask):
     """Queries see keys up to their own position plus the offset."""
 
-    def __init__(self, shape, offset=0, shard_count=1):
+    def __init__(self, shape: Sequence[int], offset: int = 0, shard_count: int = 1) -> None:
         self.shape, self.offset = tuple(shape), offset
 
     def _whole(self):
@@ -88,7 +90,7 @@ class CausalMask(Mask):
 class LocalMask(Mask):
     """Queries see keys at most (left, right) positions away."""
 
-    def __init__(self, shape, window_size, offset, shard_count=1):
+    def __init__(self, shape: Sequence[int], window_size: tuple[int | None, int | None], offset: int, shard_count: int = 1) -> None:
         self.shape, self.window_size, self.offset = tuple(shape), window_size, offset
 
     def _whole(self):
@@ -98,7 +100,7 @@ class LocalMask(Mask):
 class MultiHeadMask(Mask):
     """One mask for each head."""
 
-    def __init__(self, masks):
+    def __init__(self, masks: Sequence[Mask]) -> None:
         self.masks = tuple(masks)
         if not self.masks:
             raise ValueError("Unsupported empty tuple of masks")
