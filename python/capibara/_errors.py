@@ -122,3 +122,7 @@ for _class in (LibraryTypeError, LibraryValueError, LibraryOverflowError, Librar
                LibraryNotImplementedError):
     _class.__name__ = _class.__qualname__ = _class.__name__.removeprefix("Library")
     _class.__module__ = "capibara.jax.errors"
+
+
+class TPUError(ValueError):
+    """A configuration that no TPU has, a flag that its compiler does not know, or a request that needs one that is not here."""

@@ -20,7 +20,7 @@ from capibara import jax as _jax
 from capibara._arguments import require_flag, require_number, require_path, require_text
 from capibara._modules import explain_missing as _explain_missing
 from capibara.core.tpu._models import assumed as _assumed
-from capibara.core.tpu._models import sizes_of as _sizes_of
+from capibara.core.tpu._models import describe as _describe
 from capibara.data_loading import DataLoader as DataLoader  # noqa: F401
 from capibara.gradient_checkpointing import enable_gradient_checkpointing as enable_gradient_checkpointing
 from capibara.model import Batches as _Batches
@@ -478,7 +478,7 @@ class TPUTrainer(Trainer):
         """What is modelled of training this model on the TPU of the configuration, and what was assumed of it, in a few lines."""
         if self.tpu is None:
             raise ValueError("TPUTrainer.plan: the configuration names no TPU; give a TPUConfig")
-        sizes = _sizes_of(self._made, "TPUTrainer.plan")
+        sizes = _describe(self._made, "TPUTrainer.plan")
         if batch_size_per_chip is None:
             batch = max(self._fields["batch"] // len(_jax.devices()), 1)
         else:

@@ -2,6 +2,7 @@
 #include <capibara/arithmetic_error.h>
 #include <capibara/distributed.h>
 #include <capibara/models/value.h>
+#include <capibara/tpu/error.h>
 
 #include "bindings.h"
 #include "core/runtime/background.h"
@@ -80,6 +81,8 @@ void set_current_error() noexcept {
     set_error("LibraryOverflowError", error.what());
   } catch (const ZeroDivisionError& error) {
     set_error("LibraryZeroDivisionError", error.what());
+  } catch (const tpu::TPUError& error) {
+    set_error("TPUError", error.what());
   } catch (const ValueError& error) {
     set_error("LibraryValueError", error.what());
   } catch (const models::KeyError& error) {

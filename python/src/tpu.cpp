@@ -72,38 +72,7 @@ void read(nb::dict from, const char* name, T& to) {
 
 tpu::Architecture model_of(nb::handle given) {
   if (nb::isinstance<nb::str>(given)) return tpu::find_model(nb::cast<std::string>(given));
-  const nb::dict from = nb::cast<nb::dict>(given);
-  tpu::Architecture model;
-  read(from, "name", model.name);
-  read(from, "kind", model.kind);
-  const std::pair<const char*, int64_t*> sizes[] = {{"layers", &model.layers},       {"width", &model.width},
-                                                    {"heads", &model.heads},         {"kv_heads", &model.kv_heads},
-                                                    {"head_size", &model.head_size}, {"hidden", &model.hidden},
-                                                    {"vocab", &model.vocab},         {"experts", &model.experts},
-                                                    {"active", &model.active},       {"state", &model.state}};
-  for (const auto& [name, size] : sizes) read(from, name, *size);
-  read(from, "gated", model.gated);
-  read(from, "tied", model.tied);
-  return model;
-}
-
-nb::dict model_dict(const tpu::Architecture& model) {
-  nb::dict d;
-  d["name"] = model.name;
-  d["kind"] = model.kind;
-  d["layers"] = model.layers;
-  d["width"] = model.width;
-  d["heads"] = model.heads;
-  d["kv_heads"] = model.kv_heads;
-  d["head_size"] = model.head_size;
-  d["hidden"] = model.hidden;
-  d["vocab"] = model.vocab;
-  d["gated"] = model.gated;
-  d["tied"] = model.tied;
-  d["experts"] = model.experts;
-  d["active"] = model.active;
-  d["parameters"] = model.parameters();
-  return d;
+  return architecture_of(nb::cast<nb::dict>(given));
 }
 
 tpu::Training training_of(nb::dict from) {
@@ -131,47 +100,6 @@ nb::list buffer_list(const std::vector<tpu::PlanBuffer>& buffers) {
   nb::list rows;
   for (const tpu::PlanBuffer& buffer : buffers) rows.append(nb::make_tuple(buffer.name, buffer.gib));
   return rows;
-}
-
-nb::dict memory_dict(const tpu::MemoryPlan& memory) {
-  nb::dict d;
-  d["origin"] = "modelled";
-  d["state_gib"] = memory.state_gib;
-  d["total_gib"] = memory.total_gib;
-  d["host_gib"] = memory.host_gib;
-  d["limit_gib"] = memory.limit_gib;
-  d["fits"] = memory.fits;
-  d["moment"] = memory.moment;
-  d["buffers"] = buffer_list(memory.buffers);
-  d["timeline"] = buffer_list(memory.timeline);
-  return d;
-}
-
-nb::dict step_dict(const tpu::StepPlan& step) {
-  nb::dict d;
-  d["origin"] = "modelled";
-  const std::pair<const char*, double> figures[] = {{"seconds", step.seconds},
-                                                    {"matmul", step.matmul},
-                                                    {"attention", step.attention},
-                                                    {"elementwise", step.elementwise},
-                                                    {"optimizer", step.optimizer},
-                                                    {"recompute", step.recompute},
-                                                    {"ici", step.ici},
-                                                    {"dcn", step.dcn},
-                                                    {"host", step.host},
-                                                    {"ici_hidden", step.ici_hidden},
-                                                    {"weight_collectives", step.weight_collectives},
-                                                    {"activation_collectives", step.activation_collectives},
-                                                    {"tokens_per_second", step.tokens_per_second},
-                                                    {"tflops_per_chip", step.model_tflops_per_chip},
-                                                    {"tflops_per_chip_noncausal", step.model_tflops_per_chip_noncausal},
-                                                    {"mfu", step.mfu},
-                                                    {"compute_share", step.compute_share},
-                                                    {"memory_share", step.memory_share},
-                                                    {"communication_share", step.communication_share}};
-  for (const auto& [name, value] : figures) d[name] = value;
-  d["bound"] = step.bound;
-  return d;
 }
 
 nb::dict candidate_dict(const tpu::Candidate& one) {
@@ -341,11 +269,106 @@ void bind_plans(nb::module_& m) {
 
 }  // namespace
 
+tpu::Architecture architecture_of(const nb::dict& from) {
+  tpu::Architecture model;
+  read(from, "name", model.name);
+  read(from, "kind", model.kind);
+  const std::pair<const char*, int64_t*> sizes[] = {{"layers", &model.layers},       {"width", &model.width},
+                                                    {"heads", &model.heads},         {"kv_heads", &model.kv_heads},
+                                                    {"head_size", &model.head_size}, {"hidden", &model.hidden},
+                                                    {"vocab", &model.vocab},         {"experts", &model.experts},
+                                                    {"active", &model.active},       {"state", &model.state}};
+  for (const auto& [name, size] : sizes) read(from, name, *size);
+  read(from, "gated", model.gated);
+  read(from, "tied", model.tied);
+  return model;
+}
+
+nb::dict model_dict(const tpu::Architecture& model) {
+  nb::dict d;
+  d["name"] = model.name;
+  d["kind"] = model.kind;
+  d["layers"] = model.layers;
+  d["width"] = model.width;
+  d["heads"] = model.heads;
+  d["kv_heads"] = model.kv_heads;
+  d["head_size"] = model.head_size;
+  d["hidden"] = model.hidden;
+  d["vocab"] = model.vocab;
+  d["gated"] = model.gated;
+  d["tied"] = model.tied;
+  d["experts"] = model.experts;
+  d["active"] = model.active;
+  d["state"] = model.state;
+  d["parameters"] = model.parameters();
+  return d;
+}
+
+nb::dict training_dict(const tpu::Training& training) {
+  nb::dict d;
+  d["model"] = model_dict(training.model);
+  const std::string shape = training.slice.topology();  // libtpu's family v5 is the v5p of slices' names
+  d["tpu"] = training.slice.slices > 1    ? training.slice.name()
+             : shape.rfind("v5:", 0) == 0 ? "v5p:" + shape.substr(3)
+                                          : shape;
+  d["mesh"] = training.mesh.text();
+  d["sequence"] = training.sequence;
+  d["remat"] = training.remat;
+  d["batch_per_device"] = training.batch_per_device;
+  d["flash"] = training.flash;
+  d["state_bytes"] = training.state_bytes;
+  d["hbm_gib"] = training.hbm_gib;
+  d["peak_tflops"] = training.peak_tflops;
+  return d;
+}
+
+nb::dict memory_dict(const tpu::MemoryPlan& memory) {
+  nb::dict d;
+  d["origin"] = "modelled";
+  d["state_gib"] = memory.state_gib;
+  d["total_gib"] = memory.total_gib;
+  d["host_gib"] = memory.host_gib;
+  d["limit_gib"] = memory.limit_gib;
+  d["fits"] = memory.fits;
+  d["moment"] = memory.moment;
+  d["buffers"] = buffer_list(memory.buffers);
+  d["timeline"] = buffer_list(memory.timeline);
+  return d;
+}
+
+nb::dict step_dict(const tpu::StepPlan& step) {
+  nb::dict d;
+  d["origin"] = "modelled";
+  const std::pair<const char*, double> figures[] = {{"seconds", step.seconds},
+                                                    {"matmul", step.matmul},
+                                                    {"attention", step.attention},
+                                                    {"elementwise", step.elementwise},
+                                                    {"optimizer", step.optimizer},
+                                                    {"recompute", step.recompute},
+                                                    {"ici", step.ici},
+                                                    {"dcn", step.dcn},
+                                                    {"host", step.host},
+                                                    {"ici_hidden", step.ici_hidden},
+                                                    {"weight_collectives", step.weight_collectives},
+                                                    {"activation_collectives", step.activation_collectives},
+                                                    {"tokens_per_second", step.tokens_per_second},
+                                                    {"tflops_per_chip", step.model_tflops_per_chip},
+                                                    {"tflops_per_chip_noncausal", step.model_tflops_per_chip_noncausal},
+                                                    {"mfu", step.mfu},
+                                                    {"compute_share", step.compute_share},
+                                                    {"memory_share", step.memory_share},
+                                                    {"communication_share", step.communication_share}};
+  for (const auto& [name, value] : figures) d[name] = value;
+  d["bound"] = step.bound;
+  return d;
+}
+
 void bind_tpu(nb::module_& m) {
   nb::module_ tools = m.def_submodule("tpu", "Plans for TPU slices.");
   bind_hardware(tools);
   bind_flags(tools);
   bind_plans(tools);
+  bind_tpu_toolbox(tools);
 }
 
 }  // namespace capibara::python

@@ -1,10 +1,21 @@
 // The TPU toolbox in the extension.
 #pragma once
 
+#include <capibara/tpu.h>
+
 #include "bindings.h"
 
 namespace capibara::python {
 
+// Sizes by name, as planners take them and as they print them.
+tpu::Architecture architecture_of(const nb::dict& sizes);
+nb::dict model_dict(const tpu::Architecture& model);
+// What the planner is asked, as a dictionary that plan_step and plan_memory take.
+nb::dict training_dict(const tpu::Training& training);
+nb::dict memory_dict(const tpu::MemoryPlan& memory);
+nb::dict step_dict(const tpu::StepPlan& step);
+
 void bind_tpu(nb::module_& m);
+void bind_tpu_toolbox(nb::module_& m);  // part of bind_tpu
 
 }  // namespace capibara::python

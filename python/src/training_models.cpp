@@ -38,6 +38,28 @@ nb::dict wrap_parameters(const Parameters& parameters) {
   return result;
 }
 
+ModelSizes model_sizes(const nb::dict& given) {
+  ModelSizes sizes;
+  auto read = [&](const char* name, int64_t& field) {
+    if (given.contains(name)) field = nb::cast<int64_t>(given[name]);
+  };
+  read("layers", sizes.layers);
+  read("width", sizes.width);
+  read("heads", sizes.heads);
+  read("key_heads", sizes.key_heads);
+  read("head_size", sizes.head_size);
+  read("hidden", sizes.hidden);
+  read("vocabulary", sizes.vocabulary);
+  read("experts", sizes.experts);
+  read("experts_per_token", sizes.experts_per_token);
+  read("parameters", sizes.parameters);
+  if (given.contains("gated")) sizes.gated = nb::cast<bool>(given["gated"]);
+  if (given.contains("tied")) sizes.tied = nb::cast<bool>(given["tied"]);
+  if (given.contains("inferred")) sizes.inferred = nb::cast<bool>(given["inferred"]);
+  if (given.contains("assumptions")) sizes.assumptions = nb::cast<std::vector<std::string>>(given["assumptions"]);
+  return sizes;
+}
+
 Arrays batch_of(nb::handle object, const char* operation) {
   Arrays batch;
   for (nb::handle array : nb::borrow<nb::sequence>(object)) batch.push_back(to_array(array, operation));
@@ -92,26 +114,6 @@ ModelLayers layers_of(const nb::dict& given) {
     };
   }
   return layers;
-}
-
-ModelSizes sizes_of(const nb::dict& given) {
-  ModelSizes sizes;
-  auto read = [&](const char* name, int64_t& field) {
-    if (given.contains(name)) field = nb::cast<int64_t>(given[name]);
-  };
-  read("layers", sizes.layers);
-  read("width", sizes.width);
-  read("heads", sizes.heads);
-  read("key_heads", sizes.key_heads);
-  read("head_size", sizes.head_size);
-  read("hidden", sizes.hidden);
-  read("vocabulary", sizes.vocabulary);
-  read("experts", sizes.experts);
-  read("experts_per_token", sizes.experts_per_token);
-  read("parameters", sizes.parameters);
-  if (given.contains("gated")) sizes.gated = nb::cast<bool>(given["gated"]);
-  if (given.contains("tied")) sizes.tied = nb::cast<bool>(given["tied"]);
-  return sizes;
 }
 
 nb::dict python_sizes(const ModelSizes& sizes) {
@@ -170,7 +172,7 @@ AnyModel model_of_parts(const nb::dict& given) {
     parts.logical_axes =
         LogicalAxes{nb::cast<std::map<std::string, std::vector<std::string>>>(given["logical_axes"]), false, {}};
   }
-  if (given.contains("sizes")) parts.sizes = sizes_of(nb::cast<nb::dict>(given["sizes"]));
+  if (given.contains("sizes")) parts.sizes = model_sizes(nb::cast<nb::dict>(given["sizes"]));
   return AnyModel(std::move(parts));
 }
 

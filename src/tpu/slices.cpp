@@ -14,24 +14,24 @@ namespace capibara::tpu {
 
 namespace {
 
-using Shape = std::vector<int>;
+using TorusShape = std::vector<int>;
 
-int product(const Shape& shape) {
+int product(const TorusShape& shape) {
   int count = 1;
   for (const int size : shape) count *= size;
   return count;
 }
 
-bool is_cube_shape(const Shape& shape) {
+bool is_cube_shape(const TorusShape& shape) {
   return shape.size() == 3 && std::all_of(shape.begin(), shape.end(), [](int size) { return size % 4 == 0; });
 }
 
-std::vector<Shape> small_shapes(const Chip& chip) {
+std::vector<TorusShape> small_shapes(const Chip& chip) {
   const std::string name = chip.name;
   if (name == "v2") return {{2, 2}, {4, 4}, {4, 8}, {8, 8}, {8, 16}, {16, 16}};
   if (name == "v3") return {{2, 2}, {4, 4}, {4, 8}, {8, 8}, {8, 16}, {16, 16}, {16, 32}, {32, 32}};
   if (chip.dimensions == 2) return {{1, 1}, {2, 2}, {2, 4}, {4, 4}, {4, 8}, {8, 8}, {8, 16}, {16, 16}};
-  std::vector<Shape> shapes = {{2, 2, 1}, {2, 2, 2}, {2, 2, 4}, {2, 4, 4}};
+  std::vector<TorusShape> shapes = {{2, 2, 1}, {2, 2, 2}, {2, 2, 4}, {2, 4, 4}};
   if (name == "tpu7x") shapes.insert(shapes.begin(), {1, 1, 1});
   return shapes;
 }
@@ -40,25 +40,25 @@ std::vector<Shape> small_shapes(const Chip& chip) {
 // cubes exist, TPU7x 144.
 int max_cubes(const Chip& chip) { return chip.pod_chips / 64; }
 
-bool can_be_rented(const Chip& chip, const Shape& shape) {
-  const std::vector<Shape> small = small_shapes(chip);
+bool can_be_rented(const Chip& chip, const TorusShape& shape) {
+  const std::vector<TorusShape> small = small_shapes(chip);
   if (std::find(small.begin(), small.end(), shape) != small.end()) return true;
   if (chip.dimensions == 2 || !is_cube_shape(shape) || product(shape) / 64 > max_cubes(chip)) return false;
   return std::string_view(chip.name) == "v4" || std::is_sorted(shape.begin(), shape.end());
 }
 
 // The shape with the shortest longest side; of several, the one whose sides add up to least.
-Shape most_cubic(const Chip& chip, int count) {
-  for (const Shape& shape : small_shapes(chip)) {
+TorusShape most_cubic(const Chip& chip, int count) {
+  for (const TorusShape& shape : small_shapes(chip)) {
     if (product(shape) == count) return shape;
   }
-  Shape best;
+  TorusShape best;
   if (chip.dimensions == 2 || count % 64 != 0) return best;
   const int cubes = count / 64;
   for (int a = 1; a * a * a <= cubes; ++a) {
     for (int b = a; cubes % a == 0 && a * b * b <= cubes; ++b) {
       if (cubes / a % b != 0) continue;
-      const Shape shape = {4 * a, 4 * b, 4 * (cubes / a / b)};
+      const TorusShape shape = {4 * a, 4 * b, 4 * (cubes / a / b)};
       if (!can_be_rented(chip, shape)) continue;
       if (best.empty() || shape[2] < best[2] || (shape[2] == best[2] && shape[0] + shape[1] < best[0] + best[1]))
         best = shape;
@@ -129,7 +129,7 @@ double Slice::hbm_gib() const { return chip->usable_hbm_gib; }
 
 std::vector<int> slice_sizes(const Chip& chip) {
   std::set<int> sizes;
-  for (const Shape& shape : small_shapes(chip)) sizes.insert(product(shape));
+  for (const TorusShape& shape : small_shapes(chip)) sizes.insert(product(shape));
   for (int cubes = 1; chip.dimensions == 3 && cubes <= max_cubes(chip); ++cubes) {
     if (!most_cubic(chip, 64 * cubes).empty()) sizes.insert(64 * cubes);
   }

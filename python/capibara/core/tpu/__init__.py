@@ -3,7 +3,7 @@ from typing import TYPE_CHECKING
 
 from capibara._modules import explain_missing
 from capibara.core.tpu._diagnosis import diagnose_tpu  # noqa: F401
-from capibara.core.tpu._errors import TPUError  # noqa: F401
+from capibara._errors import TPUError  # noqa: F401
 from capibara.core.tpu._flags import check_xla_flags, enable_xla_optimizations, set_xla_flags  # noqa: F401
 from capibara.core.tpu._hosts import MultiHostConfig  # noqa: F401
 from capibara.core.tpu._meshes import MeshConfig, create_mesh  # noqa: F401

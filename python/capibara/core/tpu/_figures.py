@@ -42,3 +42,33 @@ class Absent:
 
     def __float__(self):
         raise TypeError(f"this figure is absent: {self.reason}")
+
+
+class PlannedBatch(int):
+    """A number of sequences with what it was modelled for: `origin`, `tpu` and `assumed`."""
+
+    def __new__(cls, value, origin, tpu, assumed):
+        made = super().__new__(cls, value)
+        made.origin, made.tpu, made.assumed = origin, tpu, assumed
+        return made
+
+    def __format__(self, spec):
+        return int.__format__(int(self), spec) + f" (modelled for {self.tpu})"
+
+    def __str__(self):
+        return format(self)
+
+    def __repr__(self):
+        return f"{int(self)} ({self.origin})"
+
+    def __reduce__(self):
+        return PlannedBatch, (int(self), self.origin, self.tpu, self.assumed)
+
+
+def with_figures(answer, *names):
+    """An answer of the core in which (value, origin), or (None, reason), became a Figure, or Absent."""
+    figures = {}
+    for name in names:
+        value, origin = answer[name]
+        figures[name] = Absent(origin) if value is None else Figure(value, origin)
+    return {**answer, **figures}

@@ -3,7 +3,7 @@ import os
 import warnings
 
 from capibara import _core, _tracebacks
-from capibara.core.tpu._errors import TPUError
+from capibara._errors import TPUError
 
 
 def libtpu_arguments():

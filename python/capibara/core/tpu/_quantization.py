@@ -7,7 +7,7 @@ import numpy as np
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import _tracebacks
-from capibara.core.tpu._errors import TPUError
+from capibara._errors import TPUError
 from capibara.model import Model, as_model
 
 _KEPT = re.compile(r"norm|bias|scale|embed", re.IGNORECASE)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import _tracebacks
-from capibara.core.tpu._errors import TPUError
+from capibara._errors import TPUError
 from capibara.core.tpu._figures import Absent
 from capibara.model import as_model
 

@@ -1,6 +1,5 @@
 """Settings of the TPU compiler for a slice: each is checked against libtpu's own flags before it is set."""
 from collections.abc import Sequence
-import logging
 import math
 import os
 import warnings
@@ -9,10 +8,9 @@ import capibara.jax as jax
 from capibara import _core, _tracebacks
 from capibara.core.tpu import TPUConfig, TPUError, _planning, _probe, create_mesh, diagnose_tpu, enable_xla_optimizations, set_xla_flags
 from capibara.core.tpu._flags import libtpu_arguments
-from capibara.core.tpu.tpu_config import environment_text, set_platforms
+from capibara.core.tpu.tpu_config import set_environment
 
 _enabled = []
-_log = logging.getLogger("capibara.tpu")
 
 
 def configure_tpu(tpu_type: str | None = None, use_bf16: bool = True, enable_flash_attention: bool = True,
@@ -61,9 +59,8 @@ def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None =
         result["flags"] = enable_xla_optimizations(3, enable_async_collective=enable_async_collective)
         _enabled[:] = sorted(result["flags"]["set"])
     flags = os.environ["LIBTPU_INIT_ARGS"] if enable_xla_flags else "not set: enable_xla_flags=False"
-    result["environment"] = set_platforms({"LIBTPU_INIT_ARGS": flags})
-    said = environment_text("setup_tpu_v4", result["environment"])
-    _log.warning("%s", said + (f"; no mesh: {result['mesh_problem']}" if "mesh_problem" in result else ""))
+    result["environment"] = _core.tpu.platforms({"LIBTPU_INIT_ARGS": flags})
+    set_environment("setup_tpu_v4", result["environment"], f"; no mesh: {result['mesh_problem']}" if "mesh_problem" in result else "")
     return result
 
 
