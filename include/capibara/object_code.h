@@ -10,6 +10,9 @@ struct ObjectOptions {
   // What the code is for, one or several levels of one architecture: native, x86-64-v3, x86-64-v4, aarch64. Of several
   // the function takes the highest that the processor has.
   std::vector<std::string> targets = {"native"};
+  // Constants of 256 bytes and more are not in the object: the function takes a pointer to ObjectCode::weights, which
+  // the caller reads or maps from a file.
+  bool external_weights = false;
 };
 
 struct ObjectCode {
@@ -17,9 +20,11 @@ struct ObjectCode {
   std::string object;  // the bytes of an ELF object file
   std::string header;  // its text
   int64_t arena_bytes = 0;
+  std::string weights;  // bytes; empty unless they are external
 
-  // Raises RuntimeError where a file cannot be written.
-  void write(const std::string& object_path, const std::string& header_path) const;
+  // Raises RuntimeError where a file cannot be written, and ValueError where there are weights and no path for them.
+  void write(const std::string& object_path, const std::string& header_path,
+             const std::string& weights_path = "") const;
 };
 
 // `inputs`, `outputs`: what the header calls each of them, in order; others are numbered. Raises NotImplementedError

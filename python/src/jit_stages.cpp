@@ -5,10 +5,12 @@
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "backends/backend.h"
 #include "compiler/stablehlo/borders.h"
 #include "jit.h"
+#include "transforms/jit_object.h"
 
 namespace capibara::python {
 
@@ -183,6 +185,17 @@ nb::list collective_list(const sharding::PartitionedProgram& program) {
   return list;
 }
 
+// What goes by position: the names that the header has for the leaves of the arguments and of the result.
+void write_object(const Compiled& self, const std::string& object_path, const std::string& header_path,
+                  const std::string& weights_path, const std::vector<std::string>& targets, const std::string& name,
+                  const std::vector<std::string>& arguments, const std::vector<std::string>& results) {
+  jax::ObjectOptions options;
+  options.name = name.empty() ? self.name : name;
+  options.targets = targets;
+  options.external_weights = !weights_path.empty();
+  detail::jit_entry_object(*self.entry, options, arguments, results).write(object_path, header_path, weights_path);
+}
+
 nb::list placement_list(const detail::LeafShardings& placements) {
   nb::list list;
   for (const auto& one : placements) list.append(one ? nb::cast(*one) : nb::none());
@@ -310,6 +323,7 @@ void bind_jit_stages(nb::module_& m, nb::class_<JitFunction>& function) {
                    [](const Compiled& self) { return detail::lowered_text(*self.entry, self.placements, false); })
       .def("cost_analysis", [](const Compiled& self) { return cost_analysis(self); })
       .def("memory_analysis", &memory_analysis)
+      .def("_write_object", &write_object)
       .def_prop_ro("_captures_refs",
                    [](const Compiled& self) {
                      const Types types = detail::jit_entry_program(*self.entry).input_types();

@@ -60,12 +60,15 @@ int compile_to_object(const Arguments& arguments) {
     if (arguments.has(other)) throw UsageError{concat("--object does not go with --", other)};
   }
   const ProgramFile file = read_program_file(arguments.words[0]);
-  const jax::ObjectOptions options{arguments.text("name", ""), split(arguments.text("target", "native"))};
+  const std::string weights = arguments.text("weights", "");
+  const jax::ObjectOptions options{arguments.text("name", ""), split(arguments.text("target", "native")),
+                                   !weights.empty()};
   const jax::ObjectCode code =
       file.exported ? jax::compile_object(*file.exported, options) : jax::compile_object(file.program, options);
-  code.write(object, header);
+  code.write(object, header, weights);
   std::printf("%s: %zu bytes, function %s, arena %lld bytes\n%s\n", object.c_str(), code.object.size(),
               code.name.c_str(), static_cast<long long>(code.arena_bytes), header.c_str());
+  if (!weights.empty()) std::printf("%s: %zu bytes\n", weights.c_str(), code.weights.size());
   return 0;
 }
 
@@ -74,7 +77,7 @@ int compile_to_object(const Arguments& arguments) {
 int compile(const Arguments& arguments) {
   if (arguments.words.size() != 1) throw UsageError{"one file is needed"};
   if (arguments.has("object") || arguments.has("header")) return compile_to_object(arguments);
-  for (const char* own : {"target", "name"}) {
+  for (const char* own : {"target", "name", "weights"}) {
     if (arguments.has(own)) throw UsageError{concat("--", own, " goes with --object")};
   }
   const std::string text = stablehlo_text_of(arguments.words[0]), name = arguments.text("topology", "");

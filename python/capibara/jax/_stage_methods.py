@@ -1,5 +1,7 @@
 """What compiled functions say of themselves: shardings, layouts and text."""
+import os
 import types
+from collections.abc import Sequence
 
 from capibara import _core
 from capibara._errors import ShardingTypeError
@@ -7,6 +9,7 @@ from capibara._origins import argument_name
 from capibara._types import ShapeDtypeStruct
 from capibara.jax._devices import local_devices
 from capibara.jax._sharding import Format, Layout, SingleDeviceSharding, sharding_from
+from capibara.jax.tree_util import keystr, tree_flatten_with_path
 
 
 def _shardings(tree, placements):
@@ -72,6 +75,31 @@ def _compiled_text(self):
 _compiled_program = _core.Compiled.as_text
 
 
+def _leaf_names(tree, roots):
+    """Leaves as C headers call them: args[0]['w'] where `roots` has a name for each element of the tree, otherwise result['y']."""
+    paths = [path for path, _ in tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
+    if isinstance(roots, str):
+        return [roots + keystr(path) for path in paths]
+    return [roots[path[0].idx] + keystr(path[1:]) for path in paths]
+
+
+def _write_object(self, object_path: str | os.PathLike, header_path: str | os.PathLike, *, targets: str | Sequence[str] = "native",
+                  name: str | None = None, weights: str | os.PathLike | None = None) -> None:
+    """Writes the program as an object file with one C function, and the header that declares it; docs/objects.md describes both.
+
+    `targets`: one or several of native, x86-64-v3, x86-64-v4 and aarch64; of several levels the function takes the highest that the
+    processor has. `name`: of the C function, otherwise that of the Python function. `weights`: a file for constants of 256 bytes and more,
+    which the C function then takes a pointer to; without it they are in the object.
+    """
+    names = [targets] if isinstance(targets, str) else list(targets)
+    if not all(isinstance(one, str) for one in names):
+        raise TypeError(f"write_object: expected a target or a sequence of them (argument 'targets'), got {targets!r}")
+    if name is not None and not isinstance(name, str):
+        raise TypeError(f"write_object: expected a str (argument 'name'), got {type(name).__name__}")
+    self._write_object(os.fspath(object_path), os.fspath(header_path), "" if weights is None else os.fspath(weights), names, name or "",
+                       _leaf_names(self.in_tree, ("args", "kwargs")), _leaf_names(self.out_tree, "result"))
+
+
 class _Module:
     """The program of a lowered function: as text, StableHLO."""
 
@@ -99,6 +127,7 @@ def complete():
     compiled.output_formats = property(lambda self: _formats(self.output_shardings, _out_info(self)),
                                        doc="Layouts of results, and placement.")
     compiled.out_info = property(_compiled_out_info, doc="Types of the results, with how they are placed.")
+    compiled.write_object = _write_object
     compiled.runtime_executable = lambda self: self
     # What libraries look for in jax's private parts: constants that are passed beside the arguments, of which there are none.
     compiled._params = property(lambda self: types.SimpleNamespace(const_args=[]))

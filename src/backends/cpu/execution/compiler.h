@@ -26,12 +26,18 @@ struct Target {
   }
 };
 
-// A module as a C function of its own: void name(const void* const* inputs, void* const* outputs, void* arena).
+// A module as a C function of its own: void name(const void* const* inputs, void* const* outputs, void* arena), and
+// const void* weights behind them where a constant is there.
 // The driver's buffers are the inputs, the constants, the outputs that it writes, and the arena, in this order.
 struct CFunction {
   std::string name;
   std::size_t inputs = 0;
-  std::vector<std::string_view> constants;  // their bytes, which become part of the object
+  struct Constant {
+    std::string_view bytes;   // which become part of the object
+    int64_t in_weights = -1;  // unless they are at this offset from the pointer to weights
+  };
+  std::vector<Constant> constants;
+  bool takes_weights = false;
   // One for each result. `index`: of the inputs, the constants, or the results before it, which are copied.
   struct Output {
     enum class From { driver, input, constant, output } from = From::driver;

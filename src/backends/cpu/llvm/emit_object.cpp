@@ -46,7 +46,8 @@ class ObjectEmitter {
   }
 
   void finish() {
-    auto* signature = llvm::FunctionType::get(b_.getVoidTy(), {pointer_, pointer_, pointer_}, false);
+    std::vector<llvm::Type*> parameters(function_.takes_weights ? 4 : 3, pointer_);
+    auto* signature = llvm::FunctionType::get(b_.getVoidTy(), parameters, false);
     auto* entry = llvm::Function::Create(signature, llvm::GlobalValue::ExternalLinkage, function_.name, out_);
     entry->addFnAttr(llvm::Attribute::NoUnwind);
     mark(*entry, *targets_[0]);
@@ -54,7 +55,11 @@ class ObjectEmitter {
     std::vector<llvm::Value*> buffers;
     for (std::size_t i = 0; i < function_.inputs; ++i) buffers.push_back(element(entry->getArg(0), i));
     std::vector<llvm::Value*> constants, results;
-    for (std::string_view bytes : function_.constants) constants.push_back(constant(bytes));
+    for (const CFunction::Constant& each : function_.constants) {
+      constants.push_back(each.in_weights < 0 ? constant(each.bytes)
+                                              : b_.CreateConstGEP1_64(b_.getInt8Ty(), entry->getArg(3),
+                                                                      static_cast<uint64_t>(each.in_weights)));
+    }
     buffers.insert(buffers.end(), constants.begin(), constants.end());
     for (std::size_t i = 0; i < function_.outputs.size(); ++i) {
       results.push_back(element(entry->getArg(1), i));

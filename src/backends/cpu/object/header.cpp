@@ -53,6 +53,7 @@ std::string c_element(DType dtype) {
     default:
       break;
   }
+  if (is_key(dtype)) return "the uint32_t words of a key";
   const auto bytes = storage_size(dtype);
   if (is_integer(dtype)) return concat(is_unsigned(dtype) ? "u" : "", "int", 8 * bytes, "_t");
   return concat("the bits as uint", 8 * bytes, "_t");
@@ -94,6 +95,10 @@ std::string to_string(const ObjectHeader& header) {
       concat("/* Scratch memory of one call, aligned to this many bytes. Calls at the same time need one each. */\n");
   out += concat("#define ", macro, "_ARENA_BYTES ", header.arena_bytes, "\n");
   out += concat("#define ", macro, "_ARENA_ALIGNMENT 64\n\n");
+  if (header.takes_weights) {
+    out += "/* The file of weights, which is read or mapped; its memory is aligned to 16 bytes at least. */\n";
+    out += concat("#define ", macro, "_WEIGHTS_BYTES ", header.weights_bytes, "\n\n");
+  }
   write_list(out, macro + "_IN_", "inputs", (macro + "_INPUTS").c_str(), header.inputs);
   write_list(out, macro + "_OUT_", "outputs", (macro + "_OUTPUTS").c_str(), header.outputs);
   out += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
@@ -101,7 +106,8 @@ std::string to_string(const ObjectHeader& header) {
       "/* Arrays are row-major and aligned to their elements; no output overlaps an input, another output or the "
       "arena.\n"
       "   Allocates nothing, keeps nothing, and may run on several threads at once. */\n";
-  out += concat("void ", header.name, "(const void *const *inputs, void *const *outputs, void *arena);\n\n");
+  out += concat("void ", header.name, "(const void *const *inputs, void *const *outputs, void *arena",
+                header.takes_weights ? ", const void *weights" : "", ");\n\n");
   out += concat("#ifdef __cplusplus\n}\n#endif\n\n#endif\n");
   return out;
 }

@@ -11,6 +11,8 @@ struct ObjectHeader {
   std::vector<std::pair<std::string, ArrayType>> inputs, outputs;
   int64_t arena_bytes = 0;
   int64_t constant_bytes = 0;  // in the object
+  bool takes_weights = false;
+  int64_t weights_bytes = 0;
 };
 
 std::string to_string(const ObjectHeader& header);

@@ -26,12 +26,26 @@ namespace {
                                    "with jax::load_exported"));
 }
 
-CFunction function_of(const std::string& name, const Program& program, const Lowered& lowered) {
+constexpr std::size_t min_external_bytes = 256, weights_alignment = 64;
+
+// `weights`: gets the constants that are not in the object; null where all are.
+CFunction function_of(const std::string& name, const Program& program, const Lowered& lowered, std::string* weights) {
   CFunction function;
   function.name = name;
   function.inputs = program.invars().size();
+  function.takes_weights = weights != nullptr;
   for (const Array& constant : lowered.constants) {
-    function.constants.emplace_back(reinterpret_cast<const char*>(constant.raw_data()), byte_count(constant.type()));
+    const std::string_view bytes(reinterpret_cast<const char*>(constant.raw_data()), byte_count(constant.type()));
+    function.constants.push_back({bytes});
+    if (!weights || bytes.size() < min_external_bytes) continue;
+    weights->resize((weights->size() + weights_alignment - 1) / weights_alignment * weights_alignment);
+    function.constants.back().in_weights = static_cast<int64_t>(weights->size());
+    *weights += bytes;
+  }
+  if (weights && weights->empty()) {
+    throw ValueError(concat("compile_object: ", name, " has no constant of ", min_external_bytes,
+                            " bytes or more (argument 'external_weights'); expected weights that the function closed ",
+                            "over, got arguments alone; leave them out"));
   }
   for (const Lowered::Output& output : lowered.outputs) {
     using From = CFunction::Output::From;
@@ -76,7 +90,8 @@ ObjectCode compile_object(const Program& program, const ObjectOptions& options, 
   ObjectCode code;
   code.name = cpu::c_identifier(options.name.empty() ? program.name() : options.name);
   code.arena_bytes = lowered.arena_bytes;
-  const cpu::CFunction function = cpu::function_of(code.name, program, lowered);
+  const cpu::CFunction function =
+      cpu::function_of(code.name, program, lowered, options.external_weights ? &code.weights : nullptr);
   code.object = cpu::compiler().object_file(lowered.module, function, targets);
   cpu::ObjectHeader header{code.name,
                            options.targets,
@@ -84,7 +99,11 @@ ObjectCode compile_object(const Program& program, const ObjectOptions& options, 
                            cpu::named_types(program.output_types(), outputs, "result"),
                            code.arena_bytes,
                            0};
-  for (std::string_view constant : function.constants) header.constant_bytes += static_cast<int64_t>(constant.size());
+  header.takes_weights = function.takes_weights;
+  header.weights_bytes = static_cast<int64_t>(code.weights.size());
+  for (const cpu::CFunction::Constant& constant : function.constants) {
+    if (constant.in_weights < 0) header.constant_bytes += static_cast<int64_t>(constant.bytes.size());
+  }
   code.header = cpu::to_string(header);
   return code;
 }
@@ -113,8 +132,17 @@ std::vector<std::string> result_names(const TreeDef& out_tree) {
   return names;
 }
 
-void ObjectCode::write(const std::string& object_path, const std::string& header_path) const {
-  for (const auto& [path, bytes] : {std::pair(&object_path, &object), std::pair(&header_path, &header)}) {
+void ObjectCode::write(const std::string& object_path, const std::string& header_path,
+                       const std::string& weights_path) const {
+  if (weights.empty() != weights_path.empty()) {
+    throw ValueError(concat("compile_object: ", name, weights.empty() ? " has no" : " has",
+                            " external weights (argument 'weights_path'); expected a path where there are some, got '",
+                            weights_path, "'"));
+  }
+  std::vector<std::pair<const std::string*, const std::string*>> files = {{&object_path, &object},
+                                                                          {&header_path, &header}};
+  if (!weights.empty()) files.emplace_back(&weights_path, &weights);
+  for (const auto& [path, bytes] : files) {
     std::ofstream file(*path, std::ios::binary);
     if (!file.write(bytes->data(), static_cast<std::streamsize>(bytes->size())).flush())
       throw RuntimeError(concat("compile_object: ", *path, " cannot be written"));
