@@ -15,6 +15,7 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/generated/capibara-config-v
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/generated/capibara-config.cmake
               ${CMAKE_BINARY_DIR}/generated/capibara-config-version.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/capibara_add_program.cmake
         DESTINATION ${CAPIBARA_PACKAGE_FOLDER})
 
 foreach(module capibara_lapack capibara_cpu capibara_pjrt capibara_mpi capibara_http)
@@ -23,7 +24,8 @@ foreach(module capibara_lapack capibara_cpu capibara_pjrt capibara_mpi capibara_
   endif()
 endforeach()
 if(TARGET capibara_command)
-  install(TARGETS capibara_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  set_target_properties(capibara_command PROPERTIES EXPORT_NAME command)  # for capibara_add_program
+  install(TARGETS capibara_command EXPORT capibara_targets RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 if(TARGET capibara_python AND SKBUILD)
   # The package carries its modules: they are found beside the extension.

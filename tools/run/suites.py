@@ -228,6 +228,7 @@ def run_cmake_project(runner):
              "-DCMAKE_BUILD_TYPE=Release"],
             ["cmake", "--build", project],
             [project / "fit_line"],
+            [project / "decay"],
         ]
         for number, step in enumerate(steps):
             status, log = runner.start(f"cmake_project-{flavour}-{number}", step)
