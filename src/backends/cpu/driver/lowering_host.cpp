@@ -1,5 +1,9 @@
 // Equations that run on a kernel outside of generated code: memory of their results, and the call.
 #include "backends/cpu/driver/lowering.h"
+
+#include <algorithm>
+#include <cstring>
+
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/routines/routine.h"
 #include "program/ir/handles.h"
@@ -44,7 +48,7 @@ void Lowering::lower_host(Frame& frame, const Equation& equation) {
 void Lowering::lower_routine(const Equation& equation, const Types& outputs, HostCall call) {
   const bool in_place =
       !equation.inputs.empty() && outputs.size() == 1 && same(call.arguments[0].address, call.arguments.back().address);
-  std::optional<Function> routine = write_routine(equation.primitive, call.inputs, outputs, equation.attrs, in_place);
+  std::optional<Routine> routine = write_routine(equation.primitive, call.inputs, outputs, equation.attrs, in_place);
   if (!routine) {
     driver_->host(lowered_.add({}, equation), std::move(call.arguments));
     std::string& name = lowered_.kernel_names.back();
@@ -54,7 +58,23 @@ void Lowering::lower_routine(const Equation& equation, const Types& outputs, Hos
     return;
   }
   if (in_place) call.arguments.erase(call.arguments.begin());
-  driver_->invoke(function_number(std::move(*routine)), std::move(call.arguments));
+  for (const Array& table : routine->tables) {
+    const auto equal = std::find_if(lowered_.constants.begin(), lowered_.constants.end(), [&](const Array& other) {
+      return other.type() == table.type() &&
+             std::memcmp(other.raw_data(), table.raw_data(), at(bytes_of(table.type()))) == 0;
+    });
+    call.arguments.push_back({{constant_buffer(equal == lowered_.constants.end() ? table : *equal), 0, {}}});
+  }
+  std::vector<std::pair<int64_t, int64_t>> scratch;  // offset and size in the arena
+  std::size_t parameter = 0;
+  for (const BufferInfo& buffer : routine->function.buffers) {
+    if (buffer.local || parameter++ < call.arguments.size() - scratch.size()) continue;
+    const Place place = in_arena(buffer.bytes);
+    scratch.emplace_back(place.arena_offset, buffer.bytes);
+    call.arguments.push_back({place.address});
+  }
+  driver_->invoke(function_number(std::move(routine->function)), std::move(call.arguments));
+  for (const auto& [offset, bytes] : scratch) arena_.release(offset, bytes);
 }
 
 }  // namespace capibara::cpu

@@ -5,6 +5,7 @@
 #include <capibara/control.h>
 
 #include <numeric>
+#include <set>
 #include <unordered_map>
 
 #include "backends/cpu/execution/options.h"
@@ -15,6 +16,7 @@
 #include "backends/cpu/rewrites/weighted_sum.h"
 #include "backends/cpu/routines/routine.h"
 #include "compiler/optimise/pipeline.h"
+#include "lax/linalg/lapack_calls.h"
 #include "lax/shape/shape.h"
 #include "lax/sort/sort.h"
 #include "program/ir/handles.h"
@@ -29,7 +31,7 @@ namespace {
 
 // Whether a function of the loop form stands for the equation.
 bool has_routine(const Program& program, const Equation& equation) {
-  if (equation.outputs.size() != 1 || !equation.effects.empty()) return false;
+  if (!equation.effects.empty()) return false;
   Types inputs;
   for (Atom input : equation.inputs) inputs.push_back(program.type(input));
   if (equation.primitive == prim::gather())  // out of bounds: masked by its lower rule
@@ -44,10 +46,20 @@ bool needs_no_kernel(const Program& program, const Equation& equation) {
          has_routine(program, equation);
 }
 
+// A call of LAPACK for whose primitive there is a routine. Others stay calls, which the object then refuses.
+bool calls_known_routine(const Equation& equation) {
+  static const std::set<std::string> known = {"geqrf", "gesdd", "gesvd", "getrf", "heevd", "orgqr", "syevd", "ungqr"};
+  return equation.primitive == prim::custom_call() &&
+         known.count(lapack_routine(equation.attrs.text("call_target_name"))) != 0;
+}
+
 LowerRule object_rule(const Program& program, const Equation& equation) {
   if (LowerRule unrolled = unroll_rule(program, equation)) return unrolled;
   if (LowerRule sum = weighted_sum_rule(program, equation)) return sum;
   if (needs_no_kernel(program, equation)) return {};
+  if (calls_known_routine(equation)) {
+    return [](std::span<const Array> inputs, const Attrs& attrs) { return compose_custom_call(inputs, attrs); };
+  }
   static const std::unordered_map<const PrimitiveRecord*, LowerRule> rules = {
       {&primitive("conv_general_dilated").record(), objects::convolution},
       {&primitive("sort").record(), objects::sort},

@@ -5,7 +5,8 @@
 //       sums[rows of the tile] = 0
 //       for k: sums += a[i, k] * b[k, j]
 //       out[i, j] = sums
-// Nothing is packed: one vector of columns of b, read by every tile, stays in the first or second cache.
+// Nothing is packed: one vector of columns of b, read by every tile, stays in the first or second cache. Of large
+// floats a strip of b's columns is copied to scratch memory, a block of k at a time, where all tiles read it in order.
 #include <algorithm>
 
 #include "backends/cpu/routines/routine.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr int64_t tile_rows = 6;     // with two registers of columns: 12 sums, as many as 16 registers leave room for
 constexpr int64_t tile_columns = 2;  // where lanes run along k, of three rows
 constexpr int64_t min_lanes_of_k = 8;
+constexpr int64_t strip_bytes = 128;  // of one row of packed columns: two registers of the widest vectors
+constexpr int64_t max_block = 384;    // rows of a packed strip
+constexpr int64_t min_packed_rows = 24, min_packed_bytes = 32 << 10;
 
 // One loop: how far its operands and the result are from one iteration to the next, in elements.
 struct Dim {
@@ -69,12 +73,13 @@ class Matmul {
     if (output_.size() == 0) return std::move(function_);
     const Dim m = taken(rows_), n = taken(columns_), k = taken(summed_);
     m_ = m, n_ = n, k_ = k;
+    if (packs()) scratch_ = b_.parameter(block() * strip_bytes, true);
     std::vector<Dim> around = batch_;
     around.insert(around.end(), rows_.begin(), rows_.end());
     around.insert(around.end(), columns_.begin(), columns_.end());
     nest(b_, extents(around), false, [&](std::span<const Value> at) {
       for (std::size_t i = 0; i < at.size(); ++i) add(base_, at[i], around[i]);
-      write_tiles();
+      scratch_ >= 0 ? packed_tiles() : write_tiles();
     });
     return std::move(function_);
   }
@@ -143,6 +148,108 @@ class Matmul {
         for (int64_t i = 0; i < count; ++i) shift(sums[static_cast<std::size_t>(i)], i, rows);
         accumulate(sums, {});
       });
+      return std::vector<Value>();
+    });
+  }
+
+  // ---- with packed columns ----------------------------------------------------------------------------------------
+
+  int64_t element_bytes() const { return byte_size(stored_type(output_.dtype)); }
+  int64_t strip() const { return strip_bytes / element_bytes(); }
+  // Blocks of k are of one size but for the last one.
+  int64_t block() const {
+    const int64_t blocks = (k_.size + max_block - 1) / max_block;
+    return (k_.size + blocks - 1) / blocks;
+  }
+  bool packs() const {
+    const bool plain = (output_.dtype == DType::float32 || output_.dtype == DType::float64) &&
+                       left_.dtype == output_.dtype && right_.dtype == output_.dtype;
+    return plain && summed_.empty() && n_.out == 1 && n_.size >= 2 * strip() && m_.size >= min_packed_rows &&
+           k_.size * n_.size * element_bytes() >= min_packed_bytes;
+  }
+
+  void packed_tiles() {
+    const Scalar type = computed_type(output_.dtype);
+    const int64_t width = strip(), strips = n_.size / width, rest = n_.size % width;
+    const int64_t blocks = (k_.size + block() - 1) / block();
+    b_.loop(m_.size, {}, {}, [&](Value i, std::span<const Value>) {
+      Place row = base_;
+      add(row, i, m_);
+      b_.loop(strips * width, {.lanes = true}, {}, [&](Value j, std::span<const Value>) {
+        Place place = row;
+        add(place, j, n_);
+        b_.store(b_.constant(type, 0), {out_buffer_, place.out_offset, place.out});
+        return std::vector<Value>();
+      });
+      return std::vector<Value>();
+    });
+    b_.loop(blocks, {}, {}, [&](Value number, std::span<const Value>) {
+      const Value begin = b_.compute(Op::mul, number, b_.index(block()));
+      const Value left = b_.compute(Op::sub, b_.index(k_.size), begin);
+      const Value is_last = b_.compute(Op::lt, left, b_.index(block()));
+      const Value count = k_.size % block() == 0 ? no_value : b_.compute(Op::select, is_last, left, b_.index(block()));
+      b_.loop(strips, {}, {}, [&](Value column, std::span<const Value>) {
+        Place place = base_;
+        add(place, column, n_, width);
+        add(place, begin, k_);
+        pack(place, count);
+        in_groups(m_, tile_rows, place, [&](const Place& first, int64_t rows) { packed_tile(first, rows, count); });
+        return std::vector<Value>();
+      });
+      return std::vector<Value>();
+    });
+    if (rest == 0) return;
+    const Place before = base_;
+    shift(base_, strips * width, n_);
+    const Dim whole = n_;
+    n_.size = rest;
+    write_tiles();
+    n_ = whole;
+    base_ = before;
+  }
+
+  // scratch[k, j] = b[k, j] for a block and a strip.
+  void pack(const Place& place, Value count) {
+    const Scalar type = computed_type(output_.dtype);
+    b_.loop(block(), {.extent_value = count}, {}, [&](Value k, std::span<const Value>) {
+      Place row = place;
+      add(row, k, k_);
+      b_.loop(strip(), {.lanes = true}, {}, [&](Value j, std::span<const Value>) {
+        Place from = row;
+        add(from, j, n_);
+        b_.store(b_.load(type, {right_buffer_, from.b_offset, from.b}), {scratch_, 0, {{k, strip()}, {j, 1}}});
+        return std::vector<Value>();
+      });
+      return std::vector<Value>();
+    });
+  }
+
+  // out[rows, strip] += a[rows, block] scratch[block, strip]
+  void packed_tile(const Place& first, int64_t rows, Value count) {
+    const Scalar type = computed_type(output_.dtype);
+    b_.loop(strip(), {.lanes = true}, {}, [&](Value j, std::span<const Value>) {
+      std::vector<Place> places(static_cast<std::size_t>(rows), first);
+      std::vector<Builder::Initial> initial;
+      for (int64_t i = 0; i < rows; ++i) {
+        Place& place = places[static_cast<std::size_t>(i)];
+        shift(place, i, m_);
+        add(place, j, n_);
+        initial.push_back({b_.load(type, {out_buffer_, place.out_offset, place.out})});
+      }
+      const std::vector<Value> sums =
+          b_.loop(block(), {.extent_value = count}, initial, [&](Value k, std::span<const Value> carried) {
+            const Value column = b_.load(type, {scratch_, 0, {{k, strip()}, {j, 1}}});
+            std::vector<Value> next;
+            for (std::size_t i = 0; i < places.size(); ++i) {
+              Place place = places[i];
+              add(place, k, k_);
+              const Value a = b_.load(type, {left_buffer_, place.a_offset, place.a});
+              next.push_back(b_.compute(Op::fma, a, column, carried[i]));
+            }
+            return next;
+          });
+      for (std::size_t i = 0; i < places.size(); ++i)
+        b_.store(sums[i], {out_buffer_, places[i].out_offset, places[i].out});
       return std::vector<Value>();
     });
   }
@@ -286,6 +393,7 @@ class Matmul {
   Builder b_;
   const ArrayType &left_, &right_, &output_;
   int32_t left_buffer_, right_buffer_, out_buffer_;
+  int32_t scratch_ = -1;  // where columns are packed
   std::vector<Dim> batch_, rows_, columns_, summed_;
   Dim m_, n_, k_;
   Place base_;

@@ -1,16 +1,54 @@
 // Which operations are written as loops of their own, and the loops that they share.
 #include "backends/cpu/routines/routine.h"
 
+#include <algorithm>
 #include <string_view>
+#include <unordered_map>
+
+#include "backends/cpu/routines/linalg.h"
 
 namespace capibara::cpu {
 
-std::optional<Function> write_routine(const Primitive& primitive, const Types& inputs, const Types& outputs,
-                                      const Attrs& attrs, bool in_place) {
+namespace {
+
+// Functions of linear algebra, whose elements are of the types that LAPACK has.
+using Write = Function (*)(const Types& inputs, const Types& outputs, const Attrs& attrs);
+Write linear_algebra(const Primitive& of) {
+  static const std::unordered_map<const PrimitiveRecord*, Write> rows = {
+      {&primitive("cholesky").record(), routines::cholesky},
+      {&primitive("lu").record(), routines::lu},
+      {&primitive("triangular_solve").record(), routines::triangular_solve},
+      {&primitive("geqrf").record(), routines::geqrf},
+      {&primitive("householder_product").record(), routines::householder_product},
+      {&primitive("eigh").record(), routines::eigh},
+      {&primitive("svd").record(), routines::svd},
+  };
+  const auto row = rows.find(&of.record());
+  return row == rows.end() ? nullptr : row->second;
+}
+
+bool has_linear_algebra(const Types& inputs, const Attrs& attrs) {
+  const DType real = real_dtype(inputs[0].dtype);
+  return (real == DType::float32 || real == DType::float64) &&
+         std::all_of(inputs.begin(), inputs.end(),
+                     [&](const ArrayType& type) { return type.dtype == inputs[0].dtype; }) &&
+         (!attrs.has("subset_by_index") || attrs["subset_by_index"].is_none());
+}
+
+}  // namespace
+
+std::optional<Routine> write_routine(const Primitive& primitive, const Types& inputs, const Types& outputs,
+                                     const Attrs& attrs, bool in_place) {
   const std::string_view name = primitive.name();
-  if (name == "dot_general") return routines::dot_general(inputs, outputs, attrs);
-  if (name == "gather") return routines::gather(inputs, outputs, attrs);
-  if (name.substr(0, 7) == "scatter") return routines::scatter(inputs, outputs, attrs, in_place);
+  if (name == "dot_general") return Routine{routines::dot_general(inputs, outputs, attrs)};
+  if (name == "gather") return Routine{routines::gather(inputs, outputs, attrs)};
+  if (name == "fft") return routines::fft(inputs, outputs, attrs);
+  if (name.substr(0, 7) == "scatter") {
+    std::optional<Function> function = routines::scatter(inputs, outputs, attrs, in_place);
+    return function ? std::optional<Routine>(Routine{std::move(*function)}) : std::nullopt;
+  }
+  if (const Write write = linear_algebra(primitive); write && has_linear_algebra(inputs, attrs))
+    return Routine{write(inputs, outputs, attrs)};
   return std::nullopt;
 }
 

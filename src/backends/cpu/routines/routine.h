@@ -12,16 +12,23 @@
 
 namespace capibara::cpu {
 
-// The parameters are the inputs, then the output. Nothing where there is no such function for these types.
-// `in_place`: the first input is in the output's memory already, and is no parameter.
-std::optional<Function> write_routine(const Primitive& primitive, const Types& inputs, const Types& outputs,
-                                      const Attrs& attrs, bool in_place);
+// The parameters are the inputs, the outputs, the tables, and what is left is scratch memory.
+struct Routine {
+  Function function;
+  std::vector<Array> tables = {};  // of constants
+};
+
+// Nothing where there is no such function for these types. `in_place`: the first input is in the output's memory
+// already, and is no parameter.
+std::optional<Routine> write_routine(const Primitive& primitive, const Types& inputs, const Types& outputs,
+                                     const Attrs& attrs, bool in_place);
 
 namespace routines {
 
 Function dot_general(const Types& inputs, const Types& outputs, const Attrs& attrs);
 Function gather(const Types& inputs, const Types& outputs, const Attrs& attrs);
 std::optional<Function> scatter(const Types& inputs, const Types& outputs, const Attrs& attrs, bool in_place);
+Routine fft(const Types& inputs, const Types& outputs, const Attrs& attrs);
 
 // Loops within each other; the innermost may run in lanes.
 void nest(Builder& builder, std::span<const int64_t> extents, bool lanes,
