@@ -76,7 +76,7 @@ def counts(commit):
         "rooms of `src`": len(commit.order()),
         "edges between rooms": len(commit.edges()),
         "of these, edges that go up": commit.edges_up(),
-        **{f"largest flat folder of `{top.rstrip('/')}`": f"{count} (`{folder}`)" for top, (count, folder) in largest.items()},
+        **{f"largest flat folder of `{top.rstrip('/')}`": f"{count} ({folder})" for top, (count, folder) in largest.items()},
         "files outside of its family that compare `prim::shard_map()`": commit.shard_map_readers(),
         "headers of `src` with one reader and no source": commit.single_reader_headers(),
         "files in git": len(commit.files),

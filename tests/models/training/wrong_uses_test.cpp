@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 namespace capibara::training {
 namespace {
@@ -375,6 +376,46 @@ TEST_F(WrongUsesOf, ParametersOfATrainer) {
                 {set({{"bias", lax::full({1}, 0, DType::int32)}, {"weight", weight}}), {"float32[1]", "got int32[1]"}},
                 {set({{"bias", lax::full({1}, 0.0, DType::bfloat16)}, {"weight", weight}}), {"got bfloat16[1]"}},
                 {set({{"bias", lax::full({}, 0.0f)}, {"weight", weight}}), {"float32[1]", "got float32[]"}}});
+}
+
+TEST_F(WrongUsesOf, BytesOfGradients) {
+  auto held = [](Parameters gradients) {
+    return [gradients] { Trainer(AnyModel(Line()), settings()).held_bytes(gradients); };
+  };
+  const Array weight = lax::full({3, 1}, 1.0f), bias = lax::full({1}, 0.0f);
+  expect_named({{held({{"weight", weight}}), {"'bias' is missing", "1 names"}},
+                {held({{"bias", bias}}), {"'weight' is missing"}},
+                {held({{"c", bias}}), {"'bias' is missing", "1 names"}},
+                {held({{"bias", bias}, {"weights", weight}}), {"'weight' is missing", "nearest is 'weights'"}},
+                {held({{"bias", bias}, {"weight", weight}, {"c", bias}}), {"held_bytes", "expected 2 arrays", "got 3"}},
+                {held({{"bias", weight}, {"weight", weight}}), {"'bias' must be float32[1]", "got float32[3,1]"}},
+                {held({{"bias", bias}, {"weight", bias}}), {"'weight' must be float32[3,1]", "got float32[1]"}},
+                {held({{"bias", lax::full({1}, 0, DType::int32)}, {"weight", weight}}), {"float32[1]", "got int32[1]"}},
+                {held({{"bias", lax::full({1}, 0.0, DType::bfloat16)}, {"weight", weight}}), {"got bfloat16[1]"}},
+                {held({{"bias", lax::full({}, 0.0f)}, {"weight", weight}}), {"float32[1]", "got float32[]"}}});
+}
+
+TEST_F(WrongUsesOf, Generators) {
+  const LanguageModel model(small());
+  const Parameters parameters = model.init(jax::random::key(0));
+  auto made = [=](Parameters of, int64_t capacity) {
+    return [=] { Generator(model, of, capacity).generate(std::vector<int32_t>{1}, {.max_new_tokens = 1}); };
+  };
+  auto generate = [=](std::vector<int32_t> prompt, GenerateOptions options = {}) {
+    return [=] { Generator(model, parameters, 8).generate(prompt, options); };
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  expect_named({{made(parameters, 0), {"capacity", "at least 2", "got 0"}},
+                {made(parameters, -8), {"capacity", "at least 2", "got -8"}},
+                {made({}, 8), {"is missing", "0 names"}},
+                {generate({}), {"prompt", "at least one token"}},
+                {generate({32}), {"token 32", "vocabulary of 32"}},
+                {generate({-1}), {"token -1", "vocabulary of 32"}},
+                {generate(std::vector<int32_t>(8, 1)), {"prompt of 8 tokens", "capacity of 8"}},
+                {generate({1}, {.max_new_tokens = -1}), {"expected 0 or more", "'max_new_tokens'", "got -1"}},
+                {generate({1}, {.temperature = -0.5}), {"expected 0 or more", "'temperature'", "got -0.5"}},
+                {generate({1}, {.temperature = nan}), {"expected 0 or more", "'temperature'", "nan"}},
+                {generate({1}, {.top_k = -2}), {"expected 0 or more", "'top_k'", "got -2"}}});
 }
 
 // ---- batches -----------------------------------------------------------------------------------------------------
