@@ -315,7 +315,6 @@ def larger_plans():
 OTHER = {  # (page, sentence or part of it): why no command decides it
     ("README.md", "Not there yet: a run on a TPU."): "no TPU is here",
     ("docs/accelerators.md", "Not tested yet: running on several GPUs, TPUs."): "no such devices are here",
-    ("docs/objects.md", "operations for which there is no code, such as `eigh`."): "tests/backends/cpu/test_object_code.py",
     ("docs/operate.md", "There are no renames in such a store"): "of Google's stores; tests/io/checkpoint/test_store.py saves to one",
     ("docs/operate.md", "A step without it does not exist, and is removed when its number"): "tests/io/checkpoint/test_store.py",
     ("docs/sharding.md", "There are no threads per device and nothing waits."): "how a program is compiled",
