@@ -1,4 +1,5 @@
-// The TPU toolbox: chips and slices, flags, what a training step needs and costs there. Nothing here runs on a TPU.
+// The TPU toolbox: chips, slices and flags, what a training step needs and costs there, kernels and loads measured
+// here. Nothing runs on a TPU.
 #pragma once
 
 #include <capibara/tpu/chips.h>
@@ -8,6 +9,8 @@
 #include <capibara/tpu/diagnosis.h>
 #include <capibara/tpu/error.h>
 #include <capibara/tpu/flags.h>
+#include <capibara/tpu/loads.h>
+#include <capibara/tpu/measure.h>
 #include <capibara/tpu/memory.h>
 #include <capibara/tpu/models.h>
 #include <capibara/tpu/performance.h>

@@ -369,6 +369,7 @@ void bind_tpu(nb::module_& m) {
   bind_flags(tools);
   bind_plans(tools);
   bind_tpu_toolbox(tools);
+  bind_tpu_measure(tools);
 }
 
 }  // namespace capibara::python

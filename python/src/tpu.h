@@ -16,6 +16,7 @@ nb::dict memory_dict(const tpu::MemoryPlan& memory);
 nb::dict step_dict(const tpu::StepPlan& step);
 
 void bind_tpu(nb::module_& m);
-void bind_tpu_toolbox(nb::module_& m);  // part of bind_tpu
+void bind_tpu_toolbox(nb::module_& m);  // these are parts of bind_tpu
+void bind_tpu_measure(nb::module_& m);
 
 }  // namespace capibara::python

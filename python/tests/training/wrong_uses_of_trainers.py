@@ -97,6 +97,8 @@ OF_MODELS = {
     "enable_gradient_checkpointing": training.enable_gradient_checkpointing,
     "shard_model": lambda model: tpu.shard_model(model, mesh()),
     "sharding_table": lambda model: tpu.sharding_table(model, mesh()),
+    "reorder_experts": lambda model: tpu.reorder_experts(model, "layers.0.", [0, 1]),
+    "reshard": lambda model: tpu.reshard(model, mesh(), tpu.PartitionSpec(None, "data")),
     "quantize_for_tpu": tpu.quantize_for_tpu,
     "estimate_step": tpu.estimate_step,
     "analyze_bottlenecks": tpu.analyze_bottlenecks,

@@ -4,39 +4,18 @@ The name is that of the page that asked for it: every method runs on every devic
 """
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from capibara import _core, jax, kernels
-from capibara.core.kernels._problems import PROBLEMS
-from capibara.jax import lax, random, tree_util
+from capibara import _core, kernels
+from capibara.jax import lax, tree_util
 from capibara.jax import numpy as jnp
 
 if TYPE_CHECKING:
     from capibara.jax import Array
     from capibara.jax.typing import ArrayLike
 
-_PRECISIONS = ("float32", "bfloat16", "float16")
 _LEVELS = {"none": False, "standard": "auto", "aggressive": "optimal"}  # how einsum orders its steps where a call does not say
-
-
-def _chosen(argument, value, choices):
-    if value in choices:
-        return value
-    names = ", ".join(map(repr, choices))
-    raise ValueError(f"TPUv4Kernels: expected one of {names} (argument '{argument}'), got {value!r}")
-
-
-class _Measured:
-    """One compiled program and what it needs."""
-
-    def __init__(self, compiled, operations):
-        self.compiled = compiled
-        self.operations = operations
-        plan = compiled.memory_analysis()
-        self.held = plan.argument_size_in_bytes + plan.output_size_in_bytes - plan.alias_size_in_bytes
-        self.temporary = plan.temp_size_in_bytes
 
 
 class TPUv4Kernels:
@@ -56,13 +35,10 @@ class TPUv4Kernels:
 
     def __init__(self, precision: str = "float32", optimization_level: str = "standard", enable_xla_fusion: bool = True,
                  memory_layout_optimization: bool = True, *, seed: int = 0) -> None:
-        self.precision = _chosen("precision", precision, _PRECISIONS)
-        self.optimization_level = _chosen("optimization_level", optimization_level, _LEVELS)
-        self.enable_xla_fusion = bool(enable_xla_fusion)
-        self.memory_layout_optimization = bool(memory_layout_optimization)
-        self._key = random.key(seed)
-        self._programs = {}
-        self._last = None  # (what was measured, seconds)
+        self._native = _core.tpu.TPUv4Kernels(str(precision), str(optimization_level), bool(enable_xla_fusion),
+                                              bool(memory_layout_optimization), seed)
+        self.precision, self.optimization_level = precision, optimization_level
+        self.enable_xla_fusion, self.memory_layout_optimization = bool(enable_xla_fusion), bool(memory_layout_optimization)
 
     def __repr__(self):
         return (f"TPUv4Kernels(precision={self.precision!r}, optimization_level={self.optimization_level!r}, "
@@ -76,7 +52,7 @@ class TPUv4Kernels:
         """kernels.flash_attention; without a dropout_key the object's own is used."""
         arrays = {"query": query, "key": key, "value": value, "attention_mask": attention_mask, "bias": bias}
         if dropout_rate > 0:
-            arrays["dropout_key"] = self._key_or_own("flash_attention", "dropout_key", dropout_key)
+            arrays["dropout_key"] = self._native.next_key("flash_attention", "dropout_key") if dropout_key is None else dropout_key
         return self._run("flash_attention", arrays, {**options, "dropout_rate": dropout_rate, "causal": causal,
                                                      "sequence_parallel": sequence_parallel})
 
@@ -101,7 +77,7 @@ class TPUv4Kernels:
             b = lax.optimization_barrier(jnp.matrix_transpose(b)) if transpose_b else b
             return kernels.optimized_matmul(a, b, **options)
 
-        return self._run("optimized_matmul", {"a": a, "b": b}, {"transposed": (transpose_a, transpose_b), **options}, function=copied,
+        return self._run("optimized_matmul", {"a": a, "b": b}, {}, function=copied,
                          rounded=False)
 
     def adaptive_matmul(self, a: ArrayLike, b: ArrayLike, precision: str | None = None, tpu_strategy: str = "auto") -> Array:
@@ -132,8 +108,7 @@ class TPUv4Kernels:
             results = kernels.batch_operations(operation_type, low[0], given, parallel_execution)
             return [result.astype(x.dtype) for x, result in zip(inputs, results)]
 
-        options = {"operation_type": operation_type, "epsilon": epsilon and float(epsilon), "parallel_execution": parallel_execution}
-        results = self._run("batch_operations", arrays, options, function=call, rounded=False)
+        results = self._run("batch_operations", arrays, {}, function=call, rounded=False)
         return jnp.stack(results) if stacked else results
 
     def fast_layer_norm(self, input_tensor: ArrayLike, weight: ArrayLike | None = None, bias: ArrayLike | None = None,
@@ -147,9 +122,9 @@ class TPUv4Kernels:
         """kernels.fused_gelu_dropout; without a key the object's own is used. inplace deletes input_tensor, and is refused in jit."""
         arrays = {"x": input_tensor}
         if training and dropout_rate > 0:
-            arrays["key"] = self._key_or_own("fused_gelu_dropout", "key", key)
+            arrays["key"] = self._native.next_key("fused_gelu_dropout", "key") if key is None else key
         options = {"rate": dropout_rate, "training": training, "approximate": approximate}
-        if inplace and self._traced(arrays):
+        if inplace and self._native.is_staged([input_tensor]):
             return kernels.fused_gelu_dropout(**arrays, **options, inplace=True)  # which says why it cannot
         return self._run("fused_gelu_dropout", arrays, options, donated=inplace)
 
@@ -180,13 +155,11 @@ class TPUv4Kernels:
 
     def get_memory_usage(self) -> float:
         """Gigabytes (10^9 bytes) that the last call needed at once: operands, result and temporaries."""
-        measured, _ = self._measured("get_memory_usage")
-        return (measured.held + measured.temporary) / 1e9
+        return self._native.get_memory_usage()
 
     def get_tflops(self) -> float:
         """10^12 operations a second of the last call: those of its program, by the time that it took."""
-        measured, seconds = self._measured("get_tflops")
-        return measured.operations / seconds / 1e12
+        return self._native.get_tflops()
 
     def benchmark_kernels(self, names: Sequence[str] | None = None, *, seconds: float = 0.2) -> dict[str, dict[str, float]]:
         """Times kernels on one problem each: {name: {'throughput', 'latency_ms', 'memory_efficiency', 'problem'}}.
@@ -196,81 +169,22 @@ class TPUv4Kernels:
         """
         if isinstance(names, str):
             raise ValueError(f"benchmark_kernels: expected a list of names (argument 'names'), got the text {names!r}")
-        found = {}
-        for name in PROBLEMS if names is None else names:
-            if name not in PROBLEMS:
-                raise ValueError(f"benchmark_kernels: expected names from {', '.join(PROBLEMS)} (argument 'names'), got {name!r}")
-            text, make = PROBLEMS[name]
-            call = make(self)
-            times, ends = [], None
-            while len(times) < 3 or time.perf_counter() < ends:
-                call()
-                times.append(self._measured(name)[1])
-                ends = ends or time.perf_counter() + seconds
-            measured = self._measured(name)[0]
-            found[name] = {"throughput": measured.operations / min(times) / 1e12, "latency_ms": min(times) * 1e3,
-                           "memory_efficiency": measured.held / (measured.held + measured.temporary), "problem": text}
-        return found
-
-    # --- how a call runs ---------------------------------------------------------------------------------------------
-
-    def _measured(self, method):
-        if self._last is None:
-            raise ValueError(f"{method}: no call of this object has been measured yet; calls inside jit are not")
-        return self._last
-
-    def _key_or_own(self, method, argument, key):
-        if key is not None:
-            return key
-        kept, own = random.split(self._key)
-        if isinstance(own, _core.Tracer):
-            raise ValueError(f"TPUv4Kernels.{method}: inside jit the same elements would be dropped in every call; give a key "
-                             f"(argument '{argument}')")
-        self._key = kept
-        return own
-
-    @staticmethod
-    def _traced(arrays):
-        staged = isinstance(lax.neg(jnp.float32(0)), _core.Tracer)
-        return staged or any(isinstance(leaf, _core.Tracer) for leaf in tree_util.tree_leaves(arrays))
+        return self._native.benchmark_kernels(None if names is None else [str(name) for name in names], seconds)
 
     def _run(self, method, arrays, options, *, function=None, precision=None, rounded=True, donated=False):
         """Calls a kernel with arrays by name, compiled for their types, and measures it; a traced call is neither."""
         given = {name: value for name, value in options.items() if hasattr(value, "shape")}  # operands too: segment ids, lists of blocks
         options = {name: value for name, value in options.items() if name not in given}
-        arrays = {name: tree_util.tree_map(jnp.asarray, value) for name, value in {**arrays, **given}.items() if value is not None}
-        kernel = function or (lambda **given: getattr(kernels, method)(**given, **options))
-        wanted = jnp.dtype(_chosen("precision", precision or self.precision, _PRECISIONS)) if rounded else None
-        leaves = [leaf for value in arrays.values() for leaf in tree_util.tree_leaves(value)]  # in the order of the arguments
-        first = next((leaf.dtype for leaf in leaves if jnp.issubdtype(leaf.dtype, jnp.floating)), wanted)
+        arrays = {name: value for name, value in {**arrays, **given}.items() if value is not None}
+        kernel = function or (lambda **operands: getattr(kernels, method)(**operands, **options))
+        leaves, structure = tree_util.tree_flatten(list(arrays.values()))  # in the order of the arguments
+        made = None
 
-        def run(arrays):
-            if wanted is None:
-                return kernel(**arrays)
-            result = kernel(**tree_util.tree_map(
-                lambda leaf: leaf.astype(wanted) if jnp.issubdtype(leaf.dtype, jnp.floating) else leaf, arrays))
-            back = lambda leaf: leaf.astype(first) if leaf.dtype == wanted else leaf  # noqa: E731
-            return back(result) if isinstance(result, _core.Array) else result
+        def call(leaves):
+            nonlocal made
+            results, made = tree_util.tree_flatten(kernel(**dict(zip(arrays, structure.unflatten(leaves)))))
+            return results
 
-        if self._traced(arrays):
-            return run(arrays)
-        leaves, structure = tree_util.tree_flatten(arrays)
-        types = tuple((leaf.shape, leaf.dtype) for leaf in leaves)
-        where = (method, structure, types, repr(sorted(options.items())), str(wanted), donated)
-        if where not in self._programs:
-            lowered = jax.jit(run if not donated else lambda x, rest: run({"x": x, **rest}),
-                              donate_argnums=(0,) if donated else ()).lower(*self._split(arrays, donated))
-            self._programs[where] = _Measured(lowered.compile(), float(lowered.cost_analysis().get("flops", 0.0)))
-        measured = self._programs[where]
-        given = self._split(arrays, donated)
-        compiled = self.enable_xla_fusion or donated  # only a compiled program can take over memory
-        started = time.perf_counter()
-        result = measured.compiled(*given) if compiled else run(arrays)
-        jax.block_until_ready(result)
-        self._last = measured, time.perf_counter() - started
-        return result
-
-    @staticmethod
-    def _split(arrays, donated):
-        """The arguments of the compiled program: all arrays, or the one that is given away apart from the rest."""
-        return (arrays["x"], {name: value for name, value in arrays.items() if name != "x"}) if donated else (arrays,)
+        leaves = [jnp.asarray(leaf) for leaf in leaves]
+        results = self._native.run(call, leaves, (precision or self.precision) if rounded else None, donated)
+        return made.unflatten(results)

@@ -6,6 +6,8 @@ from capibara.core.tpu._diagnosis import diagnose_tpu  # noqa: F401
 from capibara._errors import TPUError  # noqa: F401
 from capibara.core.tpu._flags import check_xla_flags, enable_xla_optimizations, set_xla_flags  # noqa: F401
 from capibara.core.tpu._hosts import MultiHostConfig  # noqa: F401
+from capibara.core.tpu._loads import (  # noqa: F401
+    balance_experts, device_load, device_seconds, reorder_experts, reshard, tokens_by_device)
 from capibara.core.tpu._meshes import MeshConfig, create_mesh  # noqa: F401
 from capibara.core.tpu._planning import (  # noqa: F401
     MemoryOptimizer, analyze_bottlenecks, diagnose_performance, enable_gradient_checkpointing, estimate_step, find_optimal_batch_size)
@@ -22,11 +24,12 @@ if TYPE_CHECKING:  # found when they are first asked for, see below
     from capibara.training import TPUTrainer as TPUTrainer
 
 __all__ = [
-    "MemoryOptimizer", "Mesh", "MeshConfig", "MultiHostConfig", "PartitionSpec", "Rule", "ScalingConfig", "TPUConfig",
-    "TPUError", "TPUv6VQIntegration", "analyze_bottlenecks", "check_xla_flags", "configure_tpu_environment",
-    "create_mesh", "diagnose_performance", "diagnose_tpu", "enable_gradient_checkpointing", "enable_xla_optimizations",
-    "estimate_step", "find_optimal_batch_size", "quantize_for_tpu", "set_xla_flags", "shard_model", "sharding_table",
-    "strategies"
+    "MemoryOptimizer", "Mesh", "MeshConfig", "MultiHostConfig", "PartitionSpec", "Rule", "ScalingConfig",
+    "TPUConfig", "TPUError", "TPUv6VQIntegration", "analyze_bottlenecks", "balance_experts", "check_xla_flags",
+    "configure_tpu_environment", "create_mesh", "device_load", "device_seconds", "diagnose_performance",
+    "diagnose_tpu", "enable_gradient_checkpointing", "enable_xla_optimizations", "estimate_step",
+    "find_optimal_batch_size", "quantize_for_tpu", "reorder_experts", "reshard", "set_xla_flags", "shard_model",
+    "sharding_table", "strategies", "tokens_by_device"
 ]
 
 # Trainers and what watches a job have packages of their own, which import this one.

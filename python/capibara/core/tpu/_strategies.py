@@ -36,15 +36,25 @@ def strategies():
                         for pattern, dimensions, axis, why in rules) for name, rules in _core.tpu.strategies().items()}
 
 
-def _sharding(operation, leaves, mesh, strategy, rules):
-    """(the specification of each of [(name, array)], the table as text)."""
+def require_mesh(operation, mesh):
+    """TypeError where it is none."""
     if not hasattr(mesh, "axis_names") or not hasattr(mesh, "shape"):
         raise TypeError(f"{operation}: expected a Mesh (argument 'mesh'), got {mesh!r}")
+
+
+def spec_of(dimensions):
+    """The specification of lists of axes, one for each dimension, as the core has them."""
+    return PartitionSpec(*(axes[0] if len(axes) == 1 else tuple(axes) or None for axes in dimensions))
+
+
+def _sharding(operation, leaves, mesh, strategy, rules):
+    """(the specification of each of [(name, array)], the table as text)."""
+    require_mesh(operation, mesh)
     if rules is not None and (not isinstance(rules, (list, tuple)) or not all(isinstance(rule, Rule) for rule in rules)):
         raise TypeError(f"{operation}: expected a list of Rule (argument 'rules'), got {rules!r}")
     specs, text = _core.tpu.sharding(operation, leaves, list(mesh.axis_names), [mesh.shape[axis] for axis in mesh.axis_names], strategy,
                                      None if rules is None else [rule._plain() for rule in rules])
-    return [PartitionSpec(*(axes[0] if axes else None for axes in spec)) for spec in specs], text
+    return [spec_of(spec) for spec in specs], text
 
 
 def _named_leaves(tree):

@@ -15,6 +15,7 @@ from capibara.core.tpu._diagnosis import diagnose_tpu
 from capibara.core.tpu._figures import with_figures
 from capibara.core.tpu._flags import set_xla_flags
 from capibara.core.tpu._models import planned
+from capibara.core.tpu._strategies import spec_of
 from capibara.jax.sharding import PartitionSpec
 from capibara.operate.profiler import usage
 
@@ -122,7 +123,7 @@ class TPUConfig:
     def get_sharding_spec(self, tensor_shape: Sequence[int]) -> PartitionSpec:
         """Batches over 'data' along the first dimension, features over 'model' along the last; axes that do not divide are left out."""
         shape = tuple(int(size) for size in tensor_shape)
-        spec = _spec(self._native.sharding_spec(list(shape)))
+        spec = spec_of(self._native.sharding_spec(list(shape)))
         if self.log_device_placement:
             _log.warning("an array of shape %s is placed as %s on a mesh of %d x %d", shape, spec, *self.logical_mesh())
         return spec
@@ -143,7 +144,7 @@ class TPUConfig:
         """Splits over both axes the dimension whose devices are overloaded: batches where more rows have hotspots than columns."""
         if load is not None:
             self.detect_hotspots(load)
-        return _spec(self._native.optimize_sharding())
+        return spec_of(self._native.optimize_sharding())
 
     def profile_tpu_usage(self, function: Callable[..., object] | None = None, *args: object,
                           trace_dir: str = "/tmp/tpu_trace") -> dict[str, object]:
@@ -169,10 +170,6 @@ class TPUConfig:
 
 
 _NAMES = tuple(field.name for field in dataclasses.fields(TPUConfig))
-
-
-def _spec(dimensions):
-    return PartitionSpec(*(axes[0] if len(axes) == 1 else axes or None for axes in dimensions))
 
 
 def set_environment(who, done, more=""):
