@@ -76,9 +76,9 @@ TEST(MeasuredKernels, ValuesAreThoseOfTheKernels) {
   EXPECT_LT(max_difference(own.fast_layer_norm(x, {.weight = weight}), kernels::fast_layer_norm(x, {.weight = weight})),
             1e-5);
   const Array key = jax::random::key(7);
-  EXPECT_EQ(max_difference(own.fused_gelu_dropout(x, {.rate = 0.5, .key = key}),
+  EXPECT_LT(max_difference(own.fused_gelu_dropout(x, {.rate = 0.5, .key = key}),
                            kernels::fused_gelu_dropout(x, {.rate = 0.5, .key = key})),
-            0);
+            2e-6);
   EXPECT_GT(max_difference(own.fused_gelu_dropout(x, {.rate = 0.5}), own.fused_gelu_dropout(x, {.rate = 0.5})), 0);
   const kernels::MoeRouting routing = own.moe_routing_kernel(drawn_at(5, {64, 8}), 8, 2);
   const std::vector<int64_t> load = routing.load.to_vector<int64_t>();
