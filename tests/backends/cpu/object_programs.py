@@ -121,6 +121,10 @@ CASES = {
     "arg_extremes": (lambda x: (jnp.argmax(x, 1), jnp.argmin(x, 0), jnp.argmax(x.at[3, 2].set(jnp.nan))), normal(9, 40)),
     "sorts": (lambda x, y: (jnp.sort(x, 1), jnp.argsort(-x, 0), lax.sort((x, y), num_keys=2)), normal(10, 33),
               normal(10, 33)),
+    "sort_types": (lambda x, z, i: (jnp.sort(x, 1), jnp.sort(x, 0, descending=True), jnp.argsort(x, 2), jnp.sort(z), jnp.sort(i),
+                                    jnp.sort(i > 5), jnp.sort(x.astype(jnp.bfloat16)), jnp.sort(x.astype(jnp.float16), 0),
+                                    jnp.lexsort((i % 3, i % 5))), np.where(normal(4, 17, 5) > 1, np.nan, normal(4, 17, 5)),
+                   normal(40) + 1j * normal(40), rng.integers(-9, 9, 130).astype(np.int8)),
     "top_k": (lambda x: lax.top_k(x, 5), normal(4, 50)),
     "median": (lambda x: (jnp.median(x, 0), jnp.quantile(x, 0.3)), normal(25, 3)),
     "pooling": (lambda x: (lax.reduce_window(x, -jnp.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID"),
@@ -157,3 +161,8 @@ CASES = {
 }
 TOLERANCES = {"bfloat16": 0.02, "float16": 2e-3, "matmul_types": 0.06, "gamma_functions": 1e-4, "lorenz": 1e-4,
               "large_matmuls": 2e-4, "convolution_gradients": 1e-3, "mlp_gradient": 1e-4}
+
+# What benchmarks/objects/objects.py measures, and a long test runs for another processor.
+PLAIN = ["axpy", "functions", "integers", "bytes", "softmax", "layer_norm", "statistics", "complex_numbers", "bfloat16", "newton",
+         "pendulum", "lorenz", "branches", "life", "gradient", "cumulative", "threefry", "embedding", "scatters", "sorts", "pooling",
+         "mlp", "mlp_gradient", "lqr", "attention"]

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 from object_checks import check, compile_object, run_object, runs_here, write_exported
-from object_kernel_programs import KERNEL_CASES, KERNEL_TOLERANCES, singular, spectrum
+from object_kernel_programs import KERNEL_CASES, KERNEL_TOLERANCES, KERNELS, singular, spectrum
+from object_programs import CASES, PLAIN, TOLERANCES
 
 
 @pytest.mark.parametrize("name", KERNEL_CASES)
@@ -32,6 +33,16 @@ def test_the_harness_is_clean_under_the_address_sanitizer(tmp_path, name):
     f, *args = KERNEL_CASES[name]
     tolerance = KERNEL_TOLERANCES.get(name, 2e-5)
     check(tmp_path, f, *args, rtol=tolerance, atol=tolerance, options=["-fsanitize=address", "-g"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PLAIN + KERNELS)
+def test_programs_that_are_measured_run_on_aarch64(tmp_path, name):
+    if not runs_here("aarch64"):
+        pytest.skip("code for aarch64 does not run here")
+    f, *args = {**CASES, **KERNEL_CASES}[name]
+    tolerance = {**TOLERANCES, **KERNEL_TOLERANCES}.get(name, 2e-5)
+    check(tmp_path, f, *args, target="aarch64", rtol=tolerance, atol=tolerance)
 
 
 def everything(x, z, a):

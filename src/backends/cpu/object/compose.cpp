@@ -1,4 +1,4 @@
-// Chooses what is composed for an object; sorts as networks, and convolutions as one matmul per place of the window.
+// Chooses what is composed for an object; convolutions as one matmul per place of the window.
 #include "backends/cpu/object/compose.h"
 
 #include <capibara/config.h>
@@ -62,7 +62,6 @@ LowerRule object_rule(const Program& program, const Equation& equation) {
   }
   static const std::unordered_map<const PrimitiveRecord*, LowerRule> rules = {
       {&primitive("conv_general_dilated").record(), objects::convolution},
-      {&primitive("sort").record(), objects::sort},
       {&primitive("sort_general").record(), objects::sort_general},
       {&primitive("top_k").record(), objects::top_k},
   };
@@ -82,13 +81,7 @@ Program optimised_for_object(const Program& program) {
 
 namespace objects {
 
-Arrays sort(std::span<const Array> inputs, const Attrs& attrs) {
-  Types types;
-  for (const Array& input : inputs) types.push_back(input.type());
-  return regions::sort_by_exchanges(sort_comparator(types, attrs.integer("num_keys")), inputs,
-                                    attrs.integer("dimension"));
-}
-
+// By a comparator with branches, for which there is no routine: a network of exchanges.
 Arrays sort_general(std::span<const Array> inputs, const Attrs& attrs) {
   return regions::sort_by_exchanges(attrs.program("comparator"), inputs, attrs.integer("dimension"));
 }
@@ -100,8 +93,8 @@ Arrays top_k(std::span<const Array> inputs, const Attrs& attrs) {
   if (attrs.integer("axis") != last) return {};  // its lower rule moves it there
   const Array index = lax::broadcasted_iota(DType::int32, x.shape(), last);
   Arrays both = {lax::rev(x, {last}), lax::rev(index, {last})};
-  const Types types = {both[0].type(), both[1].type()};
-  both = regions::sort_by_exchanges(sort_comparator(types, 1), both, last);
+  static const Primitive sort = primitive("sort");
+  both = capibara::bind(sort, both, {{"dimension", last}, {"is_stable", true}, {"num_keys", int64_t{1}}});
   for (Array& each : both) each = lax::slice_in_dim(lax::rev(each, {last}), 0, k, 1, last);
   return both;
 }

@@ -13,7 +13,6 @@ namespace objects {
 
 // ---- one composition per operation ----
 Arrays convolution(std::span<const Array> inputs, const Attrs& attrs);
-Arrays sort(std::span<const Array> inputs, const Attrs& attrs);
 Arrays sort_general(std::span<const Array> inputs, const Attrs& attrs);
 Arrays top_k(std::span<const Array> inputs, const Attrs& attrs);
 

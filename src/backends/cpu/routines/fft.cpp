@@ -140,13 +140,14 @@ class Transform {
     x.store_real(imaginary, i, 0, element.parts[1]);
   }
 
- private:
-  // The root number k of the transform's length.
+  // The root number k of the transform's length, or its conjugate for the inverse.
   Element root(const Position& k) {
     const Matrix real{table_, 0, table_step_, 0}, imaginary{table_, table_length_, table_step_, 0};
     const Element own{x.load_real(real, k), x.load_real(imaginary, k)};
     return inverse_ ? x.conjugate(own) : own;
   }
+
+ private:
   // Times -i, or i for the inverse.
   Element quarter(const Element& a) {
     Builder& b = x.builder();
@@ -265,6 +266,64 @@ class Transform {
   int64_t table_step_, table_length_;
 };
 
+// ---- lines of real numbers ------------------------------------------------------------------------------------------
+
+// All of an odd spectrum, of which the first half is kept.
+void whole_forward(Algebra& x, Transform& line, const Matrix& from, const Matrix& to, int64_t length) {
+  line.run([&](const Position& i) { return x.element(x.load_real(from, i)); },
+           [&](const Position& i, const Element& element) { line.store(2, i, element); }, false);
+  x.lanes(0, length / 2 + 1, [&](const Position& i) { x.store(to, i, 0, line.load(2, i)); });
+}
+
+// The other half of an odd spectrum is the conjugate; the imaginary part of the first element does not count.
+void whole_inverse(Algebra& x, Transform& line, const Matrix& from, const Matrix& to, int64_t length) {
+  const int64_t given = length / 2 + 1;
+  x.lanes(0, given, [&](const Position& i) { line.store(2, i, x.load(from, i)); });
+  x.lanes(given, length, [&](const Position& i) { line.store(2, i, x.conjugate(x.load(from, Position(length) - i))); });
+  line.store(2, 0, x.element(line.load(2, 0).parts[0]));
+  line.run([&](const Position& i) { return line.load(2, i); },
+           [&](const Position& i, const Element& element) { x.store_real(to, i, 0, element.parts[0]); }, false);
+}
+
+// Numbers at even places as real parts, those at odd places as imaginary parts: a transform z of half the length m.
+//   E = (z[k] + conj(z[m-k])) / 2, O = (z[k] - conj(z[m-k])) / 2i, X[k] = E + w^k O, w = exp(-2 pi i / n)
+void halved_forward(Algebra& x, Transform& line, Transform& half, const Matrix& from, const Matrix& to,
+                    int64_t length) {
+  const int64_t m = length / 2;
+  half.run([&](const Position& i) { return Element(x.load_real(from, i * 2), x.load_real(from, i * 2 + 1)); },
+           [&](const Position& i, const Element& element) { half.store(2, i, element); }, false);
+  const Element first = half.load(2, 0);
+  x.store(to, 0, 0, x.element(x.plus(first.parts[0], first.parts[1])));
+  x.store(to, m, 0, x.element(x.minus(first.parts[0], first.parts[1])));
+  x.lanes(1, m, [&](const Position& k) {
+    const Value share = x.number(0.5);
+    const Element z = half.load(2, k), mirrored = x.conjugate(half.load(2, Position(m) - k));
+    const Element even = x.scale(x.add(z, mirrored), share), other = x.scale(x.subtract(z, mirrored), share);
+    const Element odd{other.parts[1], x.builder().compute(Op::neg, other.parts[0])};
+    x.store(to, k, 0, x.add(even, x.multiply(line.root(k), odd)));
+  });
+}
+
+void halved_inverse(Algebra& x, Transform& line, Transform& half, const Matrix& from, const Matrix& to,
+                    int64_t length) {
+  const int64_t m = length / 2;
+  const Value share = x.number(0.5);
+  const Value first = x.load(from, 0).parts[0], last = x.load(from, m).parts[0];
+  half.store(2, 0, {x.times(x.plus(first, last), share), x.times(x.minus(first, last), share)});
+  x.lanes(1, m, [&](const Position& k) {
+    const Element own = x.load(from, k), mirrored = x.conjugate(x.load(from, Position(m) - k));
+    const Element even = x.scale(x.add(own, mirrored), share);
+    const Element odd = x.multiply(line.root(k), x.scale(x.subtract(own, mirrored), share));
+    half.store(2, k, {x.minus(even.parts[0], odd.parts[1]), x.plus(even.parts[1], odd.parts[0])});
+  });
+  half.run([&](const Position& i) { return half.load(2, i); },
+           [&](const Position& i, const Element& element) {
+             x.store_real(to, i * 2, 0, element.parts[0]);
+             x.store_real(to, i * 2 + 1, 0, element.parts[1]);
+           },
+           false);
+}
+
 int64_t product(const Shape& shape, std::size_t begin, std::size_t end) {
   int64_t size = 1;
   for (std::size_t d = begin; d < end; ++d) size *= shape[d];
@@ -328,25 +387,18 @@ Routine fft(const Types& inputs, const Types& outputs, const Attrs& attrs) {
   each_matrix(b, lines, [&](const Position& number) {
     const Matrix from{source, number * in_length, 1, 0}, to{out, number * out_length, 1, 0};
     Transform line(x, back, scratch, length, 1, tables.back(), length);
+    Transform half(x, back, scratch, std::max<int64_t>(length / 2, 1), 1, tables.back(), length);
     const auto write = [&](const Position& i, const Element& element) { x.store(to, i, 0, element); };
     switch (kind) {
       case forward:
       case inverse:
         line.run([&](const Position& i) { return x.load(from, i); }, write, false);
         break;
-      case real_forward:  // all of it, of which the first half is kept
-        line.run([&](const Position& i) { return x.element(x.load_real(from, i)); },
-                 [&](const Position& i, const Element& element) { line.store(2, i, element); }, false);
-        x.lanes(0, out_length, [&](const Position& i) { x.store(to, i, 0, line.load(2, i)); });
+      case real_forward:
+        length % 2 == 0 ? halved_forward(x, line, half, from, to, length) : whole_forward(x, line, from, to, length);
         break;
-      case real_inverse:  // the other half is the conjugate; imaginary parts of what is its own do not count
-        x.lanes(0, in_length, [&](const Position& i) { line.store(2, i, x.load(from, i)); });
-        x.lanes(in_length, length,
-                [&](const Position& i) { line.store(2, i, x.conjugate(x.load(from, Position(length) - i))); });
-        line.store(2, 0, x.element(line.load(2, 0).parts[0]));
-        if (length % 2 == 0) line.store(2, length / 2, x.element(line.load(2, length / 2).parts[0]));
-        line.run([&](const Position& i) { return line.load(2, i); },
-                 [&](const Position& i, const Element& element) { x.store_real(to, i, 0, element.parts[0]); }, false);
+      case real_inverse:
+        length % 2 == 0 ? halved_inverse(x, line, half, from, to, length) : whole_inverse(x, line, from, to, length);
         break;
     }
   });

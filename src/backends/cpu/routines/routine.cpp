@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "backends/cpu/routines/linalg.h"
+#include "lax/sort/sort.h"
 
 namespace capibara::cpu {
 
@@ -43,10 +44,16 @@ std::optional<Routine> write_routine(const Primitive& primitive, const Types& in
   if (name == "dot_general") return Routine{routines::dot_general(inputs, outputs, attrs)};
   if (name == "gather") return Routine{routines::gather(inputs, outputs, attrs)};
   if (name == "fft") return routines::fft(inputs, outputs, attrs);
-  if (name.substr(0, 7) == "scatter") {
-    std::optional<Function> function = routines::scatter(inputs, outputs, attrs, in_place);
+  const auto as_routine = [](std::optional<Function> function) {
     return function ? std::optional<Routine>(Routine{std::move(*function)}) : std::nullopt;
+  };
+  if (name == "sort") {
+    return as_routine(
+        routines::sort(inputs, sort_comparator(inputs, attrs.integer("num_keys")), attrs.integer("dimension")));
   }
+  if (name == "sort_general")
+    return as_routine(routines::sort(inputs, attrs.program("comparator"), attrs.integer("dimension")));
+  if (name.substr(0, 7) == "scatter") return as_routine(routines::scatter(inputs, outputs, attrs, in_place));
   if (const Write write = linear_algebra(primitive); write && has_linear_algebra(inputs, attrs))
     return Routine{write(inputs, outputs, attrs)};
   return std::nullopt;

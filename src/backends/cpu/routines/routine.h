@@ -28,6 +28,7 @@ namespace routines {
 Function dot_general(const Types& inputs, const Types& outputs, const Attrs& attrs);
 Function gather(const Types& inputs, const Types& outputs, const Attrs& attrs);
 std::optional<Function> scatter(const Types& inputs, const Types& outputs, const Attrs& attrs, bool in_place);
+std::optional<Function> sort(const Types& inputs, const Program& comparator, int64_t dimension);
 Routine fft(const Types& inputs, const Types& outputs, const Attrs& attrs);
 
 // Loops within each other; the innermost may run in lanes.
