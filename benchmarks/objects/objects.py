@@ -2,10 +2,10 @@
 
 usage: build/venv/bin/python benchmarks/objects/objects.py [NAME ...] [--build build/release] [--target TARGETS]
 
-Needs the command line and the program benchmark_jit_time of that build. Every program of tests/backends/cpu/object_programs.py
-(the first half of the table) and object_kernel_programs.py (those that run LAPACK or a Fourier transform under jit) that is
-listed below is exported by jax, compiled to an object, linked with libc and libm alone, and timed in a fresh process. jit is
-capibara's own, in a process of one thread, timed in C++: no Python is between the calls.
+Needs the command line and the program benchmark_jit_time of that build. Programs of tests/backends/cpu/object_programs.py
+(25 of the rows), of object_kernel_programs.py (15 that run LAPACK or a Fourier transform under jit) and three matmuls are exported
+by jax, compiled to objects, linked with libc and libm alone, and timed in fresh processes. jit is capibara's own, in a process of
+one thread, timed in C++: no Python is between the calls.
 """
 import argparse
 import os
@@ -21,14 +21,16 @@ sys.path.insert(0, str(ROOT / "tests" / "backends" / "cpu"))
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 from object_checks import compile_object, library_symbols, undefined, write_exported  # noqa: E402
-from object_kernel_programs import KERNEL_CASES  # noqa: E402
-from object_programs import CASES  # noqa: E402
+from object_kernel_programs import KERNEL_CASES, KERNELS  # noqa: E402
+from object_programs import CASES, PLAIN  # noqa: E402
 
-PLAIN = ["axpy", "functions", "integers", "bytes", "softmax", "layer_norm", "statistics", "complex_numbers", "bfloat16", "newton",
-         "pendulum", "lorenz", "branches", "life", "gradient", "cumulative", "threefry", "embedding", "scatters", "sorts", "pooling",
-         "mlp", "mlp_gradient", "lqr", "attention"]
-KERNELS = ["fft_lengths", "rfft_lengths", "fft_planes", "spectral_derivative", "cholesky", "lu", "solve", "solve_batches", "triangular",
-           "qr", "eigh", "svd", "least_squares", "matrix_exponential", "kalman"]
+
+def matmul(m, k, n):
+    random = np.random.default_rng(0)
+    return lambda a, b: a @ b, random.normal(size=(m, k)).astype(np.float32), random.normal(size=(k, n)).astype(np.float32)
+
+
+LARGE = {"matmul_512": matmul(512, 512, 512), "matmul_1024": matmul(1024, 1024, 1024), "matmul_64_784_512": matmul(64, 784, 512)}
 
 
 def sections(path):
@@ -55,7 +57,7 @@ def measured(name, f, args, build, target):
         sizes = b"".join(struct.pack("<q", r.nbytes) for r in results)
         times = [subprocess.run([str(program)], input=data + sizes, capture_output=True, check=True).stdout.split() for _ in range(5)]
         first, steady = min(float(t[0]) for t in times), min(float(t[1]) for t in times)
-        one_thread = {**os.environ, "CAPIBARA_NUM_THREADS": "1"}
+        one_thread = {**os.environ, "CAPIBARA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         jit = min(float(subprocess.run([str(build / "benchmarks" / "jit_time"), str(exported)], input=data, capture_output=True, check=True,
                                        env=one_thread).stdout) for _ in range(3))
         bytes_of = sections(folder / "f.o")
@@ -71,8 +73,9 @@ def main():
     chosen = parser.parse_args()
     print("| program | code, bytes | object, bytes | first call, us | a call, us | jit, us | object / jit |")
     print("|---|---|---|---|---|---|---|")
-    for name in chosen.names or PLAIN + KERNELS:
-        f, *args = CASES[name] if name in CASES else KERNEL_CASES[name]
+    programs = {**CASES, **KERNEL_CASES, **LARGE}
+    for name in chosen.names or [*PLAIN, *KERNELS, *LARGE]:
+        f, *args = programs[name]
         code, size, others, first, steady, jit = measured(name, f, args, chosen.build, chosen.target)
         if others:
             raise SystemExit(f"{name}: the object needs {', '.join(sorted(others))}")
