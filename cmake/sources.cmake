@@ -20,7 +20,7 @@ capibara_take_out(CAPIBARA_MODEL_SOURCES "/src/models/named/")
 capibara_take_out(CAPIBARA_LIBRARY_SOURCES "/src/library/([^/]*[.]cpp|([a-qs-z][^/]*)/)")  # all but the random numbers
 capibara_take_out(CAPIBARA_TRAINING_SOURCES "/src/models/(protocol|training)/")
 capibara_take_out(CAPIBARA_PLUGIN_SOURCES
-  "/src/(kernels|compiler/stablehlo|backends/pjrt)/|/(whole|exported|jit_object|jit_text|cpu/kernels/fused)[.]|/cpu/object/")
+  "/src/(kernels|compiler/stablehlo|backends/(ffi|pjrt))/|/(whole|exported|jit_object|jit_text|cpu/kernels/fused)[.]|/cpu/object/")
 capibara_take_out(CAPIBARA_TPU_SOURCES "/src/tpu/")
 capibara_take_out(CAPIBARA_PRIMITIVE_SOURCES "/src/lax/")
 capibara_take_out(CAPIBARA_PARTITION_SOURCES "/src/compiler/partition/")

@@ -96,6 +96,7 @@ class KeptObject {
 // ---- the parts of the module -------------------------------------------------------------------------------------
 
 void bind_exported(nb::module_& m);
+void bind_foreign(nb::module_& m);
 void bind_stablehlo(nb::module_& m);
 void bind_sources(nb::module_& m);
 void bind_errors(nb::module_& m);

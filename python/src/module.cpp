@@ -36,6 +36,7 @@ NB_MODULE(_core, m) {
   bind_refs(m);
   bind_kde(m);
   bind_exported(m);
+  bind_foreign(m);
   bind_stablehlo(m);
   bind_sources(m);
   bind_tree_checkpoints(m);

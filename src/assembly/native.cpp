@@ -8,6 +8,7 @@
 #include "assembly/native_families.h"
 #include "backends/cpu/kernels/families.h"
 #include "backends/cpu/kernels/small_families.h"
+#include "backends/foreign.h"
 #include "backends/profile_watch.h"
 #include "core/runtime/warning.h"
 #include "transforms/jit_watch.h"
@@ -36,6 +37,7 @@ void warn_of_monitor() { [[maybe_unused]] static const bool said = (warn_of("CAP
 
 std::span<const BackendFamily> backend_families() { return native_backends; }
 
+MakeForeignCall* const make_foreign_call = nullptr;
 Begin* const at_first_operation = warn_of_profile;
 Begin* const at_first_compilation = warn_of_monitor;
 

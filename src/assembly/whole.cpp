@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels/linalg/small_matrices.h"
 #include "backends/cpu/kernels/linalg/small_spectra.h"
 #include "backends/cpu/kernels/small_families.h"
+#include "backends/ffi/call.h"
 #include "backends/pjrt/backend.h"
 #include "backends/profile_watch.h"
 #include "operate/monitor/watch_by_environment.h"
@@ -23,6 +24,7 @@ constexpr BackendFamily whole_backends[] = {
 
 std::span<const BackendFamily> backend_families() { return whole_backends; }
 
+MakeForeignCall* const make_foreign_call = ffi::make_call;
 Begin* const at_first_operation = profile_by_environment;
 Begin* const at_first_compilation = watch_by_environment;
 

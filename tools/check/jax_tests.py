@@ -29,7 +29,7 @@ GROUPS = {
         experimental_rnn_test scipy_optimize_test third_party/scipy/line_search_test scipy_spatial_test scipy_interpolate_test
         lax_scipy_sparse_test key_reuse_test hijax_test lax_numpy_hijax_test stateful_rng_test blocked_sampler_test roofline_test
         error_check_test jax_numpy_error_test buffer_callback_test control_deps_test fused_test xla_metadata_test metadata_test
-        random_impl_test state_test extend_test""".split(),
+        random_impl_test state_test extend_test ffi_test""".split(),
 }
 
 

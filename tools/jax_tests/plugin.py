@@ -38,7 +38,7 @@ class PluginFile(File):
 
     def environment(self):
         found = super().environment()
-        found["JAX_PLATFORMS"] = "capibara" if self.platform == "plugin" else "cpu"
+        found["JAX_PLATFORMS"] = "capibara,cpu" if self.platform == "plugin" else "cpu"
         if not self.tests:
             found["JAX_TESTS_SHARD"] = self.options.share
         return found

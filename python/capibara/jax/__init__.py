@@ -57,7 +57,7 @@ from capibara.jax.version import __version__, __version_info__  # noqa: F401
 # Modules that are imported when they are first asked for: most programs need few of them, and NumPy takes its time.
 _MODULES = (
     "ad", "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
-    "distributed", "dtypes", "errors", "experimental", "export", "extend", "flatten_util", "image", "interpreters", "lax", "lib",
+    "distributed", "dtypes", "errors", "experimental", "export", "extend", "ffi", "flatten_util", "image", "interpreters", "lax", "lib",
     "memory", "monitoring", "nn", "numpy", "ops",
     "profiler", "profiling", "random", "ref", "scipy", "sharding", "stages", "tpu_v4", "tree", "tree_util", "typing", "version",
 )

@@ -13,6 +13,7 @@ import traceback
 __all__ = ["initialize", "library_path"]
 
 _LIBRARY = "libcapibara_pjrt.so"
+_STAGES = ("instantiate", "prepare", "initialize", "execute")
 
 
 def library_path():
@@ -35,6 +36,10 @@ def _device_count():
         return count
     flag = re.search(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
     return int(flag.group(1)) if flag else 1
+
+
+def _as_cpu():
+    return os.environ.get("CAPIBARA_AS_CPU", "") not in ("", "0")
 
 
 # ---- callbacks -----------------------------------------------------------------------------------------------------
@@ -63,8 +68,26 @@ def _descriptions(text):
     return text.split(";") if text else []
 
 
+def _handlers(name):
+    """The addresses of the functions that jax.ffi registered for a target, by stage, and of what deletes each type of state.
+
+    "0,0,0,140737:4=140738" has one function, for the last stage, and deletes states of type 4; an empty text where there is no target.
+    """
+    capsules = _targets.get(name)
+    if capsules is None or name.startswith("xla_"):  # those are jaxlib's own callbacks, which need its own client
+        return ""
+    stages = capsules if isinstance(capsules, dict) else {"execute": capsules}
+    types = (f"{ctypes.c_int64.from_address(number).value}={deleter}" for number, deleter in _types.values())
+    return ":".join([",".join(str(_address(stages.get(stage))) for stage in _STAGES), *types])
+
+
 def _call(function, values):
-    """Calls a function on operands in memory and writes its results there; returns the text of its error, if any."""
+    """Calls a function on operands in memory and writes its results there; returns the text of its error, if any.
+
+    Of a name, instead of a function, the addresses of its handlers.
+    """
+    if isinstance(function, str):
+        return _handlers(function)
     try:
         given, wanted = values.split("|")
         operands = []
@@ -87,6 +110,42 @@ def _call(function, values):
         return traceback.format_exc()
 
 
+# ---- handlers of users ---------------------------------------------------------------------------------------------
+
+
+_targets, _types = {}, {}  # capsules, and (address of the number, address of the deleter), by name
+
+
+def _address(capsule):
+    if capsule is None:
+        return 0
+    found = ctypes.pythonapi.PyCapsule_GetPointer
+    found.restype, found.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return found(capsule, ctypes.pythonapi.PyCapsule_GetName(capsule))
+
+
+def _keep_registrations():
+    """Sees what jax.ffi registers for the CPU, before and after this, and hands it on to XLA:CPU."""
+    from jaxlib import xla_client
+
+    ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
+    ctypes.pythonapi.PyCapsule_GetName.argtypes = [ctypes.py_object]
+
+    def keep_type(name, capsules):
+        xla_client._xla.register_custom_type(name, capsules)  # which chooses the number
+        info = _address(capsules.get("type_info")) if isinstance(capsules, dict) else 0
+        deleter = ctypes.c_void_p.from_address(info + 2 * ctypes.sizeof(ctypes.c_void_p)).value if info else None
+        _types[name] = (_address(capsules["type_id"] if isinstance(capsules, dict) else capsules), deleter or 0)
+
+    def keep_target(name, capsules, platform, api_version, traits):
+        xla_client._xla.register_custom_call_target(name, capsules, platform, api_version, traits)
+        if api_version == 1:
+            _targets[name] = capsules
+
+    xla_client.register_custom_type_handler("cpu", keep_type)  # types first: handlers may name them
+    xla_client.register_custom_call_handler("cpu", keep_target)
+
+
 # ---- registration --------------------------------------------------------------------------------------------------
 
 
@@ -100,9 +159,10 @@ def initialize():
     from jax._src import xla_bridge
 
     asked = [name.strip() for name in (jax.config.jax_platforms or "").split(",")]
-    as_cpu = os.environ.get("CAPIBARA_AS_CPU", "") not in ("", "0")
+    as_cpu = _as_cpu()
     if "capibara" not in asked and not as_cpu:
         return
+    _keep_registrations()
     xla_bridge._nonexperimental_plugins.add("capibara")
     xla_bridge.register_plugin("capibara", priority=400, library_path=library_path(), options=_options)
     if as_cpu:

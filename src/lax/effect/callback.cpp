@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "lax/control/control.h"
+#include "lax/effect/host_calls.h"
 #include "lax/sharding/factors.h"
 #include "program/ir/callback.h"
 
@@ -43,15 +44,6 @@ Arrays call_host(std::span<const Array> inputs, const Attrs& attrs) {
   return results;
 }
 
-Attr with_leading(const Attrs& attrs, int64_t size) {
-  Attr::List types;
-  for (ArrayType type : result_types(attrs)) {
-    type.shape.insert(type.shape.begin(), size);
-    types.emplace_back(type);
-  }
-  return Attr(std::move(types));
-}
-
 // One call per lane, in a loop.
 BatchResult batch_sequential(const BatchArgs& args) {
   Types slices;
@@ -85,27 +77,9 @@ BatchResult batch_sequential(const BatchArgs& args) {
 }
 
 BatchResult batch_pure(const BatchArgs& args) {
-  const Attr& method = args.attrs["vmap_method"];
-  const std::string* name = method.get_if<std::string>();
-  if (!name) {
-    throw NotImplementedError(
-        "vmap is only supported for pure_callback with a non-empty vmap_method ('sequential', 'expand_dims' or "
-        "'broadcast_all')");
-  }
-  if (*name == "sequential" || *name == "sequential_unrolled") return batch_sequential(args);
-  Arrays operands;
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    if (args.mapped(i) || *name == "broadcast_all") {
-      operands.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
-    } else if (*name == "legacy_vectorized") {
-      operands.push_back(args.inputs[i]);
-    } else {
-      operands.push_back(lax::expand_dims(args.inputs[i], {0}));
-    }
-  }
-  Arrays outputs = capibara::bind(args.primitive, operands,
-                                  args.attrs.with("result_avals", with_leading(args.attrs, args.axis.size)));
-  return {outputs, std::vector<int64_t>(outputs.size(), 0)};
+  return batch_by_method(args, "pure_callback", [&](const std::vector<bool>&) {
+    return args.attrs.with("result_avals", with_leading(result_types(args.attrs), args.axis.size));
+  });
 }
 
 PrimitiveRecord callback_record(std::string name, std::string doc) {
@@ -128,6 +102,36 @@ PrimitiveRecord callback_record(std::string name, std::string doc) {
 }
 
 }  // namespace
+
+Attr with_leading(const Types& types, int64_t size) {
+  Attr::List longer;
+  for (ArrayType type : types) {
+    type.shape.insert(type.shape.begin(), size);
+    longer.emplace_back(type);
+  }
+  return Attr(std::move(longer));
+}
+
+BatchResult batch_by_method(const BatchArgs& args, const char* called,
+                            const std::function<Attrs(const std::vector<bool>& longer)>& widened) {
+  const std::string* name = args.attrs["vmap_method"].get_if<std::string>();
+  if (!name) {
+    throw NotImplementedError(concat("vmap is only supported for ", called,
+                                     " with a non-empty vmap_method ('sequential', 'expand_dims' or 'broadcast_all')"));
+  }
+  if (*name == "sequential" || *name == "sequential_unrolled") return batch_sequential(args);
+  Arrays operands;
+  std::vector<bool> longer;
+  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
+    longer.push_back(args.mapped(i) || *name != "legacy_vectorized");
+    if (args.mapped(i) || *name == "broadcast_all")
+      operands.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
+    else
+      operands.push_back(longer.back() ? lax::expand_dims(args.inputs[i], {0}) : args.inputs[i]);
+  }
+  Arrays outputs = capibara::bind(args.primitive, operands, widened(longer));
+  return {outputs, std::vector<int64_t>(outputs.size(), 0)};
+}
 
 Family callback_records() {
   PrimitiveRecord pure = callback_record("pure_callback", "Calls a host function without side effects.");

@@ -1,5 +1,6 @@
 // The effect family: foreign calls, barriers and tokens; it joins callbacks and refs.
 #include "lax/control/control.h"
+#include "lax/effect/host_calls.h"
 #include "lax/effect/refs.h"
 #include "lax/elementwise/elementwise.h"
 #include "lax/linalg/lapack_calls.h"
@@ -14,6 +15,32 @@ namespace lax = jax::lax;
 namespace {
 
 // ---- custom_call ------------------------------------------------------------------------------------------------
+
+// Layouts name dimensions from the fastest to the slowest: a leading one comes last.
+Attr longer_layouts(const Attr::List& layouts, const std::vector<bool>& longer) {
+  Attr::List own;
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    Ints layout = *layouts[i].get_if<Ints>();
+    if (longer[i]) {
+      for (int64_t& dim : layout) ++dim;
+      layout.push_back(0);
+    }
+    own.emplace_back(std::move(layout));
+  }
+  return own;
+}
+
+// A call of a function that a user registered.
+BatchResult batch_foreign(const BatchArgs& args) {
+  return batch_by_method(args, "ffi_call", [&](const std::vector<bool>& longer) {
+    Types types;
+    for (const Attr& attr : args.attrs.list("result_types")) types.push_back(*attr.get_if<ArrayType>());
+    const std::vector<bool> all(types.size(), true);
+    return args.attrs.with("result_types", with_leading(types, args.axis.size))
+        .with("operand_layouts", longer_layouts(args.attrs.list("operand_layouts"), longer))
+        .with("result_layouts", longer_layouts(args.attrs.list("result_layouts"), all));
+  });
+}
 
 PrimitiveRecord custom_call_record() {
   PrimitiveRecord record;
@@ -34,6 +61,7 @@ PrimitiveRecord custom_call_record() {
                     args.primals, args.tangents);
   };
   record.batch = [](const BatchArgs& args) -> BatchResult {
+    if (args.attrs.has("vmap_method")) return batch_foreign(args);
     std::vector<int64_t> dims(args.attrs.list("result_types").size(), 0);
     return {vmap_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs, "batched"); },
                       args.inputs, args.dims, dims, args.axis),

@@ -160,8 +160,8 @@ std::string opaque_call(const Program& program) {
 
 void refuse_native_call(const std::string& target) {
   throw NotImplementedError(concat("custom_call: the native backends (cpu, reference) have no function '", target,
-                                   "'\nHint: a call that a StableHLO text names runs on a PJRT plugin whose compiler "
-                                   "knows it, for example with jax_platforms set to 'cuda'"));
+                                   "'\nHint: register it by jax.ffi.register_ffi_target, or run the program on a PJRT "
+                                   "plugin whose compiler knows it, for example with jax_platforms set to 'cuda'"));
 }
 
 Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs, const char* wanted) {
@@ -169,6 +169,10 @@ Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs, co
   const auto it = routines().find(lapack_routine(target));
   if (it == routines().end()) {
     if (!wanted) refuse_native_call(target);
+    if (attrs.has("vmap_method") && std::string_view(wanted) == "differentiated") {
+      throw ValueError(concat("The FFI call to `", target, "` cannot be differentiated. You can use `jax.custom_jvp` or ",
+                              "`jax.custom_vjp` to add support."));
+    }
     throw NotImplementedError(concat("custom_call: a call of '", target, "' cannot be ", wanted,
                                      ": its meaning is known to the compiler of a plugin alone\nHint: give the "
                                      "function around it a rule of its own by custom_vjp or custom_vmap"));

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/kernels.h"
+#include "backends/foreign.h"
 #include "backends/reference/backend.h"
 #include "backends/reference/kernels.h"
 #include "core/array/byte_count.h"
@@ -37,6 +38,7 @@ struct Reference {
   Attrs attrs;
   reference::Kernel kernel;
   bool copies;
+  ForeignCall foreign;  // of a registered function, instead of the kernel
 
   Array operand(const ArrayType& type, std::byte* data) const {
     std::size_t bytes = byte_count(type);
@@ -52,7 +54,9 @@ struct Reference {
     Arrays operands;
     operands.reserve(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) operands.push_back(operand(inputs[i], buffers[i]));
-    Arrays results = kernel ? kernel({operands, outputs, attrs}) : reference::backend().run(primitive, operands, attrs);
+    Arrays results = foreign  ? foreign(operands)
+                     : kernel ? kernel({operands, outputs, attrs})
+                              : reference::backend().run(primitive, operands, attrs);
     for (std::size_t i = 0; i < results.size(); ++i) {
       std::size_t bytes = byte_count(outputs[i]);
       const std::byte* data = bytes == 0 ? nullptr : results[i].raw_data();
@@ -68,7 +72,9 @@ HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, con
     throw NotImplementedError(concat("primitive '", primitive.name(), "' has no evaluation rule on the CPU backend"));
   }
   if (primitive == prim::custom_call() && !is_known_call(attrs.text("call_target_name"))) {
-    refuse_native_call(attrs.text("call_target_name"));  // before anything runs
+    ForeignCall foreign = make_foreign_call ? make_foreign_call(attrs, inputs, outputs) : ForeignCall();
+    if (!foreign) refuse_native_call(attrs.text("call_target_name"));  // before anything runs
+    return Reference{primitive, inputs, outputs, attrs, nullptr, false, std::move(foreign)};
   }
   for (const Types* types : {&inputs, &outputs}) {
     for (const ArrayType& type : *types) {
@@ -78,7 +84,7 @@ HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, con
     }
   }
   return Reference{
-      primitive, inputs, outputs, attrs, reference::find_kernel(primitive), may_keep_operands(primitive, attrs)};
+      primitive, inputs, outputs, attrs, reference::find_kernel(primitive), may_keep_operands(primitive, attrs), {}};
 }
 
 const Primitive* reference_primitive(const HostKernel& kernel) {

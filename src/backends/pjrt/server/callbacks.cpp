@@ -5,6 +5,9 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
+#include <cstdio>
+
 namespace capibara::pjrt::server {
 
 namespace {
@@ -105,6 +108,32 @@ Arrays CallTable::call(const stablehlo::NumberedCall& call, std::span<const Arra
   }
   if (!error.empty()) throw RuntimeError(concat("CpuCallback error calling callback: ", error));
   return results;
+}
+
+std::optional<ffi::Handlers> python_target(void* python_call, const std::string& name) {
+  const Interpreter& python = interpreter();
+  if (!python_call || !python.works()) return std::nullopt;
+  std::string addresses;
+  const int state = python.lock();
+  void* told = python.call(python_call, "ss", name.c_str(), "");
+  if (const char* text = told ? python.text(told) : nullptr)
+    addresses = text;
+  else
+    python.print_error();
+  if (told) python.release(told);
+  python.unlock(state);
+  if (addresses.empty()) return std::nullopt;
+  unsigned long long stages[4] = {};
+  if (std::sscanf(addresses.c_str(), "%llu,%llu,%llu,%llu", &stages[0], &stages[1], &stages[2], &stages[3]) != 4)
+    throw InternalError(concat("custom call '", name, "': expected four addresses, got ", addresses));
+  for (std::size_t at = addresses.find(':'); at != addresses.npos; at = addresses.find(':', at + 1)) {
+    long long type = 0;
+    unsigned long long deleter = 0;
+    if (std::sscanf(addresses.c_str() + at, ":%lld=%llu", &type, &deleter) == 2)
+      ffi::register_type(concat("python ", type), type, reinterpret_cast<void (*)(void*)>(deleter));
+  }
+  const auto function = [&](int stage) { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(stages[stage])); };
+  return ffi::Handlers{function(0), function(1), function(2), function(3)};
 }
 
 stablehlo::ReadOptions reading_calls(std::shared_ptr<const CallTable> table) {

@@ -3,8 +3,11 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "backends/ffi/targets.h"
 #include "compiler/stablehlo/read.h"
 
 namespace capibara::pjrt::server {
@@ -25,6 +28,9 @@ class CallTable {
   mutable std::mutex mutex_;
   std::vector<void*> functions_;
 };
+
+// The handlers that Python knows under a name: python_call(name, "") returns the addresses of the stages' functions.
+std::optional<ffi::Handlers> python_target(void* python_call, const std::string& name);
 
 // What the reader asks for each callback of a module.
 stablehlo::ReadOptions reading_calls(std::shared_ptr<const CallTable> table);

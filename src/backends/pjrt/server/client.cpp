@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "backends/backend.h"
+#include "backends/pjrt/server/callbacks.h"
 #include "backends/pjrt/server/objects.h"
 #include "core/runtime/processor.h"
 
@@ -70,6 +71,7 @@ void client_create(abi::ClientCreate& args) {
     else
       count = option.integer;
   }
+  ffi::set_finder([call = client->python_call](const std::string& name) { return python_target(call, name); });
   constexpr int64_t most_devices = 4096;
   if (count < 1 || count > most_devices) {
     throw Failure(Code::invalid_argument,

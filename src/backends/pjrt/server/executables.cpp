@@ -226,9 +226,8 @@ void user_data_add(abi::FfiUserDataAdd& args) {
   args.context->functions.assign(given.list, given.list + given.count);
 }
 
-void refuse_handler(abi::FfiRegister& args) {
-  throw Failure(Code::unimplemented, concat("custom call '", std::string_view(args.name, args.name_size),
-                                            "': handlers of users are not supported by capibara's plugin"));
+void register_handler(abi::FfiRegister& args) {
+  ffi::register_target(std::string(args.name, args.name_size), {.execute = args.handler});
 }
 
 }  // namespace
@@ -271,7 +270,7 @@ void add_executable_functions(Table& table) {
   ffi.struct_size = sizeof ffi;
   ffi.type = abi::ffi_extension;
   ffi.user_data_add = &Table::call<user_data_add>;
-  ffi.register_handler = &Table::call<refuse_handler>;
+  ffi.register_handler = &Table::call<register_handler>;
   table.extend(ffi);
 }
 

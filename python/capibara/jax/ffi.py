@@ -1,0 +1,197 @@
+"""jax.ffi: functions of other languages in programs, by XLA's interface for foreign functions, on the native backends."""
+import ctypes
+import math
+import os
+
+import numpy as np
+
+from capibara import _core
+
+__all__ = ["build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
+           "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id"]
+
+_STAGES = ("instantiate", "prepare", "initialize", "execute")
+_ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32",
+             "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+
+
+def pycapsule(funcptr):
+    """A capsule around a function of ctypes, or around an address."""
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    address = funcptr if isinstance(funcptr, int) else ctypes.cast(funcptr, ctypes.c_void_p)
+    return new(address, None, None)
+
+
+def _address(capsule, function, argument):
+    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    try:
+        return pointer(capsule, name(capsule))
+    except (ValueError, TypeError):
+        raise TypeError(f"{function}: {argument} must be a PyCapsule, got {type(capsule).__name__}; see jax.ffi.pycapsule") from None
+
+
+def _check_platform(function, platform):
+    if platform not in ("cpu", "Host"):
+        raise NotImplementedError(f"{function}: platform must be 'cpu', got {platform!r}; handlers for GPUs belong to the plugin's XLA")
+
+
+def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
+    """Makes a handler known under a name: a capsule, or a dict of capsules by stage (instantiate, prepare, initialize, execute)."""
+    _check_platform("register_ffi_target", platform)
+    if api_version != 1:
+        raise NotImplementedError(f"register_ffi_target: api_version must be 1, of typed handlers, got {api_version}")
+    if kwargs:
+        raise TypeError(f"register_ffi_target: unexpected arguments {', '.join(sorted(kwargs))}")
+    stages = fn if isinstance(fn, dict) else {"execute": fn}
+    unknown = sorted(set(stages) - set(_STAGES))
+    if unknown:
+        raise ValueError(f"register_ffi_target: there is no stage {unknown[0]!r}; stages are {', '.join(_STAGES)}")
+    _core.register_ffi_target(name, [_address(stages[stage], "register_ffi_target", stage) if stage in stages else 0 for stage in _STAGES])
+
+
+def register_ffi_type(name, type_registration, platform="cpu"):
+    """Makes a type known that handlers keep as their state: a dict of capsules, type_id and, where it must be deleted, type_info."""
+    _check_platform("register_ffi_type", platform)
+    if not isinstance(type_registration, dict) or "type_id" not in type_registration:
+        raise ValueError(f"register_ffi_type: expected a dict with 'type_id', got {type_registration!r}")
+    number = ctypes.c_int64.from_address(_address(type_registration["type_id"], "register_ffi_type", "type_id"))
+    deleter = 0
+    if type_registration.get("type_info") is not None:  # its size, an extension, and the function that deletes
+        info = _address(type_registration["type_info"], "register_ffi_type", "type_info")
+        deleter = ctypes.c_void_p.from_address(info + 2 * ctypes.sizeof(ctypes.c_void_p)).value or 0
+    number.value = _core.register_ffi_type(name, number.value, deleter)
+
+
+def register_ffi_type_id(name, obj, platform="cpu"):
+    """As jax, which has register_ffi_type instead."""
+    raise ValueError("register_ffi_type_id is not supported after jax 0.8; use register_ffi_type")
+
+
+def register_ffi_target_as_batch_partitionable(name):
+    """Refused: programs of several devices run as one program on whole arrays here."""
+    raise NotImplementedError("register_ffi_target_as_batch_partitionable: handlers are called with whole arrays here; use shard_map")
+
+
+def include_dir():
+    """The folder of XLA's headers for handlers, which jaxlib brings along."""
+    import importlib.util
+    spec = importlib.util.find_spec("jaxlib")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        path = os.path.join(folder, "include")
+        if os.path.isdir(path):
+            return path
+    raise RuntimeError("include_dir: the headers for handlers are those of jaxlib, which is not installed; pip install jaxlib")
+
+
+def build_ffi_lowering_function(call_target_name, **kwargs):
+    """Refused: lowering rules are written in MLIR's Python, which is not here."""
+    raise NotImplementedError("build_ffi_lowering_function: there is no MLIR here; use ffi_call in a function")
+
+
+def ffi_lowering(call_target_name, **kwargs):
+    """Refused: lowering rules are written in MLIR's Python, which is not here."""
+    raise NotImplementedError("ffi_lowering: there is no MLIR here; use ffi_call in a function")
+
+
+def _text(value):
+    return '"' + "".join(c if c.isprintable() and c not in '"\\' and ord(c) < 128 else "".join(f"\\{b:02X}" for b in c.encode())
+                         for c in value) + '"'
+
+
+def _number(value, element):
+    if element == "i1":
+        return "true" if value else "false"
+    if element.startswith(("f", "bf")):
+        value = float(value)
+        if not math.isfinite(value):  # bits, as MLIR writes them
+            bits = np.asarray(value, {"f64": np.float64, "f32": np.float32, "f16": np.float16}.get(element, np.float32))
+            size = bits.dtype.itemsize
+            pattern = int(bits.view({8: np.uint64, 4: np.uint32, 2: np.uint16}[size]))
+            return f"0x{pattern >> 16:04X}" if element == "bf16" else f"0x{pattern:0{2 * size}X}"
+        return f"{value:.17e}"
+    return str(int(value))
+
+
+def _attribute(name, value):
+    """An attribute as StableHLO writes it."""
+    if isinstance(value, (bool, np.bool_)):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_text(key)} = {_attribute(name, item)}" for key, item in sorted(value.items())) + "}"
+    if isinstance(value, (tuple, list)):
+        return "[" + ", ".join(_attribute(name, item) for item in value) + "]"
+    if isinstance(value, int):
+        return f"{value} : i64"
+    if isinstance(value, float):
+        return f"{_number(value, 'f64')} : f64"
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.name in _ELEMENTS:
+        element = _ELEMENTS[value.dtype.name]
+        if isinstance(value, np.generic):
+            return f"{_number(value, element)} : {element}"
+        shape = "".join(f"{size}x" for size in value.shape)
+        numbers = np.frompyfunc(lambda one: _number(one, element), 1, 1)(value).tolist() if value.size else ""
+        return f"dense<{str(numbers).replace(chr(39), '')}> : tensor<{shape}{element}>"
+    raise TypeError(f"ffi_call: attribute {name!r} must be a number, a text, an array or a dict of them, got {type(value).__name__}")
+
+
+def _layout(layout, rank):
+    """From the fastest dimension to the slowest, of a layout that jax takes: the other way round, a Layout, or None."""
+    if layout is None:
+        return list(range(rank))[::-1]
+    order = getattr(layout, "major_to_minor", layout)
+    return [int(dim) for dim in order][::-1]
+
+
+def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_method=None, input_layouts=None, output_layouts=None,
+             input_output_aliases=None, custom_call_api_version=4, legacy_backend_config=None):
+    """A function that calls a registered handler: arrays are its operands, keywords its attributes."""
+    methods = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
+    if vmap_method not in methods:
+        raise ValueError(f"vmap_method must be on of the allowed methods {methods}, but got: {vmap_method}")
+    if custom_call_api_version != 4 or legacy_backend_config is not None:
+        raise NotImplementedError("ffi_call: only typed handlers are called, with custom_call_api_version=4, got "
+                                  f"{custom_call_api_version} and legacy_backend_config={legacy_backend_config!r}")
+    many = isinstance(result_shape_dtypes, (tuple, list))
+    types = list(result_shape_dtypes) if many else [result_shape_dtypes]
+    aliases = {int(key): int(value) for key, value in (input_output_aliases or {}).items()}
+
+    def call(*args, **kwargs):
+        for name, value in kwargs.items():
+            if isinstance(value, _core.Array):
+                raise TypeError(f"Non-hashable keyword argument to ffi_call {name}: {value}")
+        from capibara.jax import numpy as jnp
+        operands = [jnp.asarray(arg) for arg in args]
+        if input_layouts is not None and len(input_layouts) != len(operands):
+            raise ValueError(f"The number of input arguments ({len(operands)}) must equal the number of input layouts "
+                             f"({len(input_layouts)}).")
+        ins = [_layout(layout, operand.ndim) for layout, operand in zip(input_layouts or [None] * len(operands), operands)]
+        given = output_layouts if many and output_layouts is not None else [output_layouts] * len(types)
+        if len(given) != len(types):
+            raise ValueError(f"The number of outputs ({len(types)}) must equal the number of output layouts ({len(given)}).")
+        outs = [_layout(layout, len(result.shape)) for layout, result in zip(given, types)]
+        _check_aliases(aliases, operands, types, ins, outs)
+        results = _core.ffi_call(target_name, types, operands, _attribute("", kwargs), has_side_effect, vmap_method or "", ins, outs, aliases)
+        return tuple(results) if many else results[0]
+
+    return call
+
+
+def _check_aliases(aliases, operands, types, input_layouts, output_layouts):
+    for source, target in aliases.items():
+        said = f"input_output_aliases contains the mapping '{source}:{target}'"
+        if not 0 <= source < len(operands):
+            raise ValueError(f"{said} with input index {source} outside the range [0, {len(operands)}).")
+        if not 0 <= target < len(types):
+            raise ValueError(f"{said} with output index {target} outside the range [0, {len(types)}).")
+        given, wanted = operands[source], types[target]
+        if given.shape != tuple(wanted.shape) or given.dtype != wanted.dtype:
+            raise ValueError(f"{said} referring to an input with abstract value {given.dtype}{list(given.shape)} and an output with a "
+                             f"different abstract value {np.dtype(wanted.dtype)}{list(wanted.shape)}.")
+        if input_layouts[source] != output_layouts[target]:
+            raise ValueError(f"{said} referring to an input with layout {input_layouts[source]} and an output with a different layout "
+                             f"{output_layouts[target]}.")

@@ -1,0 +1,16 @@
+// Calls of functions that users registered by XLA's interface: backends/ffi makes them, where it is linked.
+#pragma once
+
+#include <functional>
+#include <span>
+
+#include <capibara/primitive.h>
+
+namespace capibara {
+
+using ForeignCall = std::function<Arrays(std::span<const Array>)>;
+// Of a custom_call equation; empty where its target is not registered.
+using MakeForeignCall = ForeignCall(const Attrs& attrs, const Types& inputs, const Types& outputs);
+extern MakeForeignCall* const make_foreign_call;  // null: this assembly has none
+
+}  // namespace capibara
