@@ -17,6 +17,7 @@
 #include <capibara/explicit.h>
 #include <capibara/exported.h>
 #include <capibara/factors.h>
+#include <capibara/ffi.h>
 #include <capibara/image.h>
 #include <capibara/jit.h>
 #include <capibara/kernels.h>

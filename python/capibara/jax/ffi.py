@@ -6,13 +6,14 @@ import os
 import numpy as np
 
 from capibara import _core
+from capibara.jax import numpy as jnp
 
 __all__ = ["build_ffi_lowering_function", "ffi_call", "ffi_lowering", "include_dir", "pycapsule", "register_ffi_target",
            "register_ffi_target_as_batch_partitionable", "register_ffi_type", "register_ffi_type_id"]
 
 _STAGES = ("instantiate", "prepare", "initialize", "execute")
-_ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32",
-             "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
+_ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "ui8", "uint16": "ui16",
+             "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 
 
 def pycapsule(funcptr):
@@ -49,7 +50,8 @@ def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
     unknown = sorted(set(stages) - set(_STAGES))
     if unknown:
         raise ValueError(f"register_ffi_target: there is no stage {unknown[0]!r}; stages are {', '.join(_STAGES)}")
-    _core.register_ffi_target(name, [_address(stages[stage], "register_ffi_target", stage) if stage in stages else 0 for stage in _STAGES])
+    addresses = [_address(stages[stage], "register_ffi_target", stage) if stage in stages else 0 for stage in _STAGES]
+    _core.register_ffi_target(name, addresses)
 
 
 def register_ffi_type(name, type_registration, platform="cpu"):
@@ -67,12 +69,12 @@ def register_ffi_type(name, type_registration, platform="cpu"):
 
 def register_ffi_type_id(name, obj, platform="cpu"):
     """As jax, which has register_ffi_type instead."""
-    raise ValueError("register_ffi_type_id is not supported after jax 0.8; use register_ffi_type")
+    raise ValueError(f"register_ffi_type_id({name!r}, {obj!r}, {platform!r}): jax has register_ffi_type instead since 0.8.2")
 
 
 def register_ffi_target_as_batch_partitionable(name):
     """Refused: programs of several devices run as one program on whole arrays here."""
-    raise NotImplementedError("register_ffi_target_as_batch_partitionable: handlers are called with whole arrays here; use shard_map")
+    raise NotImplementedError(f"register_ffi_target_as_batch_partitionable: {name!r} is called with whole arrays here; use shard_map")
 
 
 def include_dir():
@@ -88,17 +90,18 @@ def include_dir():
 
 def build_ffi_lowering_function(call_target_name, **kwargs):
     """Refused: lowering rules are written in MLIR's Python, which is not here."""
-    raise NotImplementedError("build_ffi_lowering_function: there is no MLIR here; use ffi_call in a function")
+    said = f"build_ffi_lowering_function({call_target_name!r}, {', '.join(kwargs)})"
+    raise NotImplementedError(f"{said}: there is no MLIR here; use ffi_call")
 
 
 def ffi_lowering(call_target_name, **kwargs):
     """Refused: lowering rules are written in MLIR's Python, which is not here."""
-    raise NotImplementedError("ffi_lowering: there is no MLIR here; use ffi_call in a function")
+    raise NotImplementedError(f"ffi_lowering({call_target_name!r}, {', '.join(kwargs)}): there is no MLIR here; use ffi_call")
 
 
 def _text(value):
-    return '"' + "".join(c if c.isprintable() and c not in '"\\' and ord(c) < 128 else "".join(f"\\{b:02X}" for b in c.encode())
-                         for c in value) + '"'
+    plain = [c if c.isprintable() and c not in '"\\' and ord(c) < 128 else "".join(f"\\{b:02X}" for b in c.encode()) for c in value]
+    return f'"{"".join(plain)}"'
 
 
 def _number(value, element):
@@ -115,6 +118,13 @@ def _number(value, element):
     return str(int(value))
 
 
+def _numbers(array, element):
+    """An array's numbers as MLIR nests them; nothing where there are none."""
+    if array.ndim == 0:
+        return _number(array[()], element)
+    return f"[{', '.join(_numbers(part, element) for part in array)}]" if array.size else ""
+
+
 def _attribute(name, value):
     """An attribute as StableHLO writes it."""
     if isinstance(value, (bool, np.bool_)):
@@ -122,7 +132,8 @@ def _attribute(name, value):
     if isinstance(value, str):
         return _text(value)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_text(key)} = {_attribute(name, item)}" for key, item in sorted(value.items())) + "}"
+        inner = {key: _attribute(f"{name}.{key}" if name else key, item) for key, item in sorted(value.items())}
+        return "{" + ", ".join(f"{_text(key)} = {text}" for key, text in inner.items()) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_attribute(name, item) for item in value) + "]"
     if isinstance(value, int):
@@ -134,9 +145,9 @@ def _attribute(name, value):
         if isinstance(value, np.generic):
             return f"{_number(value, element)} : {element}"
         shape = "".join(f"{size}x" for size in value.shape)
-        numbers = np.frompyfunc(lambda one: _number(one, element), 1, 1)(value).tolist() if value.size else ""
-        return f"dense<{str(numbers).replace(chr(39), '')}> : tensor<{shape}{element}>"
-    raise TypeError(f"ffi_call: attribute {name!r} must be a number, a text, an array or a dict of them, got {type(value).__name__}")
+        return f"dense<{_numbers(value, element)}> : tensor<{shape}{element}>"
+    said = f"ffi_call: attribute{f' {name!r}' if name else ''} must be a number, a text, an array or a dict of them"
+    raise TypeError(f"{said}, got {type(value).__name__}")
 
 
 def _layout(layout, rank):
@@ -164,7 +175,6 @@ def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_me
         for name, value in kwargs.items():
             if isinstance(value, _core.Array):
                 raise TypeError(f"Non-hashable keyword argument to ffi_call {name}: {value}")
-        from capibara.jax import numpy as jnp
         operands = [jnp.asarray(arg) for arg in args]
         if input_layouts is not None and len(input_layouts) != len(operands):
             raise ValueError(f"The number of input arguments ({len(operands)}) must equal the number of input layouts "
@@ -175,7 +185,8 @@ def ffi_call(target_name, result_shape_dtypes, *, has_side_effect=False, vmap_me
             raise ValueError(f"The number of outputs ({len(types)}) must equal the number of output layouts ({len(given)}).")
         outs = [_layout(layout, len(result.shape)) for layout, result in zip(given, types)]
         _check_aliases(aliases, operands, types, ins, outs)
-        results = _core.ffi_call(target_name, types, operands, _attribute("", kwargs), has_side_effect, vmap_method or "", ins, outs, aliases)
+        results = _core.ffi_call(target_name, types, operands, _attribute("", kwargs), has_side_effect, vmap_method or "", ins, outs,
+                                 aliases)
         return tuple(results) if many else results[0]
 
     return call

@@ -26,8 +26,13 @@ ffi::Error attributes(std::string_view text, int64_t whole, int32_t narrow, doub
                       ffi::Span<const int64_t> list, ffi::Dictionary inner, ffi::Result<ffi::Buffer<ffi::F64>> out) {
   const ffi::ErrorOr<int64_t> number = inner.get<int64_t>("number");
   if (number.has_error()) return number.error();
-  const double values[] = {static_cast<double>(text.size()), static_cast<double>(whole), static_cast<double>(narrow), real,
-                           flag ? 1.0 : 0.0, static_cast<double>(list.size()), static_cast<double>(list[list.size() - 1]),
+  const double values[] = {static_cast<double>(text.size()),
+                           static_cast<double>(whole),
+                           static_cast<double>(narrow),
+                           real,
+                           flag ? 1.0 : 0.0,
+                           static_cast<double>(list.size()),
+                           static_cast<double>(list[list.size() - 1]),
                            static_cast<double>(*number)};
   for (int i = 0; i < 8; ++i) out->typed_data()[i] = values[i];
   return ffi::Error::Success();

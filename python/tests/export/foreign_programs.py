@@ -95,8 +95,9 @@ def states():
 
 
 def errors():
+    nameless = jax.ffi.ffi_call("rms_norm", jax.ShapeDtypeStruct((3,), np.float32))
     for text, call in (("must have a dimension", lambda: jax.jit(rms_norm)(np.float32(1))),
-                       ("Missing attribute|eps|attribute", lambda: jax.ffi.ffi_call("rms_norm", jax.ShapeDtypeStruct((3,), np.float32))(X[0, 0, :3])),
+                       ("eps|attribute", lambda: nameless(X[0, 0, :3])),
                        ("not_there", lambda: jax.ffi.ffi_call("not_there", jax.ShapeDtypeStruct((), np.float32))()),
                        ("cannot be differentiated", lambda: jax.grad(lambda x: rms_norm(x).sum())(jnp.asarray(X)))):
         try:

@@ -1,4 +1,4 @@
-"""Handlers of XLA's interface, compiled against jaxlib's headers: on capibara.jax, on jax with the plugin, and on XLA:CPU, which they are for."""
+"""Handlers of XLA's interface, compiled with jaxlib's headers: on capibara.jax, on jax with the plugin, and on XLA:CPU."""
 import functools
 import json
 import os
@@ -13,7 +13,8 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("CAPIBARA_BUILD", HERE.parents[2] / "build" / "release"))
 PROGRAMS = HERE / "foreign_programs.py"
-LIBRARIES = {"capibara.jax": (["-m", "capibara"], {}), "plugin": ([], {"JAX_PLATFORMS": "capibara"}), "XLA:CPU": ([], {"JAX_PLATFORMS": "cpu"})}
+LIBRARIES = {"capibara.jax": (["-m", "capibara"], {}), "plugin": ([], {"JAX_PLATFORMS": "capibara"}),
+             "XLA:CPU": ([], {"JAX_PLATFORMS": "cpu"})}
 NAMES = re.search(r"PROGRAMS = \[(.*)\]", PROGRAMS.read_text())[1].split(", ")
 
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++")

@@ -170,7 +170,8 @@ Arrays compose_custom_call(std::span<const Array> inputs, const Attrs& attrs, co
   if (it == routines().end()) {
     if (!wanted) refuse_native_call(target);
     if (attrs.has("vmap_method") && std::string_view(wanted) == "differentiated") {
-      throw ValueError(concat("The FFI call to `", target, "` cannot be differentiated. You can use `jax.custom_jvp` or ",
+      throw ValueError(concat("The FFI call to `", target,
+                              "` cannot be differentiated. You can use `jax.custom_jvp` or ",
                               "`jax.custom_vjp` to add support."));
     }
     throw NotImplementedError(concat("custom_call: a call of '", target, "' cannot be ", wanted,
