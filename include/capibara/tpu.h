@@ -15,5 +15,6 @@
 #include <capibara/tpu/models.h>
 #include <capibara/tpu/performance.h>
 #include <capibara/tpu/plan.h>
+#include <capibara/tpu/quantize.h>
 #include <capibara/tpu/request.h>
 #include <capibara/tpu/sharding.h>

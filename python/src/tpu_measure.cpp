@@ -1,6 +1,8 @@
-// What the TPU toolbox measures, from Python: kernels that the core traces, compiles and times, and loads of devices.
+// What the TPU toolbox measures, from Python: kernels that the core traces, compiles and times, and loads of devices;
+// and matrices as integers.
 #include <capibara/tpu/loads.h>
 #include <capibara/tpu/measure.h>
+#include <capibara/tpu/quantize.h>
 
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
@@ -89,10 +91,31 @@ void bind_loads(nb::module_& m) {
   m.def("fitted_spec", fitted);
 }
 
+tpu::QuantizedMatrix quantized(nb::handle codes, nb::handle scale, int bits, int64_t rows) {
+  return {to_array(codes, "QuantizedWeight"), to_array(scale, "QuantizedWeight"), bits, rows};
+}
+
+void bind_quantized(nb::module_& m) {
+  m.def("is_quantized", [](const std::string& name, nb::handle leaf) {
+    return tpu::is_quantized(name, leaf_type(leaf, "quantize_for_tpu"));
+  });
+  m.def("quantize_matrix", [](nb::handle matrix, int bits) {
+    const tpu::QuantizedMatrix made = tpu::quantize_matrix(to_array(matrix, "quantize_for_tpu"), bits);
+    return nb::make_tuple(wrap(made.codes), wrap(made.scale));
+  });
+  m.def("widen_codes", [](nb::handle codes, nb::handle scale, int bits, int64_t rows) {
+    return wrap(quantized(codes, scale, bits, rows).array());
+  });
+  m.def("matmul_codes", [](nb::handle left, nb::handle codes, nb::handle scale, int bits, int64_t rows) {
+    return wrap(tpu::matmul(to_array(left, "QuantizedWeight"), quantized(codes, scale, bits, rows)));
+  });
+}
+
 }  // namespace
 
 void bind_tpu_measure(nb::module_& m) {
   bind_loads(m);
+  bind_quantized(m);
   nb::class_<tpu::TPUv4Kernels>(m, "TPUv4Kernels")
       .def("__init__",
            [](tpu::TPUv4Kernels* self, const std::string& precision, const std::string& level, bool fusion, bool layout,

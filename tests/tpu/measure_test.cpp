@@ -100,6 +100,17 @@ TEST(MeasuredKernels, AnOperandGivesItsMemoryAndDropoutInJitNeedsAKey) {
   EXPECT_THROW(jax::jit(inside)(drawn_at(1, {4, 4})), ValueError);
 }
 
+TEST(MeasuredKernels, WhatIsKeptOfACallHoldsNoneOfItsArrays) {
+  TPUv4Kernels own;
+  Array x = drawn_at(0, {8, 64}), weight = drawn_at(1, {64});
+  const std::weak_ptr<const ArrayBody> operand = x.body(), option = weight.body();
+  own.fast_layer_norm(x, {.weight = weight});
+  own.batch_operations("layer_norm", {x}, {.parameters = {{"weight", weight}, {"bias", weight}}});
+  x = weight = Array();
+  EXPECT_TRUE(operand.expired());
+  EXPECT_TRUE(option.expired());
+}
+
 TEST(MeasuredKernels, ABenchmarkTimesProblemsOfKnownSize) {
   TPUv4Kernels own;
   const std::vector<KernelFigures> found = own.benchmark_kernels({"optimized_matmul", "fast_layer_norm"}, 0.02);

@@ -39,13 +39,16 @@ const Row& chosen_row(const Row (&rows)[count], const char* argument, const std:
       concat("TPUv4Kernels: expected one of ", joined(names, ", "), " (argument '", argument, "'), got '", value, "'"));
 }
 
-// Calls a kernel whose options hold arrays: those are operands beside the leading ones, in place of constants.
+// Calls a kernel whose options hold arrays: those are operands beside the leading ones, in place of constants, and what
+// is kept of the call holds none of them.
 template <class Options, class Members, class Kernel>
-Arrays run_with(KernelMeter& meter, const KernelMeter::Call& call, Arrays arrays, const Options& options,
+Arrays run_with(KernelMeter& meter, const KernelMeter::Call& call, Arrays arrays, Options options,
                 const Members& members, const Kernel& kernel) {
   const std::size_t leading = arrays.size();
   for (const auto member : members) {
-    if (options.*member) arrays.push_back(*(options.*member));
+    if (!(options.*member)) continue;
+    arrays.push_back(*(options.*member));
+    options.*member = Array();
   }
   return meter.run(
       call,
@@ -240,22 +243,24 @@ Array TPUv4Kernels::einsum_optimize(const std::string& equation, const Arrays& o
 Arrays TPUv4Kernels::batch_operations(const std::string& operation_type, const Arrays& inputs,
                                       const kernels::BatchOperationsOptions& options) {
   Arrays arrays = inputs;
-  std::vector<std::string> names;  // of the parameters that are operands; settings are part of the program
+  kernels::BatchOperationsOptions settings = options;  // part of the program, without the arrays that are operands
+  std::vector<std::string> names;                      // of those
   for (const auto& [name, array] : options.parameters) {
     if (name == "epsilon" || name == "axis") continue;
     names.push_back(name);
     arrays.push_back(array);
+    settings.parameters.erase(name);
   }
   const DType low = kernel_precision(options_.precision);
   return meter_.run(
       {std::nullopt, options_.enable_xla_fusion},
-      [=, count = inputs.size()](const Arrays& given) {
+      [operation_type, settings, names, low, count = inputs.size()](const Arrays& given) {
         auto rounded_one = [low](const Array& x) {
           return is_floating(x.dtype()) ? jax::lax::convert_element_type(x, low) : x;
         };
         Arrays own;
         for (std::size_t i = 0; i < count; ++i) own.push_back(rounded_one(given[i]));
-        kernels::BatchOperationsOptions filled = options;
+        kernels::BatchOperationsOptions filled = settings;
         for (std::size_t i = 0; i < names.size(); ++i) filled.parameters[names[i]] = rounded_one(given[count + i]);
         Arrays results = kernels::batch_operations(operation_type, own, filled);
         for (std::size_t i = 0; i < count; ++i)

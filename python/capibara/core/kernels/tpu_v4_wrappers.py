@@ -177,12 +177,13 @@ class TPUv4Kernels:
         options = {name: value for name, value in options.items() if name not in given}
         arrays = {name: value for name, value in {**arrays, **given}.items() if value is not None}
         kernel = function or (lambda **operands: getattr(kernels, method)(**operands, **options))
-        leaves, structure = tree_util.tree_flatten(list(arrays.values()))  # in the order of the arguments
+        names = list(arrays)  # what is kept of a call holds none of its arrays
+        leaves, structure = tree_util.tree_flatten([arrays[name] for name in names])
         made = None
 
         def call(leaves):
             nonlocal made
-            results, made = tree_util.tree_flatten(kernel(**dict(zip(arrays, structure.unflatten(leaves)))))
+            results, made = tree_util.tree_flatten(kernel(**dict(zip(names, structure.unflatten(leaves)))))
             return results
 
         leaves = [jnp.asarray(leaf) for leaf in leaves]

@@ -1,16 +1,11 @@
-"""Weights in int8 or int4 with a scale for each output column, as real integers in memory."""
+"""Weights in int8 or int4 with a scale for each output column, as real integers in memory; the core rounds, packs and multiplies."""
 import dataclasses
-import re
-
-import numpy as np
 
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
-from capibara import _tracebacks
+from capibara import _core, _tracebacks
 from capibara._errors import TPUError
 from capibara.model import Model, as_model
-
-_KEPT = re.compile(r"norm|bias|scale|embed", re.IGNORECASE)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -40,16 +35,11 @@ class QuantizedWeight:
 
     def array(self, dtype=jnp.float32):
         """The weight that the codes stand for."""
-        codes = self.codes
-        if self.bits == 4:
-            low, high = (codes & 15).astype(jnp.int8) - 8, (codes >> 4).astype(jnp.int8) - 8
-            codes = jnp.stack([low, high], 1).reshape(-1, codes.shape[1])[:self.rows]
-        return (codes.astype(jnp.float32) * self.scale).astype(dtype)
+        return _core.tpu.widen_codes(self.codes, self.scale, self.bits, self.rows).astype(dtype)
 
     def __rmatmul__(self, left):
         """left @ weight: the product with the codes, scaled once."""
-        plain = QuantizedWeight(self.codes, jnp.ones_like(self.scale), self.bits, self.rows).array()
-        return (jnp.matmul(left, plain) * self.scale).astype(jnp.result_type(left, jnp.float32))
+        return _core.tpu.matmul_codes(jnp.asarray(left), self.codes, self.scale, self.bits, self.rows)
 
     def __jax_array__(self):
         return self.array()
@@ -57,28 +47,19 @@ class QuantizedWeight:
 
 def quantize_weight(weight, bits=8):
     """A matrix as QuantizedWeight: each column is divided by its largest magnitude and rounded."""
-    if not isinstance(bits, int) or bits not in (4, 8):
-        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits!r}")
-    weight = jnp.asarray(weight, jnp.float32)
-    limit = 2**(bits - 1) - 1
-    scale = jnp.maximum(jnp.max(jnp.abs(weight), 0), 1e-30) / limit
-    codes = jnp.clip(jnp.round(weight / scale), -limit, limit).astype(jnp.int8)
-    if bits == 4:
-        shifted = (codes + 8).astype(jnp.uint8)
-        if shifted.shape[0] % 2:
-            shifted = jnp.concatenate([shifted, jnp.full((1, shifted.shape[1]), 8, jnp.uint8)])
-        codes = shifted[0::2] | (shifted[1::2] << 4)
-    return QuantizedWeight(codes, scale, bits, weight.shape[0])
+    _require_bits(bits)
+    weight = jnp.asarray(weight)
+    return QuantizedWeight(*_core.tpu.quantize_matrix(weight, bits), bits, weight.shape[0])
 
 
 def quantize_for_tpu(model, bits=8):
     """The parameters of a model with their matrices as integers; norms, biases and embeddings stay as they are.
 
     A tree of arrays gives such a tree: `x @ weight` works with the result, `weight.array()` gives the rounded matrix. Of any other model
-    that as_model takes and that has params, the result is a Model that applies the rounded matrices. TPUError where nothing is quantized.
+    that as_model takes and that has params, the result is a Model that applies the rounded matrices. TPUError where nothing is quantized
+    and for values that are not finite.
     """
-    if not isinstance(bits, int) or bits not in (4, 8):
-        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits!r}")
+    _require_bits(bits)
     made = as_model(model, operation="quantize_for_tpu")
     if made.params is None:
         raise TypeError(f"quantize_for_tpu: {made.name} has no parameters yet (argument 'model'): as_model(model, params), with params "
@@ -87,7 +68,7 @@ def quantize_for_tpu(model, bits=8):
 
     def convert(path, leaf):
         nonlocal count
-        if not (len(leaf.shape) == 2 and np.issubdtype(np.dtype(leaf.dtype), np.floating)) or _KEPT.search(jax.tree_util.keystr(path)):
+        if not _core.tpu.is_quantized(jax.tree_util.keystr(path), leaf):
             return leaf
         count += 1
         return quantize_weight(leaf, bits)
@@ -95,13 +76,14 @@ def quantize_for_tpu(model, bits=8):
     if not count:
         raise TPUError(f"quantize_for_tpu: {made.name} has no matrix to quantize (argument 'model'); only floating arrays of two "
                        "dimensions are, whose names say nothing of norm, bias, scale or embed")
-    if made.source is model and not _has_functions(made):
+    if made.source is model and not (made.has_apply or made.has_loss):
         return quantized
     return _QuantizedModel(made, quantized)
 
 
-def _has_functions(made):
-    return made.has_apply or made.has_loss
+def _require_bits(bits):
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits not in (4, 8):
+        raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits!r}")
 
 
 class _QuantizedModel(Model):
