@@ -21,7 +21,6 @@ struct Buffer::State {
   std::size_t size = 0;
   Device device;
   std::byte* block = nullptr;              // of the arena
-  bool small = false;                      // whether the bytes follow this state
   std::function<void()> release;           // of borrowed memory
   std::shared_ptr<Completion> completion;  // null: was filled by whoever made it
   std::shared_ptr<DeviceMemory> memory;    // the device's copy, under the mutex
@@ -32,7 +31,6 @@ struct Buffer::State {
   ~State() {
     memory.reset();  // it may still read what is released
     if (block) arena::give(block);
-    if (small) arena::count_small(-static_cast<std::ptrdiff_t>(size));
     if (release) release();
   }
 };
@@ -58,8 +56,6 @@ Buffer Buffer::allocate(std::size_t bytes, const Device& device) {
   } catch (const std::bad_alloc&) {
     throw RuntimeError(concat("allocate: out of memory for a buffer of ", bytes, " bytes on ", to_string(device)));
   }
-  buffer.state_->small = true;
-  arena::count_small(static_cast<std::ptrdiff_t>(bytes));
   const auto behind = reinterpret_cast<std::uintptr_t>(buffer.state_.get() + 1);
   buffer.state_->data.store(reinterpret_cast<std::byte*>((behind + alignment - 1) / alignment * alignment),
                             std::memory_order_relaxed);

@@ -26,6 +26,7 @@
 
 #include "core/profile/recorder.h"
 #include "core/runtime/arena_blocks.h"
+#include "core/runtime/small_blocks.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define CAPIBARA_ARENA_CACHES 0
@@ -199,12 +200,12 @@ void record_block(int64_t bytes, std::size_t live, const std::byte* data, std::s
 
 thread_local std::string_view current_purpose = "allocate";
 
-std::atomic<std::size_t> in_use{0}, peak_in_use{0};
+// Below zero for a moment where one thread frees what another one has not told of.
+std::atomic<std::ptrdiff_t> in_use{0}, peak_in_use{0};
 
 void count(std::ptrdiff_t bytes) noexcept {
-  const auto more = static_cast<std::size_t>(bytes);  // negative ones wrap around, and so does the sum
-  const std::size_t now = in_use.fetch_add(more, std::memory_order_relaxed) + more;
-  std::size_t peak = peak_in_use.load(std::memory_order_relaxed);
+  const std::ptrdiff_t now = in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  std::ptrdiff_t peak = peak_in_use.load(std::memory_order_relaxed);
   while (bytes > 0 && now > peak && !peak_in_use.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
 }
@@ -264,15 +265,16 @@ void trim(std::size_t keep) {
 }
 
 Usage usage() {
+  count_small_blocks();
+  const auto bytes_of = [](const std::atomic<std::ptrdiff_t>& bytes) {
+    return static_cast<std::size_t>(std::max<std::ptrdiff_t>(bytes.load(std::memory_order_relaxed), 0));
+  };
+  const std::size_t held = bytes_of(in_use);
   State& all = state();
   std::lock_guard lock(all.mutex);
-  return {all.live_bytes,
-          all.live.size(),
-          all.cached_bytes,
-          all.cached.size(),
-          all.peak_live,
-          in_use.load(std::memory_order_relaxed),
-          peak_in_use.load(std::memory_order_relaxed)};
+  return {all.live_bytes,       all.live.size(), all.cached_bytes,
+          all.cached.size(),    all.peak_live,   held - std::min(held, kept_small_bytes()),
+          bytes_of(peak_in_use)};
 }
 
 void count_small(std::ptrdiff_t bytes) noexcept { count(bytes); }

@@ -25,11 +25,13 @@ void trim(std::size_t keep = 0);
 
 struct Usage {
   std::size_t live = 0, live_blocks = 0, cached = 0, cached_blocks = 0, peak_live = 0;
-  std::size_t in_use = 0, peak_in_use = 0;  // bytes of blocks and of small arrays; the most since trim() to nothing
+  // Bytes of these blocks and of small ones (small_blocks.h), with those that other threads keep for later and but for
+  // 16 KiB that each of them may not have told of; the most since trim() to nothing.
+  std::size_t in_use = 0, peak_in_use = 0;
 };
 Usage usage();
 
-// Memory of arrays below `min_block`, which others allocate: bytes that come into use, or negative, that are freed.
+// Memory of small blocks: bytes that come into use or, negative, that are freed.
 void count_small(std::ptrdiff_t bytes) noexcept;
 
 // What this thread allocates arrays for while the object lives, where the allocating code does not know it.

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "core/runtime/arena.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define CAPIBARA_KEEPS_BLOCKS 0
 #elif defined(__has_feature)
@@ -35,13 +37,17 @@ enum class State { unused, used, ended };
 thread_local struct {
   std::array<List, classes> lists;
   State state = State::unused;
+  std::ptrdiff_t uncounted = 0;  // bytes that the arena has not been told of
 } kept;
+constexpr std::ptrdiff_t max_uncounted = 16 * 1024;
 
 // Frees the lists when the thread ends.
 struct AtEnd {
   AtEnd() { kept.state = State::used; }
   ~AtEnd() {
     kept.state = State::ended;
+    count_small_blocks();
+    arena::count_small(-static_cast<std::ptrdiff_t>(kept_small_bytes()));
     for (List& list : kept.lists) {
       while (Free* block = list.first) {
         list.first = block->next;
@@ -52,16 +58,33 @@ struct AtEnd {
   }
 };
 
-bool keeps_blocks() {
+// Whether the thread has not ended; the first call sees to it that its end is noticed.
+bool is_live() {
   if (kept.state == State::used) return true;
-  if (!CAPIBARA_KEEPS_BLOCKS || kept.state == State::ended) return false;
+  if (kept.state == State::ended) return false;
   thread_local AtEnd at_end;
-  return kept.state == State::used;
+  return true;
+}
+
+void count(std::ptrdiff_t bytes) noexcept {
+  kept.uncounted += bytes;
+  if (!is_live() || kept.uncounted >= max_uncounted || kept.uncounted <= -max_uncounted) count_small_blocks();
 }
 
 std::size_t class_of(std::size_t bytes) { return (bytes + step - 1) / step; }  // 1 for the smallest
 
 }  // namespace
+
+void count_small_blocks() noexcept {
+  arena::count_small(kept.uncounted);
+  kept.uncounted = 0;
+}
+
+std::size_t kept_small_bytes() noexcept {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < classes; ++i) bytes += static_cast<std::size_t>(kept.lists[i].count) * (i + 1) * step;
+  return bytes;
+}
 
 void* take_small_block(std::size_t bytes) {
   const std::size_t size = bytes == 0 ? 1 : class_of(bytes);
@@ -73,14 +96,16 @@ void* take_small_block(std::size_t bytes) {
       return block;
     }
   }
-  void* block = std::malloc(size <= classes ? size * step : bytes);
+  const std::size_t fresh = size <= classes ? size * step : bytes;
+  void* block = std::malloc(fresh);
   if (!block) throw std::bad_alloc();
+  count(static_cast<std::ptrdiff_t>(fresh));
   return block;
 }
 
 void give_small_block(void* block, std::size_t bytes) noexcept {
   const std::size_t size = bytes == 0 ? 1 : class_of(bytes);
-  if (size <= classes && keeps_blocks()) {
+  if (CAPIBARA_KEEPS_BLOCKS && size <= classes && is_live()) {
     List& list = kept.lists[size - 1];
     if (list.count < max_kept) {
       list.first = new (block) Free{list.first};
@@ -89,6 +114,7 @@ void give_small_block(void* block, std::size_t bytes) noexcept {
     }
   }
   std::free(block);
+  count(-static_cast<std::ptrdiff_t>(size <= classes ? size * step : bytes));
 }
 
 }  // namespace capibara

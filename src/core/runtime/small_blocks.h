@@ -11,6 +11,11 @@ namespace capibara {
 void* take_small_block(std::size_t bytes);
 void give_small_block(void* block, std::size_t bytes) noexcept;  // with the bytes it was taken for
 
+// Tells the arena of the memory that this thread has taken from the C library or given back since it did so last, which
+// happens by itself every 16 KiB.
+void count_small_blocks() noexcept;
+std::size_t kept_small_bytes() noexcept;  // of the blocks that this thread keeps for later
+
 // For std::allocate_shared. `extra` bytes are allocated behind the object.
 template <class T>
 struct SmallBlocks {

@@ -49,6 +49,22 @@ TEST(Arena, GivesAlignedWritableMemory) {
   }
 }
 
+TEST(Arena, CountsSmallArraysOfAllThreads) {
+  const std::size_t before = arena::usage().in_use;
+  std::vector<Buffer> held;
+  std::thread([&held] {
+    for (int i = 0; i < 100; ++i) held.push_back(Buffer::allocate(1000));
+  }).join();
+  const std::size_t small = arena::usage().in_use;  // with what describes each buffer
+  EXPECT_GE(small, before + 100'000);
+  EXPECT_LE(small, before + 150'000);
+  EXPECT_GE(arena::usage().peak_in_use, small);
+  held.push_back(Buffer::allocate(mib));  // of the arena
+  EXPECT_GE(arena::usage().in_use, small + mib);
+  held.clear();
+  EXPECT_EQ(arena::usage().in_use, before);
+}
+
 TEST(Arena, UsesAFreedBlockAgain) {
   if (!caches) GTEST_SKIP() << "no cache under AddressSanitizer";
   std::byte* first = arena::take(3 * mib, "test");
