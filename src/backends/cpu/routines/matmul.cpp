@@ -19,8 +19,9 @@ namespace {
 constexpr int64_t tile_rows = 6;     // with two registers of columns: 12 sums, as many as 16 registers leave room for
 constexpr int64_t tile_columns = 2;  // where lanes run along k, of three rows
 constexpr int64_t min_lanes_of_k = 8;
-constexpr int64_t strip_bytes = 128;  // of one row of packed columns: two registers of the widest vectors
-constexpr int64_t max_block = 384;    // rows of a packed strip
+constexpr int64_t strip_bytes = 128;          // of one row of packed columns: two registers of the widest vectors
+constexpr int64_t max_block = 256;            // rows of a packed strip
+constexpr int64_t max_block_bytes = 1 << 20;  // of a, which meets all strips before the next block does
 constexpr int64_t min_packed_rows = 24, min_packed_bytes = 32 << 10;
 
 // One loop: how far its operands and the result are from one iteration to the next, in elements.
@@ -161,6 +162,12 @@ class Matmul {
     const int64_t blocks = (k_.size + max_block - 1) / max_block;
     return (k_.size + blocks - 1) / blocks;
   }
+  // Blocks of rows are of one size but for the last one, in whole tiles.
+  int64_t block_rows() const {
+    const int64_t most = std::max(tile_rows, max_block_bytes / (block() * element_bytes()));
+    const int64_t blocks = (m_.size + most - 1) / most, rows = (m_.size + blocks - 1) / blocks;
+    return (rows + tile_rows - 1) / tile_rows * tile_rows;
+  }
   bool packs() const {
     const bool plain = (output_.dtype == DType::float32 || output_.dtype == DType::float64) &&
                        left_.dtype == output_.dtype && right_.dtype == output_.dtype;
@@ -183,28 +190,47 @@ class Matmul {
       });
       return std::vector<Value>();
     });
+    // A block of a stays in the second cache while all strips of b go by.
+    const int64_t whole = m_.size / block_rows(), remaining = m_.size % block_rows();
     b_.loop(blocks, {}, {}, [&](Value number, std::span<const Value>) {
       const Value begin = b_.compute(Op::mul, number, b_.index(block()));
       const Value left = b_.compute(Op::sub, b_.index(k_.size), begin);
       const Value is_last = b_.compute(Op::lt, left, b_.index(block()));
       const Value count = k_.size % block() == 0 ? no_value : b_.compute(Op::select, is_last, left, b_.index(block()));
-      b_.loop(strips, {}, {}, [&](Value column, std::span<const Value>) {
-        Place place = base_;
-        add(place, column, n_, width);
-        add(place, begin, k_);
-        pack(place, count);
-        in_groups(m_, tile_rows, place, [&](const Place& first, int64_t rows) { packed_tile(first, rows, count); });
-        return std::vector<Value>();
-      });
+      const auto all_strips = [&](const Place& rows, int64_t height) {
+        Dim tall = m_;
+        tall.size = height;
+        b_.loop(strips, {}, {}, [&](Value column, std::span<const Value>) {
+          Place place = rows;
+          add(place, column, n_, width);
+          pack(place, count);
+          in_groups(tall, tile_rows, place, [&](const Place& first, int64_t few) { packed_tile(first, few, count); });
+          return std::vector<Value>();
+        });
+      };
+      Place place = base_;
+      add(place, begin, k_);
+      if (whole > 0) {
+        b_.loop(whole, {}, {}, [&](Value group, std::span<const Value>) {
+          Place rows = place;
+          add(rows, group, m_, block_rows());
+          all_strips(rows, block_rows());
+          return std::vector<Value>();
+        });
+      }
+      if (remaining > 0) {
+        shift(place, whole * block_rows(), m_);
+        all_strips(place, remaining);
+      }
       return std::vector<Value>();
     });
     if (rest == 0) return;
     const Place before = base_;
     shift(base_, strips * width, n_);
-    const Dim whole = n_;
+    const Dim columns = n_;
     n_.size = rest;
     write_tiles();
-    n_ = whole;
+    n_ = columns;
     base_ = before;
   }
 
