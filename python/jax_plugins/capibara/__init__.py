@@ -4,6 +4,7 @@ JAX imports this module and calls `initialize` when it first looks for devices. 
 for: by JAX_PLATFORMS, jax.config.update("jax_platforms", ...), or CAPIBARA_AS_CPU=1, which puts it in the place of XLA:CPU.
 """
 
+import concurrent.futures
 import ctypes
 import importlib.util
 import os
@@ -81,6 +82,18 @@ def _handlers(name):
     return ":".join([",".join(str(_address(stages.get(stage))) for stage in _STAGES), *types])
 
 
+def _has_mesh():
+    from jax._src import mesh
+
+    return not (mesh.get_abstract_mesh().empty and mesh.get_concrete_mesh().empty)
+
+
+def _elsewhere(function, operands):
+    """Calls a function on a thread of its own, where no mesh is set, as XLA:CPU does."""
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(function, *operands).result()
+
+
 def _call(function, values):
     """Calls a function on operands in memory and writes its results there; returns the text of its error, if any.
 
@@ -96,7 +109,7 @@ def _call(function, values):
             operands.append(view if view is None else view.copy())  # the function may keep it
             if view is not None:
                 operands[-1].flags.writeable = False
-        results = function(*operands)
+        results = _elsewhere(function, operands) if _has_mesh() else function(*operands)
         places = _descriptions(wanted)
         if len(results) != len(places):
             return f"expected {len(places)} results, got {len(results)}"

@@ -347,6 +347,18 @@ def constraints_inside():
 
 
 @program("devices")
+def callbacks_see_no_mesh():
+  explicit = jax.make_mesh((2,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,), devices=jax.devices()[:2])
+  with jax.set_mesh(explicit):
+    @jax.shard_map(in_specs=P("x"), out_specs=(P("x"), P("x")))
+    def on_host(v):
+      kind = jax.ShapeDtypeStruct.like(v)
+      return jax.pure_callback(lambda v: (v + 1, v * 2), (kind, kind), v)
+    values = np.arange(32, dtype=np.float32).reshape(16, 2)
+    close(jax.jit(on_host)(jax.device_put(values, P("x"))), (values + 1, values * 2))
+
+
+@program("devices")
 def replicas():
   close(jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")(np.arange(8, dtype=np.float32)), np.full(8, 28, np.float32))
 
