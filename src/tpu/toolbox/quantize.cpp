@@ -58,7 +58,8 @@ Shape QuantizedMatrix::shape() const { return {rows, codes.shape(1)}; }
 int64_t QuantizedMatrix::bytes() const { return codes.size() + 4 * scale.size(); }
 
 Array QuantizedMatrix::array(DType dtype) const {
-  return lax::convert_element_type(widened_codes(*this) * lax::reshape(scale, {1, scale.shape(0)}), dtype);
+  const Array wide = widened_codes(*this), row = lax::reshape(scale, {1, scale.shape(0)});
+  return lax::convert_element_type(wide * row, dtype);
 }
 
 QuantizedMatrix quantize_matrix(const Array& matrix, int bits) {
@@ -80,8 +81,8 @@ QuantizedMatrix quantize_matrix(const Array& matrix, int bits) {
   const Array scale = jax::numpy::maximum(largest, 1e-30F) / limit;
   const Array scaled =
       lax::round(values / lax::reshape(scale, {1, scale.shape(0)}), lax::RoundingMethod::to_nearest_even);
-  const Array codes = lax::convert_element_type(
-      lax::clamp(number_of(DType::float32, -limit), scaled, number_of(DType::float32, limit)), DType::int8);
+  const Array least = number_of(DType::float32, -limit), most = number_of(DType::float32, limit);
+  const Array codes = lax::convert_element_type(lax::clamp(least, scaled, most), DType::int8);
   return {bits == 4 ? packed(codes) : codes, scale, bits, matrix.shape(0)};
 }
 
