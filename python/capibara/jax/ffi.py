@@ -16,7 +16,7 @@ _ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64"
              "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 
 
-def pycapsule(funcptr):
+def pycapsule(funcptr: object) -> object:
     """A capsule around a function of ctypes, or around an address."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -39,7 +39,7 @@ def _check_platform(function, platform):
         raise NotImplementedError(f"{function}: platform must be 'cpu', got {platform!r}; handlers for GPUs belong to the plugin's XLA")
 
 
-def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
+def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_version: int = 1, **kwargs: object) -> None:
     """Makes a handler known under a name: a capsule, or a dict of capsules by stage (instantiate, prepare, initialize, execute)."""
     _check_platform("register_ffi_target", platform)
     if api_version != 1:
@@ -54,7 +54,7 @@ def register_ffi_target(name, fn, platform="cpu", api_version=1, **kwargs):
     _core.register_ffi_target(name, addresses)
 
 
-def register_ffi_type(name, type_registration, platform="cpu"):
+def register_ffi_type(name: str, type_registration: dict[str, object], platform: str = "cpu") -> None:
     """Makes a type known that handlers keep as their state: a dict of capsules, type_id and, where it must be deleted, type_info."""
     _check_platform("register_ffi_type", platform)
     if not isinstance(type_registration, dict) or "type_id" not in type_registration:
@@ -67,17 +67,17 @@ def register_ffi_type(name, type_registration, platform="cpu"):
     number.value = _core.register_ffi_type(name, number.value, deleter)
 
 
-def register_ffi_type_id(name, obj, platform="cpu"):
+def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
     """As jax, which has register_ffi_type instead."""
     raise ValueError(f"register_ffi_type_id({name!r}, {obj!r}, {platform!r}): jax has register_ffi_type instead since 0.8.2")
 
 
-def register_ffi_target_as_batch_partitionable(name):
+def register_ffi_target_as_batch_partitionable(name: str) -> None:
     """Refused: programs of several devices run as one program on whole arrays here."""
     raise NotImplementedError(f"register_ffi_target_as_batch_partitionable: {name!r} is called with whole arrays here; use shard_map")
 
 
-def include_dir():
+def include_dir() -> str:
     """The folder of XLA's headers for handlers, which jaxlib brings along."""
     import importlib.util
     spec = importlib.util.find_spec("jaxlib")
@@ -88,13 +88,13 @@ def include_dir():
     raise RuntimeError("include_dir: the headers for handlers are those of jaxlib, which is not installed; pip install jaxlib")
 
 
-def build_ffi_lowering_function(call_target_name, **kwargs):
+def build_ffi_lowering_function(call_target_name: str, **kwargs: object) -> None:
     """Refused: lowering rules are written in MLIR's Python, which is not here."""
     said = f"build_ffi_lowering_function({call_target_name!r}, {', '.join(kwargs)})"
     raise NotImplementedError(f"{said}: there is no MLIR here; use ffi_call")
 
 
-def ffi_lowering(call_target_name, **kwargs):
+def ffi_lowering(call_target_name: str, **kwargs: object) -> None:
     """Refused: lowering rules are written in MLIR's Python, which is not here."""
     raise NotImplementedError(f"ffi_lowering({call_target_name!r}, {', '.join(kwargs)}): there is no MLIR here; use ffi_call")
 
