@@ -4,6 +4,7 @@ import difflib
 import logging
 import os
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,7 +112,7 @@ class TPUConfig:
         """What the planner is asked for this configuration."""
         return self._native.training(planned(model, "TPUConfig.training"), sequence_length, batch_size_per_chip)
 
-    def get_performance_metrics(self, model: object = "1b", sequence_length: int = 2048) -> dict[str, object]:
+    def get_performance_metrics(self, model: object = "1b", sequence_length: int = 2048) -> dict[str, Any]:
         """Peaks of the slice from the vendor's tables; utilization and samples per second are modelled, for a training step of `model`,
         and their text says so. They are absent, "-", for other types of computation than bfloat16, which the model does not know.
 
