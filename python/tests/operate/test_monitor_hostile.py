@@ -127,7 +127,7 @@ def test_its_own_names_are_answered(serving, monkeypatch, home):
     with TPUMonitor(1, True, 0, address="0.0.0.0") as wide:  # any address may be this machine's, no name is
         assert request(wide, host="192.0.2.7:9090")[0] == 200
         assert request(wide, host="evil.example")[0] == 403
-    with pytest.raises(TypeError, match="hosts is a list of names, got the text 'node7'"):
+    with pytest.raises(TypeError, match="expected a list of names .argument 'hosts'., got 'node7'"):
         TPUMonitor(1, True, 0, hosts="node7")
 
 
