@@ -232,7 +232,7 @@ def test_wrong_arguments_are_named():
     with pytest.raises(ValueError, match="expected a whole number from 0 to 65535 .argument 'prometheus_port'., got 70000"):
         TPUMonitor(1, True, 70000)
     monitor = TPUMonitor(10)
-    with pytest.raises(ValueError, match="tokens is a number from 0, got -1"):
+    with pytest.raises(ValueError, match="expected a number of 0 or more .argument 'tokens'., got -1"):
         monitor.step(tokens=-1)
     with pytest.raises(RuntimeError, match="the log /nowhere/log cannot be opened"):
         TPUMonitor(10, log_file="/nowhere/log").start()
