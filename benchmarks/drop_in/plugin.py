@@ -3,7 +3,7 @@
     ./run bench --peers jax,jax.plugin --repeat 3 --json build/bench/plugin.json
     python3 benchmarks/drop_in/plugin.py build/bench/plugin.json
 
-capibara.jax, jax on XLA:CPU and the same jax on capibara's plugin run in turns. A family's figure is the median of its rows.
+capibara.jax, jax on XLA:CPU and the same jax on capibara's plugin are interleaved. A family's figure is the median of its rows.
 """
 
 import json

@@ -16,20 +16,20 @@ _ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64"
              "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 
 
+# Prototypes of our own: those of ctypes.pythonapi are the whole process's.
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
 def pycapsule(funcptr: object) -> object:
     """A capsule around a function of ctypes, or around an address."""
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    address = funcptr if isinstance(funcptr, int) else ctypes.cast(funcptr, ctypes.c_void_p)
-    return new(address, None, None)
+    return _new_capsule(funcptr if isinstance(funcptr, int) else ctypes.cast(funcptr, ctypes.c_void_p), None, None)
 
 
 def _address(capsule, function, argument):
-    name, pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     try:
-        return pointer(capsule, name(capsule))
+        return _pointer_of(capsule, _name_of(capsule))
     except (ValueError, TypeError):
         raise TypeError(f"{function}: {argument} must be a PyCapsule, got {type(capsule).__name__}; see jax.ffi.pycapsule") from None
 

@@ -43,6 +43,13 @@ def _as_cpu():
     return os.environ.get("CAPIBARA_AS_CPU", "") not in ("", "0")
 
 
+def _asked():
+    """The platforms that jax is told to use."""
+    import jax
+
+    return [name.strip() for name in (jax.config.jax_platforms or "").split(",")]
+
+
 # ---- callbacks -----------------------------------------------------------------------------------------------------
 
 
@@ -127,28 +134,24 @@ def _call(function, values):
 
 
 _targets, _types = {}, {}  # capsules, and (address of the number, address of the deleter), by name
+_name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def _address(capsule):
-    if capsule is None:
-        return 0
-    found = ctypes.pythonapi.PyCapsule_GetPointer
-    found.restype, found.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return found(capsule, ctypes.pythonapi.PyCapsule_GetName(capsule))
+    return 0 if capsule is None else _pointer_of(capsule, _name_of(capsule))
 
 
 def _keep_registrations():
     """Sees what jax.ffi registers for the CPU, before and after this, and hands it on to XLA:CPU."""
     from jaxlib import xla_client
 
-    ctypes.pythonapi.PyCapsule_GetName.restype = ctypes.c_char_p
-    ctypes.pythonapi.PyCapsule_GetName.argtypes = [ctypes.py_object]
-
     def keep_type(name, capsules):
         xla_client._xla.register_custom_type(name, capsules)  # which chooses the number
-        info = _address(capsules.get("type_info")) if isinstance(capsules, dict) else 0
+        parts = capsules if isinstance(capsules, dict) else {"type_id": capsules}
+        info = _address(parts.get("type_info"))  # its size, an extension, and the function that deletes
         deleter = ctypes.c_void_p.from_address(info + 2 * ctypes.sizeof(ctypes.c_void_p)).value if info else None
-        _types[name] = (_address(capsules["type_id"] if isinstance(capsules, dict) else capsules), deleter or 0)
+        _types[name] = (_address(parts["type_id"]), deleter or 0)
 
     def keep_target(name, capsules, platform, api_version, traits):
         xla_client._xla.register_custom_call_target(name, capsules, platform, api_version, traits)
@@ -171,8 +174,7 @@ def initialize():
     import jax
     from jax._src import xla_bridge
 
-    asked = [name.strip() for name in (jax.config.jax_platforms or "").split(",")]
-    as_cpu = _as_cpu()
+    asked, as_cpu = _asked(), _as_cpu()
     if "capibara" not in asked and not as_cpu:
         return
     _keep_registrations()

@@ -19,7 +19,7 @@ def _owner(client):
 
 
 def _print_platform(jax, name):
-    """Whose devices a platform's are; false where there is none of that name."""
+    """Whose devices a platform's are, or why there are none."""
     try:
         devices = jax.devices(name)
     except RuntimeError as error:
@@ -40,18 +40,17 @@ def main():
         return 1
     from jax_plugins import capibara as plugin
 
-    asked, as_cpu = os.environ.get("JAX_PLATFORMS", ""), os.environ.get("CAPIBARA_AS_CPU", "") not in ("", "0")
+    variable, as_cpu = os.environ.get("JAX_PLATFORMS", ""), plugin._as_cpu()
     print(f"JAX {jax.__version__} with jaxlib {jaxlib.__version__}, {sys.executable}")
-    _line("JAX_PLATFORMS", repr(asked) if asked else "not set")
+    _line("JAX_PLATFORMS", repr(variable) if variable else "not set")
     try:
         _line("plugin", plugin.library_path())
     except ImportError as error:
         _line("plugin", str(error).splitlines()[0])
         return 1
-    chosen = as_cpu or "capibara" in [name.strip() for name in asked.split(",")]
+    chosen = as_cpu or "capibara" in plugin._asked()
     if not chosen:
-        # As a program would that asks for it.
-        jax.config.update("jax_platforms", "capibara")
+        jax.config.update("jax_platforms", "capibara")  # to see whether it would work
     try:
         default = jax.devices()[0]
     except RuntimeError as error:
