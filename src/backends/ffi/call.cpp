@@ -484,9 +484,9 @@ class Call {
         handlers_(handlers),
         outputs_(outputs),
         description_(describe(attrs)),
-        frame_(target_, description_.attributes) {
-    for (const ArrayType& type : inputs) required_number(target_, type.dtype, to_string(type));
-    for (const ArrayType& type : outputs) required_number(target_, type.dtype, to_string(type));
+        frame_(target_, description_.attributes),
+        operands_(described(inputs)),
+        results_(described(outputs)) {
     for (std::size_t i = 0; i < inputs.size(); ++i)
       operand_orders_.push_back(memory_order(target_, description_.operand_layouts, i, inputs[i].shape));
     for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -500,17 +500,15 @@ class Call {
       }
     }
     if (handlers_.instantiate) {
-      std::vector<void*> none(inputs.size()), nowhere(outputs.size());
-      run_stage(instantiate, handlers_.instantiate, shapes_of(inputs), shapes_of(outputs_), none, nowhere);
+      const std::vector<void*> none(inputs.size()), nowhere(outputs.size());
+      run_stage(instantiate, handlers_.instantiate, none, nowhere);
     }
   }
 
   Arrays operator()(std::span<const Array> inputs) {
-    Types types, result_types;
     Arrays held;
     std::vector<void*> operands, results;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      types.push_back(inputs[i].type());
       held.push_back(operand_orders_[i].empty() ? inputs[i] : jax::lax::transpose(inputs[i], operand_orders_[i]));
       operands.push_back(const_cast<std::byte*>(held.back().raw_data()));
     }
@@ -524,10 +522,9 @@ class Call {
       if (memory[result].size() != 0) std::memcpy(results[result], operands[operand], memory[result].size());
       operands[operand] = results[result];
     }
-    const auto in = shapes_of(types), out = shapes_of(outputs_);
-    if (handlers_.prepare) run_stage(prepare, handlers_.prepare, in, out, operands, results);
-    if (handlers_.initialize) run_stage(initialize, handlers_.initialize, in, out, operands, results);
-    run_stage(execute, handlers_.execute, in, out, operands, results);
+    if (handlers_.prepare) run_stage(prepare, handlers_.prepare, operands, results);
+    if (handlers_.initialize) run_stage(initialize, handlers_.initialize, operands, results);
+    run_stage(execute, handlers_.execute, operands, results);
     Arrays values;
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       const Ints& order = result_orders_[i];
@@ -552,17 +549,17 @@ class Call {
     Shape shape;
   };
 
-  std::vector<Described> shapes_of(const Types& types) const {
+  std::vector<Described> described(const Types& types) const {
     std::vector<Described> own;
-    for (const ArrayType& type : types) own.push_back({*number_of(type.dtype), type.shape});
+    for (const ArrayType& type : types)
+      own.push_back({required_number(target_, type.dtype, to_string(type)), type.shape});
     return own;
   }
 
-  void run_stage(int32_t stage, void* handler, const std::vector<Described>& in, const std::vector<Described>& out,
-                 const std::vector<void*>& operands, const std::vector<void*>& results) {
+  void run_stage(int32_t stage, void* handler, const std::vector<void*>& operands, const std::vector<void*>& results) {
     std::deque<abi::Buffer> buffers;
     std::vector<void*> values[2];
-    const std::vector<Described>* described[2] = {&in, &out};
+    const std::vector<Described>* described[2] = {&operands_, &results_};
     const std::vector<void*>* data[2] = {&operands, &results};
     for (int list = 0; list < 2; ++list) {
       for (std::size_t i = 0; i < described[list]->size(); ++i) {
@@ -575,7 +572,7 @@ class Call {
         values[list].push_back(&buffer);
       }
     }
-    const std::vector<int32_t> are_buffers(std::max(in.size(), out.size()), 1);
+    const std::vector<int32_t> are_buffers(std::max(operands.size(), results.size()), 1);
     struct {
       abi::CallFrame own;
       Future* future;
@@ -608,6 +605,7 @@ class Call {
   Types outputs_;
   Description description_;
   Frame frame_;
+  std::vector<Described> operands_, results_;
   std::vector<Ints> operand_orders_, result_orders_;
   Context context_;
 };
