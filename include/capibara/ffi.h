@@ -2,7 +2,7 @@
 // called as it is.
 #pragma once
 
-#include <capibara/array.h>
+#include <capibara/primitive.h>
 
 #include <map>
 #include <string>
