@@ -1,0 +1,265 @@
+"""The programs of the users' pages run as they are printed there, and print what stands behind `print` and `std::cout`.
+
+A page's blocks before its first section belong to every section; the blocks of a section, one behind the other, are one program. In C++
+definitions are moved out of the function that the statements become. A block that cannot stand alone (a command, an excerpt) is no block
+of `python` or `cpp` on these pages.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("guides", "coming-from", "sharp-bits")]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.environ.get("CAPIBARA_PYTHON_PATH", str(BUILD / "python")), "JAX_NUM_CPU_DEVICES": "8",
+               "JAX_PLATFORMS": "cpu"}
+
+
+def blocks(text, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def sections(page, language):
+    """{title: blocks}, those before the first title first in each."""
+    head, *parts = re.split(r"^## ", page.read_text(), flags=re.MULTILINE)
+    shared = blocks(head, language)
+    return {part.partition("\n")[0]: [*shared, *blocks(part, language)] for part in parts if blocks(part, language)}
+
+
+def promised(text):
+    """What statements that print are said to print: comments behind them."""
+    return [match[1].strip() for match in re.finditer(r"^ *(?:print\(|std::cout\b).*?(?:  # |  // )(.*)$", text, re.MULTILINE)]
+
+
+def missing(said, printed):
+    """The first promised line that does not come in its turn."""
+    lines = iter(line.rstrip() for line in printed.splitlines())
+    return next((line for line in said if line not in lines), None)
+
+
+def run(command, folder):
+    done = subprocess.run(list(map(str, command)), cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+def taken_apart(block):
+    """Definitions of a C++ block, and its statements."""
+    outside, inside, end = [], [], None
+    for line in block.splitlines():
+        starts = re.match(r"(?:struct|class|template|namespace|using|CAPIBARA_TREE|#include)\b"
+                          r"|(?!(?:auto|for|if|while|try|return|const auto)\b)[\w:<>]+ \w+\(.*\) \{$", line)
+        if end is None and starts:
+            end = re.compile(r"\}" if line.rstrip().endswith("{") else "")
+            outside.append(line)
+            end = end if end.pattern else None
+        elif end is not None:
+            outside.append(line)
+            end = None if end.match(line) else end
+        else:
+            inside.append(line)
+    return "\n".join(outside), "\n".join(inside)
+
+
+def whole_program(page):
+    """One C++ program of a page: a namespace for each section, called one after the other."""
+    head, text, calls = [], [], []
+    for number, (title, parts) in enumerate(sections(page, "cpp").items()):
+        shared = len(blocks(re.split(r"^## ", page.read_text(), flags=re.MULTILINE)[0], "cpp"))
+        head = head or ["\n".join(parts[:shared])]
+        outside, inside = zip(*map(taken_apart, parts[shared:]))
+        text += [f"namespace section_{number} {{  // {title}", *outside, "void run() {", *inside, "}", "}"]
+        calls.append(f"  std::cout << \"## {title}\\n\";\n  section_{number}::run();")
+    return "\n".join([*head, *text, "int main() {", *calls, "}", ""])
+
+
+def without_names(page, title):
+    """A Python program without the names that jax has under another module."""
+    return "\n".join(sections(page, "python")[title]).replace("capibara.jax", "jax")
+
+
+BEYOND_JAX = re.compile(r"\bcapibara\b|\bprofiling\b|\bwrite_object\b")
+PYTHON = [(page, title) for page in PAGES for title in sections(page, "python")]
+
+
+@pytest.mark.parametrize("page, title", PYTHON, ids=lambda part: part.stem if isinstance(part, Path) else part)
+def test_python_programs_print_what_the_page_says(page, title, tmp_path):
+    program = "\n".join(sections(page, "python")[title])
+    (tmp_path / "program.py").write_text(program)
+    printed = run([sys.executable, "program.py"], tmp_path)
+    assert missing(promised(program), printed) is None, printed
+
+
+@pytest.mark.parametrize("page, title", [(page, title) for page, title in PYTHON if not BEYOND_JAX.search(without_names(page, title))],
+                         ids=lambda part: part.stem if isinstance(part, Path) else part)
+def test_jax_prints_it_too(page, title, tmp_path):
+    pytest.importorskip("jax", reason="the peer jax is not installed")
+    program = without_names(page, title)
+    (tmp_path / "program.py").write_text(program)
+    printed = run([sys.executable, "program.py"], tmp_path)
+    assert missing(promised(program), printed) is None, printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if sections(page, "cpp")], ids=lambda page: page.stem)
+def test_cpp_programs_print_what_the_page_says(page, tmp_path):
+    library = BUILD / "lib" / "libcapibara.a"
+    if not library.exists():
+        pytest.skip("the build has no static library")
+    text = whole_program(page)
+    (tmp_path / "program.cpp").write_text(text)
+    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", "program.cpp", "-o", "program", library, "-ldl",
+         f"-Wl,-rpath,{BUILD / 'lib'}"], tmp_path)
+    printed = run([tmp_path / "program"], tmp_path)
+    assert missing(promised(text), printed) is None, printed
+
+
+def test_a_line_that_is_not_printed_is_found():
+    said = promised("print(1 + 1)  # 2\nstd::cout << 1 << \"\\n\";  // 1\nx = 1  # not this\n")
+    assert said == ["2", "1"]
+    assert missing(said, "2\nmore\n1\n") is None
+    assert missing(said, "1\n2\n") == "1"
+
+
+def test_definitions_are_taken_out_of_a_block():
+    outside, inside = taken_apart("struct P { Array w; };\nCAPIBARA_TREE(P, w)\nArray f(const P& p) {\n  return p.w;\n}\nf({1.0f});\nfor (;;) {\n}\n")
+    assert outside == "struct P { Array w; };\nCAPIBARA_TREE(P, w)\nArray f(const P& p) {\n  return p.w;\n}"
+    assert inside == "f({1.0f});\nfor (;;) {\n}"
+
+
+# ---- tables of names: both expressions of a row have the same value ----
+
+VALUES = {"x": [[1, 2, 3], [4, 5, 6]], "w": [[1, -1], [0.5, 2], [-2, 0.25]], "v": [3, -1, 2], "i": [[0, 2, 1], [1, 0, 0]],
+          "a": [[4, 1, 0], [1, 3, 0.5], [0, 0.5, 2]]}
+TABLES = ROOT / "docs" / "coming-from.md"
+
+
+def rows(*heads):
+    """Rows of the page's tables with this head, whose cells are all code."""
+    head = "| " + " | ".join(heads) + " |"
+    found = []
+    for table in TABLES.read_text().split("\n" + head + "\n")[1:]:
+        for line in table.splitlines()[1:]:
+            if not line.startswith("|"):
+                break
+            cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+            assert all(re.fullmatch(r"`[^`]+`", cell) for cell in cells) and len(cells) == len(heads), line
+            found.append([cell[1:-1] for cell in cells])
+    assert len(found) > 5
+    return found
+
+
+def test_every_table_has_rows():
+    for heads in (("Python", "C++"), ("PyTorch", "Python", "C++"), ("MLX", "Python", "C++"), ("Eigen", "C++")):
+        rows(*heads)
+
+
+# What a row is evaluated with: the module, and how it makes arrays of floats and of integers.
+MAKERS = {
+    "Python": ("import capibara.jax as jax, capibara.jax.numpy as jnp\nfrom capibara.jax import lax", "jnp.array({}, 'float32')", "jnp.array({})"),
+    "jax": ("import jax, jax.numpy as jnp\nfrom jax import lax", "jnp.array({}, 'float32')", "jnp.array({})"),
+    "PyTorch": ("import torch", "torch.tensor({}, dtype=torch.float32)", "torch.tensor({})"),
+    "MLX": ("import mlx.core as mx", "mx.array({}, mx.float32)", "mx.array({})"),
+}
+
+
+def evaluated(language, expressions, folder):
+    """The elements of each expression, and its shape, by a program of this language."""
+    imports, floats, integers = MAKERS[language]
+    program = [imports, "import json, numpy"]
+    for name, value in VALUES.items():
+        program.append(f"{name} = {(integers if name == 'i' else floats).format(value)}")
+    for expression in expressions:
+        program.append(f"value = numpy.asarray({expression})\nprint(json.dumps([list(value.shape), value.ravel().tolist()]))")
+    (folder / "names.py").write_text("\n".join(program) + "\n")
+    return [json.loads(line) for line in run([sys.executable, "names.py"], folder).splitlines()]
+
+
+def different(expressions, left, right):
+    assert len(left) == len(right) == len(expressions)
+    return [(text, a, b) for text, a, b in zip(expressions, left, right)
+            if a[0] != b[0] or not all(abs(p - q) <= 1e-5 * max(1, abs(p)) for p, q in zip(a[1], b[1]))]
+
+
+@pytest.mark.parametrize("peer", ["PyTorch", "MLX", "jax"])
+def test_names_of_peers_mean_the_same(peer, tmp_path):
+    pytest.importorskip({"PyTorch": "torch", "MLX": "mlx.core", "jax": "jax"}[peer], reason=f"{peer} is not installed")
+    table = rows("Python", "C++") if peer == "jax" else rows(peer, "Python", "C++")
+    theirs = evaluated(peer, [row[0] for row in table], tmp_path)
+    ours = evaluated("Python", [row[0 if peer == "jax" else 1] for row in table], tmp_path)
+    assert different(table, theirs, ours) == []
+
+
+def literal(value):
+    """The rows of a matrix, or a vector, as C++ writes them."""
+    return "{" + ", ".join(literal(item) if isinstance(item, list) else str(item) for item in value) + "}"
+
+
+SHOW_ARRAYS = """
+#include <iostream>
+void show(const capibara::Array& value) {
+  std::cout << "[[";
+  for (int64_t axis = 0; axis < value.ndim(); ++axis) std::cout << (axis ? ", " : "") << value.shape(axis);
+  std::cout << "], [";
+  const auto elements = value.to_vector<double>();
+  for (std::size_t k = 0; k < elements.size(); ++k) std::cout << (k ? ", " : "") << elements[k];
+  std::cout << "]]" << std::endl;
+}
+"""
+
+
+@pytest.mark.slow
+def test_names_of_cpp_mean_the_same(tmp_path):
+    library = BUILD / "lib" / "libcapibara.a"
+    if not library.exists():
+        pytest.skip("the build has no static library")
+    table = [row[-2:] for heads in (("Python", "C++"), ("PyTorch", "Python", "C++"), ("MLX", "Python", "C++")) for row in rows(*heads)]
+    made = [f"const Array {name} = array<{'int32_t' if name == 'i' else 'float'}>({literal(value)});" for name, value in VALUES.items()]
+    head = "\n".join(blocks(TABLES.read_text().partition("\n## ")[0], "cpp"))
+    program = [head, SHOW_ARRAYS, "int main() {", "std::cout.precision(9);", *made, *(f"show({row[1]});" for row in table), "}"]
+    (tmp_path / "names.cpp").write_text("\n".join(program) + "\n")
+    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", "names.cpp", "-o", "names", library, "-ldl", f"-Wl,-rpath,{BUILD / 'lib'}"], tmp_path)
+    cpp = [json.loads(line) for line in run([tmp_path / "names"], tmp_path).splitlines()]
+    assert different(table, evaluated("Python", [row[0] for row in table], tmp_path), cpp) == []
+
+
+@pytest.mark.slow
+def test_names_of_eigen_mean_the_same(tmp_path):
+    library, eigen = BUILD / "lib" / "libcapibara.a", Path(os.environ.get("CAPIBARA_EIGEN", "/usr/include/eigen3"))
+    if not library.exists() or not eigen.exists():
+        pytest.skip("no static library in the build, or no Eigen (CAPIBARA_EIGEN=FOLDER)")
+    table = rows("Eigen", "C++")
+    ours = [f"const Array {name} = array<{'int32_t' if name == 'i' else 'float'}>({literal(value)});" for name, value in VALUES.items()]
+    theirs = []
+    for name, value in VALUES.items():
+        shape = (len(value), len(value[0]) if isinstance(value[0], list) else 1)
+        flat = [item for part in value for item in (part if isinstance(part, list) else [part])]
+        kind = "VectorXf" if shape[1] == 1 else "MatrixXf"
+        theirs.append(f"{kind} {name}{shape if shape[1] > 1 else f'({shape[0]})'}; {name} << {', '.join(map(str, flat))};")
+    show = """
+    #include <Eigen/Dense>
+    template <class T> void show_matrix(const T& value) {
+      const Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor> m = [&] {
+        if constexpr (std::is_arithmetic_v<T>) return Eigen::MatrixXd::Constant(1, 1, value).eval();
+        else return value.template cast<double>().eval();
+      }();
+      std::cout << "[[], [";
+      for (Eigen::Index k = 0; k < m.size(); ++k) std::cout << (k ? ", " : "") << m.data()[k];
+      std::cout << "]]" << std::endl;
+    }
+    """
+    head = "\n".join(blocks(TABLES.read_text().partition("\n## ")[0], "cpp"))
+    program = [head, SHOW_ARRAYS, show, "void theirs() {", "using namespace Eigen;", *theirs, *(f"show_matrix({row[0]});" for row in table), "}",
+               "int main() {", "std::cout.precision(9);", "theirs();", *ours, *(f"show({row[1]});" for row in table), "}"]
+    (tmp_path / "names.cpp").write_text("\n".join(program) + "\n")
+    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", "-I", eigen, "names.cpp", "-o", "names", library, "-ldl",
+         f"-Wl,-rpath,{BUILD / 'lib'}"], tmp_path)
+    lines = [json.loads(line) for line in run([tmp_path / "names"], tmp_path).splitlines()]
+    without_shapes = [[[[], values] for _, values in part] for part in (lines[:len(table)], lines[len(table):])]
+    assert different(table, *without_shapes) == []
