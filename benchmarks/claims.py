@@ -171,9 +171,9 @@ def page(kept, records, machines, versions):
     return "\n".join([
         "# Fused kernels: claimed and measured", "",
         "Made by `python3 benchmarks/claims.py` from [claims.json](kernels-measured/claims.json) and figures of `./run bench`; do not "
-        "edit. The pages that asked for these kernels give one speed-up over JAX for each of five operations and three savings of memory, "
+        "edit. The original proposal of these kernels claims one speed-up over JAX for each of five operations and three savings of memory, "
         "on TPU v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on "
-        "shapes that are stated, beside the JAX that is installed on them. [kernels.md](kernels.md) says what the kernels do.", "",
+        "stated shapes, beside the JAX that is installed there. [kernels.md](kernels.md) says what the kernels do.", "",
         f"CPU: {machine['processor']}, {machine['processors']} processors{how}, {', '.join(dates)}, commit {machine['commit']}, "
         f"jax {versions.get('jax', '')}. The column "
         f"`load` is the load average when a row was measured: where it is above {machine['processors']} other programs ran "

@@ -1,7 +1,7 @@
 """Figures of benchmarks/gpu/kernels.py as lines of a table: times, ratios, shares of the limit, temporaries, and floors reached."""
 
 COLUMNS = ("capibara", "jax", "cudnn", "torch")
-HEAD = ["| | capibara | jax | jax by cuDNN | torch | of the limit | backward alone | temporaries, of jax's | difference | asked |",
+HEAD = ["| | capibara | jax | jax by cuDNN | torch | of the limit | backward alone | temporaries, of jax's | difference | target |",
         "|---|---|---|---|---|---|---|---|---|---|"]
 
 

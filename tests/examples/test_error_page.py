@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from test_pages import BUILD, ENVIRONMENT, ROOT, run
+from test_pages import ENVIRONMENT, ROOT, run, run_cpp
 
 PAGE = (ROOT / "docs" / "errors.md").read_text()
 
@@ -101,7 +101,8 @@ def messages(first, last):
 
 def fits(message, said):
     """Whether a message begins as the page says; three dots stand for anything."""
-    return re.match(r".*?".join(re.escape(" ".join(part.split())) for part in message.split("...")).replace(r"\ .*?", r" ?.*?"), said) is not None
+    parts = [re.escape(" ".join(part.split())) for part in message.split("...")]
+    return re.match(".*?".join(parts).replace(r"\ .*?", r" ?.*?"), said) is not None
 
 
 PYTHON = messages("## Traced values", "## In C++")
@@ -126,19 +127,19 @@ def test_python_says_what_the_page_says(tmp_path):
     assert [(message, got[:200]) for message, got in zip(PYTHON, said) if not fits(message, got)] == []
 
 
-HEAD = "#include <capibara/capibara.h>\n#include <iostream>\nusing namespace capibara;\nnamespace jnp = jax::numpy;\nnamespace lax = jax::lax;\n"
+HEAD = """#include <capibara/capibara.h>
+#include <iostream>
+using namespace capibara;
+namespace jnp = jax::numpy;
+namespace lax = jax::lax;
+"""
 
 
 @pytest.mark.slow
 def test_cpp_says_what_the_page_says(tmp_path):
-    library = BUILD / "lib" / "libcapibara.a"
-    if not library.exists():
-        pytest.skip("the build has no static library")
     caught = "} catch (const Error& error) { std::cout << error.what() << '\\0'; }"
-    (tmp_path / "mistakes.cpp").write_text(HEAD + "int main() {\n" + "".join(f"try {{ {mistake}; {caught}\n" for mistake in CPP_MISTAKES) + "}\n")
-    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", "mistakes.cpp", "-o", "mistakes", library, "-ldl",
-         f"-Wl,-rpath,{BUILD / 'lib'}"], tmp_path)
-    said = [" ".join(part.split()) for part in run([tmp_path / "mistakes"], tmp_path).split("\0")[:-1]]
+    tries = "".join(f"try {{ {mistake}; {caught}\n" for mistake in CPP_MISTAKES)
+    said = [" ".join(part.split()) for part in run_cpp(HEAD + "int main() {\n" + tries + "}\n", tmp_path).split("\0")[:-1]]
     assert [(message, got) for message, got in zip(CPP, said, strict=True) if not fits(message, got)] == []
 
 
@@ -146,8 +147,8 @@ def test_cpp_says_what_the_page_says(tmp_path):
 @pytest.mark.parametrize("number", range(len(NOT_COMPILED)), ids=lambda number: NOT_COMPILED[number].split("(")[0][-20:])
 def test_the_compiler_says_what_the_page_says(number, tmp_path):
     (tmp_path / "mistake.cpp").write_text(HEAD + "void mistake(Array x) {\n" + NOT_COMPILED[number] + "\n}\n")
-    done = subprocess.run(["g++", "-std=c++20", "-fsyntax-only", "-I", str(ROOT / "include"), "mistake.cpp"], cwd=tmp_path, env=ENVIRONMENT,
-                          capture_output=True, text=True)
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-I", str(ROOT / "include"), "mistake.cpp"]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode != 0
     said = done.stderr.replace("‘", "'").replace("’", "'")
     wanted = ".*".join(map(re.escape, COMPILER[number].split("...")))

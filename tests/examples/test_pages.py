@@ -49,6 +49,17 @@ def run(command, folder):
     return done.stdout
 
 
+def run_cpp(text, folder, *options):
+    """What a C++ program prints; skips where the build has no library to link it with."""
+    library = BUILD / "lib" / "libcapibara.a"
+    if not library.exists():
+        pytest.skip("the build has no static library")
+    (folder / "program.cpp").write_text(text)
+    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", *options, "program.cpp", "-o", "program", library, "-ldl",
+         f"-Wl,-rpath,{BUILD / 'lib'}"], folder)
+    return run([folder / "program"], folder)
+
+
 def taken_apart(block):
     """Definitions of a C++ block, and its statements."""
     outside, inside, end = [], [], None
@@ -109,14 +120,8 @@ def test_jax_prints_it_too(page, title, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [page for page in PAGES if sections(page, "cpp")], ids=lambda page: page.stem)
 def test_cpp_programs_print_what_the_page_says(page, tmp_path):
-    library = BUILD / "lib" / "libcapibara.a"
-    if not library.exists():
-        pytest.skip("the build has no static library")
     text = whole_program(page)
-    (tmp_path / "program.cpp").write_text(text)
-    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", "program.cpp", "-o", "program", library, "-ldl",
-         f"-Wl,-rpath,{BUILD / 'lib'}"], tmp_path)
-    printed = run([tmp_path / "program"], tmp_path)
+    printed = run_cpp(text, tmp_path)
     assert missing(promised(text), printed) is None, printed
 
 
@@ -137,6 +142,7 @@ def test_definitions_are_taken_out_of_a_block():
 
 VALUES = {"x": [[1, 2, 3], [4, 5, 6]], "w": [[1, -1], [0.5, 2], [-2, 0.25]], "v": [3, -1, 2], "i": [[0, 2, 1], [1, 0, 0]],
           "a": [[4, 1, 0], [1, 3, 0.5], [0, 0.5, 2]]}
+HEADS = (("Python", "C++"), ("PyTorch", "Python", "C++"), ("MLX", "Python", "C++"), ("Eigen", "C++"))
 TABLES = ROOT / "docs" / "coming-from.md"
 
 
@@ -156,14 +162,15 @@ def rows(*heads):
 
 
 def test_every_table_has_rows():
-    for heads in (("Python", "C++"), ("PyTorch", "Python", "C++"), ("MLX", "Python", "C++"), ("Eigen", "C++")):
+    for heads in HEADS:
         rows(*heads)
 
 
 # What a row is evaluated with: the module, and how it makes arrays of floats and of integers.
+JNP = ("jnp.array({}, 'float32')", "jnp.array({})")
 MAKERS = {
-    "Python": ("import capibara.jax as jax, capibara.jax.numpy as jnp\nfrom capibara.jax import lax", "jnp.array({}, 'float32')", "jnp.array({})"),
-    "jax": ("import jax, jax.numpy as jnp\nfrom jax import lax", "jnp.array({}, 'float32')", "jnp.array({})"),
+    "Python": ("import capibara.jax as jax, capibara.jax.numpy as jnp\nfrom capibara.jax import lax", *JNP),
+    "jax": ("import jax, jax.numpy as jnp\nfrom jax import lax", *JNP),
     "PyTorch": ("import torch", "torch.tensor({}, dtype=torch.float32)", "torch.tensor({})"),
     "MLX": ("import mlx.core as mx", "mx.array({}, mx.float32)", "mx.array({})"),
 }
@@ -216,24 +223,19 @@ void show(const capibara::Array& value) {
 
 @pytest.mark.slow
 def test_names_of_cpp_mean_the_same(tmp_path):
-    library = BUILD / "lib" / "libcapibara.a"
-    if not library.exists():
-        pytest.skip("the build has no static library")
-    table = [row[-2:] for heads in (("Python", "C++"), ("PyTorch", "Python", "C++"), ("MLX", "Python", "C++")) for row in rows(*heads)]
+    table = [row[-2:] for heads in HEADS[:3] for row in rows(*heads)]
     made = [f"const Array {name} = array<{'int32_t' if name == 'i' else 'float'}>({literal(value)});" for name, value in VALUES.items()]
     head = "\n".join(blocks(TABLES.read_text().partition("\n## ")[0], "cpp"))
     program = [head, SHOW_ARRAYS, "int main() {", "std::cout.precision(9);", *made, *(f"show({row[1]});" for row in table), "}"]
-    (tmp_path / "names.cpp").write_text("\n".join(program) + "\n")
-    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", "names.cpp", "-o", "names", library, "-ldl", f"-Wl,-rpath,{BUILD / 'lib'}"], tmp_path)
-    cpp = [json.loads(line) for line in run([tmp_path / "names"], tmp_path).splitlines()]
+    cpp = [json.loads(line) for line in run_cpp("\n".join(program) + "\n", tmp_path).splitlines()]
     assert different(table, evaluated("Python", [row[0] for row in table], tmp_path), cpp) == []
 
 
 @pytest.mark.slow
 def test_names_of_eigen_mean_the_same(tmp_path):
-    library, eigen = BUILD / "lib" / "libcapibara.a", Path(os.environ.get("CAPIBARA_EIGEN", "/usr/include/eigen3"))
-    if not library.exists() or not eigen.exists():
-        pytest.skip("no static library in the build, or no Eigen (CAPIBARA_EIGEN=FOLDER)")
+    eigen = Path(os.environ.get("CAPIBARA_EIGEN", "/usr/include/eigen3"))
+    if not eigen.exists():
+        pytest.skip("no Eigen is installed; CAPIBARA_EIGEN=FOLDER names one")
     table = rows("Eigen", "C++")
     ours = [f"const Array {name} = array<{'int32_t' if name == 'i' else 'float'}>({literal(value)});" for name, value in VALUES.items()]
     theirs = []
@@ -257,9 +259,6 @@ def test_names_of_eigen_mean_the_same(tmp_path):
     head = "\n".join(blocks(TABLES.read_text().partition("\n## ")[0], "cpp"))
     program = [head, SHOW_ARRAYS, show, "void theirs() {", "using namespace Eigen;", *theirs, *(f"show_matrix({row[0]});" for row in table), "}",
                "int main() {", "std::cout.precision(9);", "theirs();", *ours, *(f"show({row[1]});" for row in table), "}"]
-    (tmp_path / "names.cpp").write_text("\n".join(program) + "\n")
-    run(["g++", "-std=c++20", "-O0", "-I", ROOT / "include", "-I", eigen, "names.cpp", "-o", "names", library, "-ldl",
-         f"-Wl,-rpath,{BUILD / 'lib'}"], tmp_path)
-    lines = [json.loads(line) for line in run([tmp_path / "names"], tmp_path).splitlines()]
+    lines = [json.loads(line) for line in run_cpp("\n".join(program) + "\n", tmp_path, "-I", eigen).splitlines()]
     without_shapes = [[[[], values] for _, values in part] for part in (lines[:len(table)], lines[len(table):])]
     assert different(table, *without_shapes) == []
