@@ -171,8 +171,8 @@ def page(kept, records, machines, versions):
     return "\n".join([
         "# Fused kernels: claimed and measured", "",
         "Made by `python3 benchmarks/claims.py` from [claims.json](kernels-measured/claims.json) and figures of `./run bench`; do not "
-        "edit. The original proposal of these kernels claims one speed-up over JAX for each of five operations and three savings of memory, "
-        "on TPU v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on "
+        "edit. The original proposal of these kernels claims one speed-up over JAX for each of five operations and three savings of "
+        "memory, on TPU v6e-64 and without shapes. No such TPU was measured here: the figures below are those of other machines, on "
         "stated shapes, beside the JAX that is installed there. [kernels.md](kernels.md) says what the kernels do.", "",
         f"CPU: {machine['processor']}, {machine['processors']} processors{how}, {', '.join(dates)}, commit {machine['commit']}, "
         f"jax {versions.get('jax', '')}. The column "

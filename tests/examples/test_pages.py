@@ -133,9 +133,9 @@ def test_a_line_that_is_not_printed_is_found():
 
 
 def test_definitions_are_taken_out_of_a_block():
-    outside, inside = taken_apart("struct P { Array w; };\nCAPIBARA_TREE(P, w)\nArray f(const P& p) {\n  return p.w;\n}\nf({1.0f});\nfor (;;) {\n}\n")
-    assert outside == "struct P { Array w; };\nCAPIBARA_TREE(P, w)\nArray f(const P& p) {\n  return p.w;\n}"
-    assert inside == "f({1.0f});\nfor (;;) {\n}"
+    definitions = "struct P { Array w; };\nCAPIBARA_TREE(P, w)\nArray f(const P& p) {\n  return p.w;\n}"
+    statements = "f({1.0f});\nfor (;;) {\n}"
+    assert taken_apart(definitions + "\n" + statements + "\n") == (definitions, statements)
 
 
 # ---- tables of names: both expressions of a row have the same value ----
@@ -257,8 +257,10 @@ def test_names_of_eigen_mean_the_same(tmp_path):
     }
     """
     head = "\n".join(blocks(TABLES.read_text().partition("\n## ")[0], "cpp"))
-    program = [head, SHOW_ARRAYS, show, "void theirs() {", "using namespace Eigen;", *theirs, *(f"show_matrix({row[0]});" for row in table), "}",
-               "int main() {", "std::cout.precision(9);", "theirs();", *ours, *(f"show({row[1]});" for row in table), "}"]
+    theirs += [f"show_matrix({row[0]});" for row in table]
+    ours += [f"show({row[1]});" for row in table]
+    program = [head, SHOW_ARRAYS, show, "void theirs() {", "using namespace Eigen;", *theirs, "}",
+               "int main() {", "std::cout.precision(9);", "theirs();", *ours, "}"]
     lines = [json.loads(line) for line in run_cpp("\n".join(program) + "\n", tmp_path, "-I", eigen).splitlines()]
     without_shapes = [[[[], values] for _, values in part] for part in (lines[:len(table)], lines[len(table):])]
     assert different(table, *without_shapes) == []
