@@ -100,7 +100,8 @@ def of_users(lines):
 
 def page():
     lines = ["# Classes of C++", "",
-             "Written by `tools/check/class_page.py --write` from the public headers; do not edit. Functions and options are in [cpp.md](cpp.md).", ""]
+             "Written by `tools/check/class_page.py --write` from the public headers; do not edit. Functions and options are in "
+             "[cpp.md](cpp.md).", ""]
     for subject, classes in CLASSES.items():
         lines += [f"## {subject}", ""]
         for name, header in classes.items():
