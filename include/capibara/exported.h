@@ -5,6 +5,7 @@
 #include <capibara/program.h>
 #include <capibara/tree.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,11 +46,20 @@ class Exported {
   int calling_convention_version() const;
   const TreeDef& in_tree() const;  // of ((arguments...), {keywords})
   const TreeDef& out_tree() const;
-  const Types& in_types() const;  // of the leaves of in_tree
+  // Of the leaves of in_tree and of out_tree. A size that each call chooses is -1.
+  const Types& in_types() const;
   const Types& out_types() const;
+  // Whether it is a function of arguments of several sizes, and how the file writes these: {"b", "2*b + 1", "3"}.
+  bool has_symbolic_sizes() const;
+  const std::vector<std::vector<std::string>>& in_shapes() const;
+  const std::vector<std::vector<std::string>>& out_shapes() const;
+  // The types of the arguments where the names in symbolic sizes have these values. Raises ValueError where one is
+  // missing.
+  Types in_types(const std::map<std::string, int64_t>& sizes) const;
   // The program of those arguments that it reads; keys are their uint32 words there. Where the file is for several
-  // platforms, the number of one comes first.
-  const Program& program() const;
+  // platforms, the number of one comes first. Where sizes are symbolic, it is that for arguments of these types, which
+  // must then be given; raises ValueError for sizes that do not fit each other.
+  Program program(const Types& arguments = {}) const;
   const std::vector<std::size_t>& kept_arguments() const;
   // The artifact: MLIR's bytecode of StableHLO.
   const std::string& mlir_module_serialized() const;
@@ -57,7 +67,8 @@ class Exported {
   // The reverse derivative: a function of the arguments and a cotangent of each result. Raises ValueError without one.
   Exported vjp() const;
 
-  // The flat results of the flat arguments. Raises TypeError for other types, and ValueError on another platform.
+  // The flat results of the flat arguments. Raises TypeError for other types, and ValueError on another platform and for
+  // sizes that do not fit each other.
   Arrays call_flat(std::span<const Array> leaves) const;
   // exported.call(x, params): the arguments have the structure of in_tree; the result is rebuilt as Result.
   template <class Result = Array, class... Args>
@@ -77,6 +88,7 @@ class Exported {
 
  private:
   void check_structure(const TreeDef& given) const;
+  void check_types(const Types& given) const;
 
   std::shared_ptr<const State> state_;
 };

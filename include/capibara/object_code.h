@@ -13,6 +13,8 @@ struct ObjectOptions {
   // Constants of 256 bytes and more are not in the object: the function takes a pointer to ObjectCode::weights, which
   // the caller reads or maps from a file.
   bool external_weights = false;
+  // The sizes that the code is for, where those of the exported function are symbolic: {{"b", 8}}.
+  std::map<std::string, int64_t> sizes = {};
 };
 
 struct ObjectCode {

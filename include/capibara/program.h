@@ -122,8 +122,9 @@ void verify(const Program& program);
 
 // The StableHLO text of a program.
 std::string to_stablehlo(const Program& program, const std::string& module_name = "main");
-// The program of a StableHLO text or portable artifact (MLIR's bytecode); its functions become nested programs.
-Program from_stablehlo(std::string_view module);
+// The program of a StableHLO text or portable artifact (MLIR's bytecode); its functions become nested programs. Where
+// it leaves sizes open, it is read for arguments of these types: all sizes follow from them.
+Program from_stablehlo(std::string_view module, const std::vector<ArrayType>& arguments = {});
 
 // Rewrites a program to the primitives that StableHLO has.
 Program lower(const Program& program);

@@ -8,7 +8,10 @@
 
 #include "bindings.h"
 #include "compiler/stablehlo/bytecode/write_bytecode.h"
+#include "compiler/stablehlo/bytecode/read_bytecode.h"
 #include "compiler/stablehlo/exported/exported_file.h"
+#include "compiler/stablehlo/open_sizes.h"
+#include "compiler/stablehlo/read.h"
 
 namespace capibara::python {
 
@@ -44,8 +47,10 @@ ExportedTree tree_from(nb::handle value) {
 
 nb::list type_tuples(const std::vector<ExportedType>& types) {
   nb::list list;
-  for (const ExportedType& type : types)
-    list.append(nb::make_tuple(nb::cast(type.sizes()), std::string(dtype_name(type.dtype)), type.memory));
+  for (const ExportedType& type : types) {
+    const nb::object shape = type.symbolic() ? nb::cast(type.shape) : nb::cast(type.sizes());
+    list.append(nb::make_tuple(shape, std::string(dtype_name(type.dtype)), type.memory));
+  }
   return list;
 }
 
@@ -54,7 +59,7 @@ std::vector<ExportedType> types_from(nb::handle values) {
   for (nb::handle value : nb::cast<nb::list>(values)) {
     const auto parts = nb::cast<nb::tuple>(value);
     ExportedType type;
-    for (const int64_t size : nb::cast<std::vector<int64_t>>(parts[0])) type.shape.push_back(std::to_string(size));
+    for (nb::handle size : nb::cast<nb::sequence>(parts[0])) type.shape.emplace_back(nb::str(size).c_str());
     const auto name = nb::cast<std::string>(parts[1]);
     bool known = false;
     for (const DTypeRow& row : dtype_table) {
@@ -197,7 +202,9 @@ void bind_exported(nb::module_& m) {
         Config settings = config();
         settings.enable_x64 = true;
         const ConfigScope scope(settings);
-        return to_stablehlo(from_stablehlo({artifact.c_str(), artifact.size()}));
+        const stablehlo::Module module = stablehlo::read_file({artifact.c_str(), artifact.size()});
+        if (stablehlo::has_open_sizes(module)) return stablehlo::print_tree(module);
+        return to_stablehlo(stablehlo::read_module(module));
       },
       nb::arg("artifact"), "The text of a StableHLO artifact.");
 }

@@ -51,11 +51,12 @@ void bind_stablehlo(nb::module_& m) {
         "ml_dtypes included.");
   m.def(
       "program_from_stablehlo",
-      [](const nb::bytes& artifact) {
+      [](const nb::bytes& artifact, const Types& arguments) {
         const ConfigScope scope = with_wide_types();
-        return from_stablehlo({artifact.c_str(), artifact.size()});
+        return from_stablehlo({artifact.c_str(), artifact.size()}, arguments);
       },
-      nb::arg("artifact"), "The program of a StableHLO artifact's main function.");
+      nb::arg("artifact"), nb::arg("arguments") = Types{},
+      "The program of a StableHLO artifact's main function; where it leaves sizes open, for arguments of these types.");
   m.def(
       "program_from_stablehlo",
       [](const std::string& text) {

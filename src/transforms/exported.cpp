@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
+#include <mutex>
 
 #include <capibara/config.h>
 #include <capibara/lax.h>
@@ -10,6 +12,7 @@
 #include "compiler/stablehlo/bytecode/read_bytecode.h"
 #include "compiler/stablehlo/bytecode/write_bytecode.h"
 #include "compiler/stablehlo/exported/exported_file.h"
+#include "compiler/stablehlo/exported/size_expression.h"
 #include "compiler/stablehlo/read.h"
 #include "io/files/mapped_file.h"
 #include "program/ir/build.h"
@@ -85,14 +88,16 @@ ExportedTree exported_tree(const TreeDef& tree) {
   return out;
 }
 
+ArrayType plain_type(DType dtype, Shape shape) {
+  ArrayType type;
+  type.shape = std::move(shape);
+  type.dtype = dtype;
+  return type;
+}
+
 Types types_of(const std::vector<ExportedType>& list) {
   Types types;
-  for (const ExportedType& one : list) {
-    ArrayType type;
-    type.shape = one.sizes();
-    type.dtype = one.dtype;
-    types.push_back(std::move(type));
-  }
+  for (const ExportedType& one : list) types.push_back(plain_type(one.dtype, one.sizes()));
   return types;
 }
 
@@ -169,33 +174,80 @@ struct Exported::State {
   ExportedFile file;
   TreeDef in_tree, out_tree;
   Types in_types, out_types;
+  std::vector<std::vector<std::string>> in_shapes, out_shapes;
   std::vector<std::size_t> kept;
-  bool takes_platform = false;
-  ProgramFunction function;
+  stablehlo::Module module;
+  bool is_symbolic = false, takes_platform = false;
+  mutable std::mutex mutex;
+  mutable std::map<std::string, ProgramFunction> functions;  // by the types that the program was read for
+
+  // Of the arguments of the module. Throws away those of earlier sizes where there are many.
+  ProgramFunction function(const Types& types = {}) const;
 };
 
 namespace {
 
+constexpr std::size_t kept_functions = 256;
+
+std::vector<std::vector<std::string>> shapes_of(const std::vector<ExportedType>& types) {
+  std::vector<std::vector<std::string>> shapes;
+  for (const ExportedType& type : types) shapes.push_back(type.shape);
+  return shapes;
+}
+
+bool any_symbolic(const std::vector<ExportedType>& types) {
+  return std::any_of(types.begin(), types.end(), [](const ExportedType& type) { return type.symbolic(); });
+}
+
 Exported from_file(ExportedFile file) {
-  TreeDef in = tree_of(file.in_tree), out = tree_of(file.out_tree);
-  Types in_types = types_of(file.in_types), out_types = types_of(file.out_types);
-  std::vector<std::size_t> kept(file.kept.begin(), file.kept.end());
-  Program program = stablehlo::read_module(stablehlo::read_file(file.module));
-  const std::size_t inputs = program.invars().size();
-  const bool takes_platform = file.platforms.size() > 1 && inputs == kept.size() + 1;
-  if ((inputs != kept.size() && !takes_platform) || program.outputs().size() != out_types.size()) {
-    throw ParseError(concat("exported program: @", file.name, " maps ", inputs, " arguments to ",
-                            program.outputs().size(), " results, its description says ", kept.size(), " and ",
-                            out_types.size()));
+  auto state = std::make_shared<Exported::State>();
+  state->in_tree = tree_of(file.in_tree);
+  state->out_tree = tree_of(file.out_tree);
+  state->in_types = types_of(file.in_types);
+  state->out_types = types_of(file.out_types);
+  state->in_shapes = shapes_of(file.in_types);
+  state->out_shapes = shapes_of(file.out_types);
+  state->kept.assign(file.kept.begin(), file.kept.end());
+  state->module = stablehlo::read_file(file.module);
+  state->is_symbolic = any_symbolic(file.in_types);
+  const stablehlo::Entry entry = stablehlo::read_entry(state->module);
+  const auto arrays = [](const std::vector<stablehlo::EntryValue>& values) {
+    return static_cast<std::size_t>(std::count_if(
+        values.begin(), values.end(), [](const stablehlo::EntryValue& value) { return !value.type.is_token(); }));
+  };
+  const std::size_t inputs = arrays(entry.arguments), outputs = arrays(entry.results), kept = state->kept.size();
+  state->takes_platform = file.platforms.size() > 1 && inputs == kept + 1;
+  if ((inputs != kept && !state->takes_platform) || outputs != state->out_types.size()) {
+    throw ParseError(concat("exported program: @", file.name, " maps ", inputs, " arguments to ", outputs,
+                            " results, its description says ", kept, " and ", state->out_types.size()));
   }
-  program = program.renamed(file.name);
-  auto state = std::make_shared<Exported::State>(
-      Exported::State{std::move(file), std::move(in), std::move(out), std::move(in_types), std::move(out_types),
-                      std::move(kept), takes_platform, ProgramFunction(program)});
+  state->file = std::move(file);
+  if (!state->is_symbolic) state->function();
   return Exported(std::move(state));
 }
 
+ArrayType module_type(const ArrayType& type) {
+  ArrayType own = type;
+  if (is_key(type.dtype)) {
+    own.shape.push_back(key_words(type.dtype));
+    own.dtype = DType::uint32;
+  }
+  if (type.dtype == DType::float0) own.dtype = DType::bool_;
+  return own;
+}
+
 }  // namespace
+
+ProgramFunction Exported::State::function(const Types& types) const {
+  std::string key;
+  for (const ArrayType& type : types) key += to_string(type);
+  const std::lock_guard lock(mutex);
+  const auto found = functions.find(key);
+  if (found != functions.end()) return found->second;
+  const Program program = stablehlo::read_module(module, {.arguments = types}).renamed(file.name);
+  if (functions.size() >= kept_functions) functions.clear();
+  return functions.emplace(key, ProgramFunction(program)).first->second;
+}
 
 const std::string& Exported::name() const { return state_->file.name; }
 const std::vector<std::string>& Exported::platforms() const { return state_->file.platforms; }
@@ -205,7 +257,20 @@ const TreeDef& Exported::in_tree() const { return state_->in_tree; }
 const TreeDef& Exported::out_tree() const { return state_->out_tree; }
 const Types& Exported::in_types() const { return state_->in_types; }
 const Types& Exported::out_types() const { return state_->out_types; }
-const Program& Exported::program() const { return state_->function.program(); }
+bool Exported::has_symbolic_sizes() const { return state_->is_symbolic; }
+Types Exported::in_types(const std::map<std::string, int64_t>& sizes) const {
+  Types types = in_types();
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    for (std::size_t axis = 0; axis < types[i].shape.size(); ++axis) {
+      int64_t& size = types[i].shape[axis];
+      if (size < 0) size = stablehlo::size_of(in_shapes()[i][axis], sizes);
+    }
+  }
+  return types;
+}
+
+const std::vector<std::vector<std::string>>& Exported::in_shapes() const { return state_->in_shapes; }
+const std::vector<std::vector<std::string>>& Exported::out_shapes() const { return state_->out_shapes; }
 const std::vector<std::size_t>& Exported::kept_arguments() const { return state_->kept; }
 const std::string& Exported::mlir_module_serialized() const { return state_->file.module; }
 bool Exported::has_vjp() const { return state_->file.vjp != nullptr; }
@@ -221,17 +286,51 @@ void Exported::check_structure(const TreeDef& given) const {
                          "exported: ", tree_difference(in_tree(), given)));
 }
 
-Arrays Exported::call_flat(std::span<const Array> leaves) const {
+namespace {
+
+std::string shape_text(const std::vector<std::string>& shape) {
+  std::string text;
+  for (const std::string& size : shape) text += concat(text.empty() ? "" : ",", size);
+  return concat("[", text, "]");
+}
+
+}  // namespace
+
+Program Exported::program(const Types& arguments) const {
+  if (!has_symbolic_sizes()) return state_->function().program();
+  if (arguments.empty()) {
+    throw ValueError(concat("exported function '", name(), "' has symbolic sizes",
+                            "\nHint: give the types of the arguments that the program is for"));
+  }
+  check_types(arguments);
+  Types types;
+  if (state_->takes_platform) types.push_back(plain_type(DType::int32, {}));
+  for (const std::size_t index : state_->kept) types.push_back(module_type(arguments[index]));
+  return state_->function(types).program();
+}
+
+void Exported::check_types(const Types& given) const {
   const Types& types = in_types();
-  if (types.size() != leaves.size()) {
-    throw TypeError(concat("exported function '", name(), "' takes ", types.size(), " arrays, got ", leaves.size()));
+  if (types.size() != given.size()) {
+    throw TypeError(concat("exported function '", name(), "' takes ", types.size(), " arrays, got ", given.size()));
   }
   const std::vector<KeyPath> paths = in_tree().paths();
   for (std::size_t i = 0; i < types.size(); ++i) {
-    if (types[i].shape == leaves[i].shape() && types[i].dtype == leaves[i].dtype()) continue;
-    throw TypeError(concat("exported function '", name(), "': argument ", keystr(paths[i]), " must be ",
-                           to_string(types[i]), ", got ", to_string(leaves[i].type())));
+    const bool fits =
+        std::equal(types[i].shape.begin(), types[i].shape.end(), given[i].shape.begin(), given[i].shape.end(),
+                   [](int64_t size, int64_t own) { return size == own || size < 0; });
+    if (fits && types[i].dtype == given[i].dtype) continue;
+    throw TypeError(concat(
+        "exported function '", name(), "': argument ", keystr(paths[i]), " must be ",
+        has_symbolic_sizes() ? concat(dtype_name(types[i].dtype), shape_text(in_shapes()[i])) : to_string(types[i]),
+        ", got ", to_string(given[i])));
   }
+}
+
+Arrays Exported::call_flat(std::span<const Array> leaves) const {
+  Types given;
+  for (const Array& leaf : leaves) given.push_back(leaf.type());
+  check_types(given);
   const std::vector<std::string>& known = platforms();
   const std::string platform = current_platform();
   const auto at = std::find(known.begin(), known.end(), platform);
@@ -245,15 +344,23 @@ Arrays Exported::call_flat(std::span<const Array> leaves) const {
     throw ValueError(concat("exported function '", name(), "' is for ", list, ", but is called on ", platform,
                             "\nHint: export it with platforms=[..., \"", platform, "\"]"));
   }
-  const ConfigScope scope(config_for(program()));
   Arrays inputs;
   if (state_->takes_platform) {
     const auto number = static_cast<int32_t>(at - known.begin());
     inputs.push_back(Array::from_host(DType::int32, {}, &number));
   }
   for (const std::size_t index : state_->kept) inputs.push_back(to_module(leaves[index]));
-  Arrays results = state_->function(inputs);
-  for (std::size_t i = 0; i < results.size(); ++i) results[i] = from_module(results[i], out_types()[i]);
+  Types types;
+  for (std::size_t i = 0; has_symbolic_sizes() && i < inputs.size(); ++i)
+    types.push_back(plain_type(inputs[i].dtype(), inputs[i].shape()));
+  const ProgramFunction function = state_->function(types);
+  const ConfigScope scope(config_for(function.program()));
+  Arrays results = function(inputs);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    ArrayType type = out_types()[i];
+    if (has_symbolic_sizes() && !is_key(type.dtype)) type.shape = results[i].shape();
+    results[i] = from_module(results[i], type);
+  }
   return results;
 }
 

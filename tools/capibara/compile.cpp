@@ -59,10 +59,11 @@ int compile_to_object(const Arguments& arguments) {
   for (const char* other : {"topology", "platform", "options", "output"}) {
     if (arguments.has(other)) throw UsageError{concat("--object does not go with --", other)};
   }
-  const ProgramFile file = read_program_file(arguments.words[0]);
+  const Sizes sizes = sizes_of(arguments);
+  const ProgramFile file = read_closed_file(arguments.words[0], sizes);
   const std::string weights = arguments.text("weights", "");
   const jax::ObjectOptions options{arguments.text("name", ""), split(arguments.text("target", "native")),
-                                   !weights.empty()};
+                                   !weights.empty(), sizes};
   const jax::ObjectCode code =
       file.exported ? jax::compile_object(*file.exported, options) : jax::compile_object(file.program, options);
   code.write(object, header, weights);
@@ -80,7 +81,7 @@ int compile(const Arguments& arguments) {
   for (const char* own : {"target", "name", "weights"}) {
     if (arguments.has(own)) throw UsageError{concat("--", own, " goes with --object")};
   }
-  const std::string text = stablehlo_text_of(arguments.words[0]), name = arguments.text("topology", "");
+  const std::string text = stablehlo_text_of(arguments.words[0], sizes_of(arguments)), name = arguments.text("topology", "");
   std::unique_ptr<pjrt::Topology> topology;
   if (name.empty()) {
     topology = std::make_unique<pjrt::Topology>(pjrt::client(arguments.text("platform", "pjrt")));

@@ -9,11 +9,11 @@ std::vector<Command> all_commands() {
   std::vector<Command> table = {
       {"show",
        "FILE [--lowered] [--stablehlo | --loops | --ir] [--after PASS] | FILE --sharded [--mesh x=4,y=2 --in "
-       "x,y;-,y] | FILE --write OTHER.mlir|OTHER.mlirbc|OTHER.exported | --passes",
+       "x,y;-,y] | FILE --write OTHER.mlir|OTHER.mlirbc|OTHER.exported, each with [--sizes b=8,n=4] | --passes",
        "Prints the program of a file, StableHLO as text or as bytecode or a function exported by jax, or what it is "
        "after a pass of the optimiser, or on one device of a mesh; --passes lists them, --write makes another file of "
-       "it.",
-       {"after", "mesh", "in", "write"},
+       "it; --sizes chooses those that an exported function leaves open.",
+       {"after", "mesh", "in", "write", "sizes"},
        {"lowered", "stablehlo", "passes", "loops", "ir", "sharded"},
        show},
       {"run",
@@ -30,10 +30,11 @@ std::vector<Command> all_commands() {
        check},
       {"compile",
        "FILE [--topology NAME] [--platform NAME] [--options NAME=VALUE,...] [--output FILE] | FILE --object FILE.o "
-       "--header FILE.h [--target native|x86-64-v3|x86-64-v4|aarch64] [--name NAME] [--weights FILE.bin]",
+       "--header FILE.h [--target native|x86-64-v3|x86-64-v4|aarch64] [--name NAME] [--weights FILE.bin], each with [--sizes "
+       "b=8,n=4]",
        "Compiles a StableHLO file by a plugin, for devices that need not be here (v5e:4x4, v4:2x2x4, 1x1x4), and "
        "prints the memory it needs; or to an object file with a C function, which needs libc and libm alone.",
-       {"topology", "platform", "options", "output", "object", "header", "target", "name", "weights"},
+       {"topology", "platform", "options", "output", "object", "header", "target", "name", "weights", "sizes"},
        {},
        compile},
       {"plan",
@@ -87,11 +88,11 @@ std::vector<Command> all_commands() {
        top},
       {"profile",
        "PROGRAM.mlir [INPUT.npy ...] [--calls N] [--backend NAME] | SCRIPT.py [ARGUMENT ...] | PROFILE.json, each with "
-       "[--against OLD] [--json] [--out FILE] [--rows N]",
+       "[--against OLD] [--json] [--out FILE] [--rows N] [--sizes b=8,n=4]",
        "Prints where the time of a program or a Python script goes, line by line, beside what the machine allows; "
        "keeps "
        "it in a file; says which line became slower.",
-       {"against", "out", "rows", "calls", "backend"},
+       {"against", "out", "rows", "calls", "backend", "sizes"},
        {"json"},
        profile_command},
       {"doctor",

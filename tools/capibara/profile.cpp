@@ -57,7 +57,7 @@ profile::Profile profile_program(const Arguments& arguments) {
   own_file.file = std::filesystem::path(arguments.words[0]).filename().string();
   const Program program = [&] {
     const SourceScope lines(intern(own_file));
-    return read_program_file(arguments.words[0]).program;
+    return read_closed_file(arguments.words[0], sizes_of(arguments)).program;
   }();
   const Arrays inputs = inputs_of(program, arguments);
   const std::shared_ptr<Executable> executable = default_backend().compile(program);

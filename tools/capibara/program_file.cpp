@@ -1,6 +1,8 @@
 // Reads and converts files of programs.
 #include "program_file.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -21,6 +23,16 @@ bool is_exported(const std::string& bytes) {
   return !stablehlo::is_bytecode(bytes) && stablehlo::may_be_exported(bytes);
 }
 
+// An exported function of those sizes alone that a program of it is for.
+jax::Exported exported_for(const jax::Exported& all, const Program& program) {
+  if (all.kept_arguments().size() != all.in_types().size() || all.platforms().size() != 1) {
+    throw NotImplementedError(concat("--write with --sizes: '", all.name(),
+                                     "' leaves out arguments that it does not read, or is for several platforms"));
+  }
+  return jax::export_program(program, all.in_tree(), all.out_tree(),
+                             {.name = all.name(), .platforms = all.platforms()});
+}
+
 std::string suffix_of(const std::string& path) { return std::filesystem::path(path).extension().string(); }
 
 }  // namespace
@@ -29,40 +41,79 @@ bool is_program_name(const std::string& suffix) {
   return suffix == ".mlir" || suffix == ".mlirbc" || suffix == ".exported";
 }
 
-ProgramFile read_program_file(const std::string& path) {
-  const std::string bytes = read_text(path);
-  if (!is_exported(bytes)) return {from_stablehlo(bytes), std::nullopt};
-  const jax::Exported exported = jax::read_exported(bytes);
-  return {exported.program(), exported};
+Sizes sizes_of(const Arguments& arguments) {
+  Sizes sizes;
+  const std::string text = arguments.text("sizes", "");
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::size_t equals = std::min(text.find('=', begin), end);
+    const char* const last = text.data() + end;
+    int64_t value = 0;
+    const auto [stop, error] = std::from_chars(std::min(text.data() + equals + 1, last), last, value);
+    if (equals == begin || stop != last || error != std::errc{} || value < 0)
+      throw UsageError{concat("--sizes is written as b=8,n=4, got '", text, "'")};
+    sizes[text.substr(begin, equals - begin)] = value;
+    begin = end + 1;
+  }
+  return sizes;
 }
 
-std::vector<Program> read_programs(const std::string& path) {
+ProgramFile read_program_file(const std::string& path, const Sizes& sizes) {
   const std::string bytes = read_text(path);
-  if (is_exported(bytes)) return {jax::read_exported(bytes).program()};
+  if (!is_exported(bytes)) {
+    if (!sizes.empty()) throw UsageError{concat("--sizes is for exported functions, and ", path, " is none")};
+    return {from_stablehlo(bytes), std::nullopt};
+  }
+  const jax::Exported exported = jax::read_exported(bytes);
+  if (exported.has_symbolic_sizes() && sizes.empty()) return {Program(), exported};
+  return {exported.program(exported.in_types(sizes)), exported};
+}
+
+ProgramFile read_closed_file(const std::string& path, const Sizes& sizes) {
+  ProgramFile file = read_program_file(path, sizes);
+  if (file.program.defined()) return file;
+  std::string shapes;
+  for (const std::vector<std::string>& shape : file.exported->in_shapes()) {
+    std::string own;
+    for (const std::string& size : shape) own += concat(own.empty() ? "" : ", ", size);
+    shapes += concat(shapes.empty() ? "" : ", ", "[", own, "]");
+  }
+  throw ValueError(concat(path, " has symbolic sizes: its arguments are ", shapes,
+                          "\nHint: --sizes b=8,n=4 gives each name a value"));
+}
+
+std::vector<Program> read_programs(const std::string& path, const Sizes& sizes) {
+  const std::string bytes = read_text(path);
+  if (is_exported(bytes)) return {read_closed_file(path, sizes).program};
   std::vector<Program> programs;
   for (const stablehlo::Module& module : stablehlo::read_modules(bytes))
     programs.push_back(stablehlo::read_module(module));
   return programs;
 }
 
-std::string stablehlo_text_of(const std::string& path) {
+std::string stablehlo_text_of(const std::string& path, const Sizes& sizes) {
   const std::string bytes = read_text(path);
   if (!is_exported(bytes) && !stablehlo::is_bytecode(bytes)) return bytes;
-  return to_stablehlo(read_program_file(path).program);
+  return to_stablehlo(read_closed_file(path, sizes).program);
 }
 
-int write_program_file(const std::string& from, const std::string& to) {
-  const ProgramFile file = read_program_file(from);
+int write_program_file(const std::string& from, const std::string& to, const Sizes& sizes) {
   const std::string suffix = suffix_of(to);
   if (!is_program_name(suffix))
     throw UsageError{concat("--write needs a file that ends with .mlir, .mlirbc or .exported, got ", to)};
+  ProgramFile file = read_program_file(from, sizes);
+  if (file.exported && !sizes.empty()) file.exported = exported_for(*file.exported, file.program);
   std::string bytes;
-  if (suffix == ".mlir") {
+  if (suffix == ".exported" && file.exported) {
+    bytes = file.exported->serialize();
+  } else if (!file.program.defined() && suffix == ".mlirbc") {
+    bytes = file.exported->mlir_module_serialized();
+  } else if (!file.program.defined()) {
+    bytes = stablehlo::print_tree(stablehlo::read_file(file.exported->mlir_module_serialized()));
+  } else if (suffix == ".mlir") {
     bytes = to_stablehlo(file.program);
   } else if (suffix == ".mlirbc") {
     bytes = stablehlo::write_program_bytecode(file.program);
-  } else if (file.exported) {
-    bytes = file.exported->serialize();
   } else {
     const std::vector<TreeDef> leaves(file.program.invars().size(), TreeDef::leaf());
     const std::vector<TreeDef> results(file.program.outputs().size(), TreeDef::leaf());

@@ -76,8 +76,8 @@ int show(const Arguments& arguments) {
   if (arguments.has("passes")) return show_passes();
   if (arguments.words.size() != 1) throw UsageError{"one file is needed"};
   const std::string target = arguments.text("write", "");
-  if (!target.empty()) return write_program_file(arguments.words[0], target);
-  for (const Program& read : read_programs(arguments.words[0])) {
+  if (!target.empty()) return write_program_file(arguments.words[0], target, sizes_of(arguments));
+  for (const Program& read : read_programs(arguments.words[0], sizes_of(arguments))) {
     Program program = read;
     if (arguments.has("lowered")) program = lower(program);
     if (arguments.has("after")) program = optimise(program, {.after = arguments.text("after", "")});

@@ -3,6 +3,8 @@ import collections
 import json
 
 from capibara import _core
+from capibara._symbolic_shapes import SymbolicScope, symbolic_shape
+from capibara._types import ShapeDtypeStruct
 from capibara.jax._exported_values import type_name
 
 _OLD_MARK = b"capibara exported program 1\n"
@@ -99,8 +101,12 @@ def _write_types(avals):
     return [(list(aval.shape), type_name(aval.dtype), _MEMORIES.get(str(getattr(aval, "memory_space", "")), 1)) for aval in avals]
 
 
-def _read_types(types):
-    return tuple(_core.ShapedArray(tuple(shape), dtype) for shape, dtype, _ in types)
+def _read_types(types, scope):
+    def read(shape, dtype):
+        if not any(isinstance(size, str) for size in shape):
+            return _core.ShapedArray(tuple(shape), dtype)
+        return ShapeDtypeStruct(symbolic_shape(f"({', '.join(shape)},)", scope=scope), _core.ShapedArray((), dtype).dtype)
+    return tuple(read(shape, dtype) for shape, dtype, _ in types)
 
 
 def _tree(structure):
@@ -108,7 +114,7 @@ def _tree(structure):
 
 
 def _facts(exported, vjp_order):
-    if exported.has_symbolic_sizes():
+    if exported.has_symbolic_sizes() and exported.artifact is None:
         raise NotImplementedError(f"Exported.serialize: {exported.fun_name} was exported for symbolic sizes, which are traced when it is "
                                   "called; export it for known sizes to keep it as bytes")
     ins, outs = exported.shardings or ([None] * len(exported.in_avals), [None] * len(exported.out_avals))
@@ -139,8 +145,8 @@ def read(blob, make):
 
 def _made(facts, make):
     in_tree, out_tree = (_core.tree_flatten(_read_tree(facts[key]))[1] for key in ("in_tree", "out_tree"))
-    derivative = facts["vjp"]
-    return make(facts["name"], in_tree, _read_types(facts["in"]), out_tree, _read_types(facts["out"]), None,
+    derivative, scope = facts["vjp"], SymbolicScope()
+    return make(facts["name"], in_tree, _read_types(facts["in"], scope), out_tree, _read_types(facts["out"], scope), None,
                 tuple(facts["platforms"]), tuple(facts["disabled"]), tuple(facts["kept"]), artifact=facts["module"],
                 nr_devices=facts["devices"], convention=facts["convention"], shardings=(facts["in_shardings"], facts["out_shardings"]),
                 effects=(tuple(facts["ordered_effects"]), tuple(facts["unordered_effects"])),

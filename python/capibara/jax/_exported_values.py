@@ -3,6 +3,7 @@ import numpy as np
 
 from capibara import _core
 from capibara._dtypes import KeyType, float0
+from capibara._symbolic_tracing import has_symbolic_shape
 from capibara.jax import random
 from capibara.jax._api import jit
 from capibara.jax._programs import eval_jaxpr
@@ -26,21 +27,35 @@ def _to_text(value, aval):
 def _from_text(value, aval):
     if isinstance(aval.dtype, KeyType):
         return random.wrap_key_data(value, impl=_KEY_KINDS[aval.dtype.name])
-    return np.zeros(aval.shape, float0) if aval.dtype == float0 else value
+    return np.zeros(value.shape, float0) if aval.dtype == float0 else value
 
 
 def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
     """The function of a StableHLO text or artifact, of all arguments, of which it takes those that are kept. A module for several
-    platforms takes the number of one first."""
-    program = _core.program_from_stablehlo(module)
-    takes_platform = len(platforms) > 1 and len(program.in_avals) == len(kept) + 1
-    if len(program.in_avals) != len(kept) + takes_platform or len(program.out_avals) != len(out_avals):
-        raise ValueError(f"export.deserialize: the program maps {len(program.in_avals)} arguments to {len(program.out_avals)} results, its "
-                         f"description says {len(kept)} of {len(in_avals)} and {len(out_avals)}; export the function again")
-    run = jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
+    platforms takes the number of one first. Where the module leaves sizes open, its program is made for the sizes of each call."""
+    symbolic = any(map(has_symbolic_shape, in_avals))
+    takes_platform, first = len(platforms) > 1, None
+    programs = {}
+
+    def run_for(types):
+        program = _core.program_from_stablehlo(module, types) if types else _core.program_from_stablehlo(module)
+        return program, jit(lambda *values: eval_jaxpr(program.jaxpr, program.consts, *values))
+
+    if not symbolic:
+        program, first = run_for(())
+        takes_platform = takes_platform and len(program.in_avals) == len(kept) + 1
+        if len(program.in_avals) != len(kept) + takes_platform or len(program.out_avals) != len(out_avals):
+            raise ValueError(f"export.deserialize: the program maps {len(program.in_avals)} arguments to {len(program.out_avals)} results, "
+                             f"its description says {len(kept)} of {len(in_avals)} and {len(out_avals)}; export the function again")
 
     def evaluate(*values):
-        first = (np.int32(platforms.index(platform())),) if takes_platform else ()
-        results = run(*first, *(_to_text(values[i], in_avals[i]) for i in kept))
-        return [_from_text(result, aval) for result, aval in zip(results, out_avals)]
+        number = (np.int32(platforms.index(platform())),) if takes_platform else ()
+        arguments = (*number, *(_to_text(values[i], in_avals[i]) for i in kept))
+        run = first
+        if symbolic:
+            key = tuple((np.shape(value), np.dtype(value.dtype)) for value in arguments)
+            if key not in programs:
+                programs[key] = run_for([_core.ShapedArray(*kind) for kind in key])[1]
+            run = programs[key]
+        return [_from_text(result, aval) for result, aval in zip(run(*arguments), out_avals)]
     return evaluate

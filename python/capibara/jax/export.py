@@ -1,8 +1,8 @@
 """jax.export: functions as programs of their own, kept as bytes; and shapes with sizes that are not known yet.
 
 A function exported for known sizes is its StableHLO with the types and trees of its arguments and results; its bytes are those of jax,
-which reads ours as we read its own. One exported for symbolic sizes is traced again for every new combination of sizes that it is called
-with, and cannot be kept as bytes.
+which reads ours as we read its own. Bytes of jax with symbolic sizes are read for every new combination of sizes that they are called with.
+A function exported here for symbolic sizes is traced again for each, and cannot be kept as bytes.
 """
 import dataclasses
 import re
@@ -82,12 +82,12 @@ class Exported:
         return self.has_symbolic_sizes() or len(self.platforms) > 1
 
     def has_symbolic_sizes(self) -> bool:
-        """Whether it is traced for the sizes of each call."""
-        return self.text is None and self.artifact is None
+        """Whether it is a function of arguments of several sizes."""
+        return any(map(has_symbolic_shape, self.in_avals))
 
     def mlir_module(self, serialized: bool = True) -> str:
         """The program as StableHLO text."""
-        if self.has_symbolic_sizes():
+        if self.text is None and self.artifact is None:
             raise NotImplementedError(f"Exported.mlir_module: {self.fun_name} has symbolic sizes, for which there is no text")
         return _core.stablehlo_text(self.artifact) if self.text is None else self.text
 

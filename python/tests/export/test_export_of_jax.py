@@ -185,13 +185,6 @@ def test_maps_over_eight_devices_are_read(name, maps):
   assert again.nr_devices == 8 and str(again._in_named_shardings) == str(theirs._in_named_shardings)
 
 
-def test_symbolic_sizes_are_refused_by_name():
-  shapes = oracle_export.symbolic_args_specs((X,), "b, 3")
-  blob = oracle_export.export(oracle.jit(lambda x: x * 2))(*shapes).serialize()
-  with pytest.raises(Exception, match="symbolic size 'b' is not supported"):
-    export.deserialize(blob)
-
-
 def test_files_of_our_older_format_are_refused():
   with pytest.raises(ValueError, match="of an older version of this library"):
     export.deserialize(b"capibara exported program 1\n{}\n")

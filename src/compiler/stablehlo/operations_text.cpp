@@ -122,7 +122,7 @@ ArrayType array_type(const Operation& operation, const Type& type) {
 std::string type_text(const ArrayType& type) {
   if (type.dtype == DType::token) return std::string(stablehlo_name(type.dtype));
   std::string out = "tensor<";
-  for (int64_t size : type.shape) out += std::to_string(size) + "x";
+  for (int64_t size : type.shape) out += (size == dynamic_size ? "?" : std::to_string(size)) + "x";
   return out + std::string(stablehlo_name(type.dtype)) + ">";
 }
 

@@ -1,6 +1,7 @@
 // The reader: stages each function by reading its operations in order.
 #include "compiler/stablehlo/read.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <capibara/config.h>
@@ -10,12 +11,14 @@
 #include "compiler/stablehlo/read_body.h"
 #include "program/ir/source.h"
 #include "program/trace/stage.h"
+#include "program/trace/trace.h"
 
 namespace capibara::stablehlo {
 
 namespace {
 
 constexpr std::size_t call_depth_limit = 500;  // of nested functions, so that no text exhausts the stack
+constexpr std::size_t sizes_limit = 10000;     // of functions, each read for the sizes of its calls
 constexpr int64_t splat_limit = 1 << 20;       // above, a constant of equal elements stays a broadcast
 
 const Operation& function_place(const Function& function) {
@@ -26,6 +29,33 @@ const Operation& function_place(const Function& function) {
 }
 
 bool is_terminator(const Operation& operation) { return operation.name.ends_with(".return"); }
+
+// Whether a value of a type is what a text declares, which may leave sizes open.
+bool may_be(const ArrayType& declared, const ArrayType& type) {
+  return declared.dtype == type.dtype && std::ranges::equal(declared.shape, type.shape, [](int64_t size, int64_t own) {
+           return size == own || size == dynamic_size;
+         });
+}
+
+bool fit(const Types& declared, const Arrays& arrays) {
+  return std::ranges::equal(declared, arrays,
+                            [](const ArrayType& type, const NdArray& array) { return may_be(type, array.type()); });
+}
+
+ArrayType plain_type(const NdArray& array) {
+  ArrayType type;
+  type.shape = array.shape();
+  type.dtype = array.dtype();
+  return type;
+}
+
+Types argument_types(const Function& function) {
+  Types types;
+  for (const FunctionArgument& argument : function.arguments) {
+    for (const ArrayType& type : flat_types(function_place(function), argument.type)) types.push_back(type);
+  }
+  return types;
+}
 
 std::string manual_key(const ManualScope* scope) {
   if (!scope) return "";
@@ -87,7 +117,25 @@ Entry read_entry(const Module& module) {
   return entry;
 }
 
-Program ModuleReader::read_entry() { return program_of(entry_of(module_)); }
+Program ModuleReader::read_entry() {
+  const Function& function = entry_of(module_);
+  if (function.is_declaration) fail(function_place(function), "expected a body");
+  const Types declared = argument_types(function);
+  Types types = options_.arguments.empty() ? declared : options_.arguments;
+  bool fits = types.size() == declared.size();
+  for (std::size_t i = 0; fits && i < types.size(); ++i) fits = may_be(declared[i], types[i]);
+  if (!fits) {
+    fail(function_place(function),
+         concat("expected arguments (", types_text(declared), "), got (", types_text(types), ")"));
+  }
+  for (const ArrayType& type : types) {
+    if (std::ranges::count(type.shape, dynamic_size) > 0) {
+      throw UnsupportedError(concat(place_of(function_place(function)), ": sizes of the arguments are open: (",
+                                    types_text(declared), ")\nHint: read it for the types of the arguments of a call"));
+    }
+  }
+  return read_function(function, types, {}).program;
+}
 
 const Function& ModuleReader::function_of(const Operation& operation, const Attribute& symbol) const {
   const auto* reference = symbol.as<SymbolReference>();
@@ -98,21 +146,23 @@ const Function& ModuleReader::function_of(const Operation& operation, const Attr
   return *function;
 }
 
-const Program& ModuleReader::program_of(const Function& function) {
-  const auto [it, added] = programs_.try_emplace({&function, manual_key(manual())});
+const ModuleReader::Read& ModuleReader::read_function(const Function& function, const Types& types,
+                                                      const Arrays& operands) {
+  const std::string called_for = open_sizes_ ? call_key(operands) : "";
+  const auto [it, added] = functions_.try_emplace({&function, concat(manual_key(manual()), called_for)});
+  Read& read = it->second;
   if (!added) {
-    if (it->second.defined()) return it->second;
+    if (read.program.defined()) return read;
     fail(function_place(function), "functions that call themselves are not supported");
   }
-  if (programs_.size() > call_depth_limit) {
+  if (functions_.size() > call_depth_limit) {
     std::size_t open = 0;
-    for (const auto& [other, program] : programs_) open += program.defined() ? 0 : 1;
+    for (const auto& [key, other] : functions_) open += other.program.defined() ? 0 : 1;
     if (open > call_depth_limit) fail(function_place(function), "functions are nested too deeply");
+    if (open_sizes_ && functions_.size() > sizes_limit) fail(function_place(function), "called for too many sizes");
   }
   if (function.is_declaration) fail(function_place(function), "expected a body");
-  Types types;
   for (const FunctionArgument& argument : function.arguments) {
-    for (const ArrayType& type : flat_types(function_place(function), argument.type)) types.push_back(type);
     if (const Attribute sharding = argument.attributes.find("sdy.sharding"))
       check_sharding(*this, function_place(function), sharding, argument.type.dims().size());
   }
@@ -120,32 +170,55 @@ const Program& ModuleReader::program_of(const Function& function) {
     if (const Attribute sharding = result.attributes.find("sdy.sharding"))
       check_sharding(*this, function_place(function), sharding, result.type.dims().size());
   }
+  Arrays known;
   // A function stands alone: it is staged outside of the function that calls it.
   Program program = stage(
                         [&](std::span<const NdArray> inputs) {
                           BodyReader body(*this, function);
-                          body.define_arguments(function, inputs);
+                          Arrays arguments;
+                          for (std::size_t i = 0, next = 0; i < std::max(operands.size(), inputs.size()); ++i) {
+                            const bool is_input = operands.empty() || !is_known(operands[i]);
+                            arguments.push_back(is_input ? inputs[next++] : operands[i]);
+                          }
+                          body.define_arguments(function, arguments);
                           Arrays results = body.run(function.body);
                           Types declared;
                           for (const FunctionResult& result : function.results) {
                             for (const ArrayType& type : flat_types(function_place(function), result.type))
                               declared.push_back(type);
                           }
-                          bool fits = declared.size() == results.size();
-                          for (std::size_t i = 0; fits && i < results.size(); ++i) {
-                            fits = results[i].shape() == declared[i].shape && results[i].dtype() == declared[i].dtype;
-                          }
-                          if (!fits)
+                          if (!fit(declared, results))
                             fail(function_place(function), "the returned values do not have the declared types");
+                          for (const NdArray& result : results)
+                            known.push_back(open_sizes_ && is_known(result) ? result : NdArray());
                           return results;
                         },
                         types, function.name)
                         .program;
-  return it->second = program;
+  read.known = std::move(known);
+  read.program = std::move(program);
+  return read;
+}
+
+Program ModuleReader::program_of(const Function& function) {
+  return read_function(function, argument_types(function), {}).program;
 }
 
 Arrays ModuleReader::call(const Function& function, const Arrays& operands) {
-  const Program& program = program_of(function);
+  Types types = argument_types(function);
+  Arrays inputs = operands;
+  if (open_sizes_) {
+    if (!fit(types, operands)) {
+      Types given;
+      for (const NdArray& operand : operands) given.push_back(operand.type());
+      fail(function_place(function),
+           concat("expected arguments (", types_text(types), "), got (", types_text(given), ")"));
+    }
+    std::erase_if(inputs, is_known);
+    types.clear();
+    for (const NdArray& input : inputs) types.push_back(plain_type(input));
+  }
+  const Read& read = read_function(function, types, open_sizes_ ? operands : Arrays{});
   // A writer numbers functions of one name: @f, @f_0, @f_1.
   std::string name = function.name;
   const std::size_t digits = name.find_last_not_of("0123456789");
@@ -153,13 +226,22 @@ Arrays ModuleReader::call(const Function& function, const Arrays& operands) {
       module_.find_function(name.substr(0, digits))) {
     name.resize(digits);
   }
-  return bind_named("jit", operands, {{"jaxpr", program}, {"name", name}});
+  Arrays results = bind_named("jit", inputs, {{"jaxpr", read.program}, {"name", name}});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (read.known[i].defined()) results[i] = read.known[i];
+  }
+  return results;
 }
 
 // ---- values ------------------------------------------------------------------------------------------------------
 
 Types flat_types(const Operation& operation, const Type& type) {
   if (type.is_token()) return {};
+  if (has_open_sizes(type) && !type.is_tuple()) {
+    ArrayType open = array_type(operation, Type::tensor({}, type.element()));
+    open.shape = type.dims();
+    return {std::move(open)};
+  }
   if (!type.is_tuple()) return {array_type(operation, type)};
   Types types;
   for (const Type& element : type.elements()) {
@@ -199,11 +281,7 @@ Arrays BodyReader::operands_of(const Operation& operation) const {
 
 void BodyReader::set_results(const Operation& operation, const Arrays& results) {
   const Types declared = result_types(operation);
-  bool fits = declared.size() == results.size();
-  for (std::size_t i = 0; fits && i < results.size(); ++i) {
-    fits = results[i].shape() == declared[i].shape && results[i].dtype() == declared[i].dtype;
-  }
-  if (!fits) {
+  if (!fit(declared, results)) {
     std::string got;
     for (const NdArray& result : results) got += (got.empty() ? "" : ", ") + type_text(result.type());
     fail(operation, concat("the operands give results (", got, "), the text declares (", types_text(declared), ")"));
@@ -264,10 +342,20 @@ Source source_of(const Operation& operation) {
 }  // namespace
 
 void BodyReader::read(const Operation& operation) {
+  Arrays operands = operands_of(operation);
+  if (!module_.has_open_sizes()) return read_closed(operation, operands);
+  std::optional<TraceScope> at_once;
+  if (gives_sizes(operation, operands)) at_once.emplace(evaluation_trace());
+  if (!needs_sizes(operation)) return read_closed(operation, operands);
+  Operation closed = operation;
+  close_sizes(closed, operands);
+  read_closed(closed, operands);
+}
+
+void BodyReader::read_closed(const Operation& operation, const Arrays& operands) {
   if (read_axis_index(*this, operation)) return;
   SourceScope source(source_of(operation));
   Arrays results;
-  const Arrays operands = operands_of(operation);
   try {
     if (operation.name == "stablehlo.constant" || operation.name == "chlo.constant") {
       results = {read_constant(operation)};
@@ -291,6 +379,8 @@ void BodyReader::read(const Operation& operation) {
   } catch (const ParseError&) {
     throw;
   } catch (const NotImplementedError&) {
+    throw;
+  } catch (const ShapeError&) {
     throw;
   } catch (const Error& error) {  // a type rule's refusal: say where
     fail(operation, error.what());
@@ -322,16 +412,22 @@ Arrays BodyReader::read_row(const Operation& operation, const OperationRow& row,
 
 // ---- regions -----------------------------------------------------------------------------------------------------
 
-Staged BodyReader::stage_region(const Operation& operation, const Region& region) {
+Staged BodyReader::stage_region(const Operation& operation, const Region& region, const Arrays& operands,
+                                const std::vector<bool>& fixed) {
   if (region.blocks.size() != 1) fail(operation, concat("expected a region of one block, got ", region.blocks.size()));
   const Block& block = region.blocks[0];
   Types types;
   for (const BlockArgument& argument : block.arguments) {
     for (const ArrayType& type : flat_types(operation, argument.type)) types.push_back(type);
   }
+  if (fit(types, operands)) std::ranges::transform(operands, types.begin(), plain_type);
   return stage(
-      [&](std::span<const NdArray> inputs) {
+      [&](std::span<const NdArray> given) {
         std::size_t next = 0;
+        Arrays inputs(given.begin(), given.end());
+        for (std::size_t i = 0; i < fixed.size(); ++i) {
+          if (fixed[i]) inputs[i] = operands[i];
+        }
         for (const BlockArgument& argument : block.arguments) {
           const std::size_t count = flat_types(operation, argument.type).size();
           define(argument.id, Arrays(inputs.begin() + static_cast<std::ptrdiff_t>(next),
@@ -377,6 +473,8 @@ Program read_module(const Module& module, const ReadOptions& options) {
 
 namespace capibara {
 
-Program from_stablehlo(std::string_view text) { return stablehlo::read_module(stablehlo::read_file(text)); }
+Program from_stablehlo(std::string_view module, const std::vector<ArrayType>& arguments) {
+  return stablehlo::read_module(stablehlo::read_file(module), {.arguments = arguments});
+}
 
 }  // namespace capibara

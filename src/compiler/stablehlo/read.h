@@ -1,6 +1,7 @@
 // Reads the syntax tree of a StableHLO module into a program.
 #pragma once
 
+#include <capibara/error.h>
 #include <capibara/program.h>
 
 #include <functional>
@@ -23,8 +24,16 @@ struct NumberedCall {
 struct ReadOptions {
   // Makes the function behind a call of jax's callbacks; empty: such calls are refused.
   std::function<std::shared_ptr<const Callback>(const NumberedCall&)> numbered_calls;
+  // What the entry is read for, where its text leaves sizes open; empty: as it declares its arguments.
+  Types arguments = {};
   // Keeps what a text says of places inside of functions, which changes no values: for those who ask how results lie.
   bool placements = false;
+};
+
+// Sizes of arguments that a module's own assertions forbid.
+class ShapeError : public ValueError {
+ public:
+  using ValueError::ValueError;
 };
 
 // The program of @main, or of the only public function. Raises ParseError where the module makes no sense and

@@ -7,6 +7,7 @@
 
 #include <capibara/sharding.h>
 
+#include "compiler/stablehlo/open_sizes.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/read.h"
 #include "compiler/stablehlo/syntax/syntax.h"
@@ -22,13 +23,17 @@ struct ManualScope {
 
 class ModuleReader {
  public:
-  ModuleReader(const Module& module, const ReadOptions& options) : module_(module), options_(options) {}
+  ModuleReader(const Module& module, const ReadOptions& options)
+      : module_(module), options_(options), open_sizes_(stablehlo::has_open_sizes(module)) {}
 
   Program read_entry();
+  // Whether functions are read for the sizes of each call.
+  bool has_open_sizes() const { return open_sizes_; }
   const ReadOptions& options() const { return options_; }
   // The function an operation names; ParseError where there is none.
   const Function& function_of(const Operation& operation, const Attribute& symbol) const;
-  const Program& program_of(const Function& function);
+  // As it declares itself: of no open sizes.
+  Program program_of(const Function& function);
   Arrays call(const Function& function, const Arrays& operands);
 
   Mesh mesh_of(const Operation& operation, const std::string& name) const {
@@ -41,10 +46,18 @@ class ModuleReader {
   void leave() { manual_.pop_back(); }
 
  private:
+  // A function as it was read. Results that are known while the text is read stay so.
+  struct Read {
+    Program program;  // undefined while the function is being read
+    Arrays known;     // undefined where the program computes the result
+  };
+  const Read& read_function(const Function& function, const Types& types, const Arrays& operands);
+
   const Module& module_;
   const ReadOptions& options_;
-  // By the axes that they are called under; undefined while the function is being read.
-  std::map<std::pair<const Function*, std::string>, Program> programs_;
+  const bool open_sizes_;
+  // By the axes that they are called under, and the sizes that they are called for.
+  std::map<std::pair<const Function*, std::string>, Read> functions_;
   std::vector<ManualScope> manual_;  // of maps within maps
 };
 
@@ -62,6 +75,7 @@ class BodyReader {
   void define_arguments(const Function& function, std::span<const NdArray> arrays);
 
   const Block& block() const { return *block_; }  // the one being read
+  const Arrays& value(ValueId id) const { return values_[static_cast<std::size_t>(id)]; }
 
   // Reads a block to its end; returns the operands of its terminator.
   Arrays run(const Block& block);
@@ -71,18 +85,23 @@ class BodyReader {
   // By its row in the table, with these operands.
   Arrays read_row(const Operation& operation, const OperationRow& row, Arrays operands);
 
-  // A region as a program; values of the function around it become leading inputs.
-  Staged stage_region(const Operation& operation, const Region& region);
+  // A region as a program; values of the function around it become leading inputs. Where sizes are open, its arguments
+  // have the types of these operands, and those that are fixed their values.
+  Staged stage_region(const Operation& operation, const Region& region, const Arrays& operands = {},
+                      const std::vector<bool>& fixed = {});
   // A region that may not read such values.
   Program closed_region(const Operation& operation, const Region& region);
 
  private:
+  // An operation whose results have known sizes where it needs them.
+  void read_closed(const Operation& operation, const Arrays& operands);
+
   ModuleReader& module_;
   std::vector<Arrays> values_;  // by id
   const Block* block_;
 };
 
-// The arrays that a value of this type consists of.
+// The arrays that a value of this type consists of; the sizes that it leaves open are `dynamic_size`.
 Types flat_types(const Operation& operation, const Type& type);
 Types result_types(const Operation& operation);
 

@@ -278,6 +278,8 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
     return operation.results.empty() ? Arrays{} : Arrays{NdArray::from_host(DType::bool_, {}, &yes)};
   }
   if (is_annotation(target)) return operands;
+  if (target == "shape_assertion") return read_shape_assertion(operation, operands);
+  if (target == "stablehlo.dynamic_reduce_window") return read_dynamic_window(body, operation, operands);
   if (target == "ragged_all_to_all") {
     throw UnsupportedError(concat(
         place_of(operation), ": exchanges of parts of different sizes (ragged_all_to_all) are ", "not supported",

@@ -343,6 +343,7 @@ Arrays read_dynamic_convolution(BodyReader& body, const Operation& operation, co
 
 Arrays read_dynamic_slice(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 4);
+  if (operands[1].is_tracer()) return read_slice_at(body, operation, operands);
   Operation fixed = with_attribute(operation, "start_indices", integer_list(constant_integers(operation, operands, 1)));
   fixed = with_attribute(fixed, "limit_indices", integer_list(constant_integers(operation, operands, 2)));
   fixed = with_attribute(fixed, "strides", integer_list(constant_integers(operation, operands, 3)));

@@ -19,11 +19,34 @@ Arrays read_composite(BodyReader& body, const Operation& operation, const Arrays
   return body.module().call(body.module().function_of(operation, operation.attributes.find("decomposition")), operands);
 }
 
+// Which operands of a loop are known and go through it unchanged: shapes inside may be computed from them.
+std::vector<bool> fixed_operands(const Operation& operation, const Arrays& operands) {
+  std::vector<bool> fixed(operands.size(), false);
+  const Region& region = operation.regions[1];
+  if (region.blocks.size() != 1 || operation.operands.size() != operands.size()) return fixed;
+  const Block& block = region.blocks[0];
+  if (block.operations.empty() || block.arguments.size() != operands.size()) return fixed;
+  const std::vector<Value>& returned = block.operations.back().operands;
+  for (std::size_t i = 0; i < operands.size() && returned.size() == operands.size(); ++i)
+    fixed[i] = is_known(operands[i]) && returned[i].id == block.arguments[i].id;
+  return fixed;
+}
+
 Arrays read_while(BodyReader& body, const Operation& operation, const Arrays& operands) {
   if (operation.regions.size() != 2) fail(operation, "expected two regions, the condition and the body");
-  const Staged condition = body.stage_region(operation, operation.regions[0]);
-  const Staged step = body.stage_region(operation, operation.regions[1]);
-  return bind_while(condition, step, operands);
+  if (!body.module().has_open_sizes()) {
+    const Staged condition = body.stage_region(operation, operation.regions[0]);
+    const Staged step = body.stage_region(operation, operation.regions[1]);
+    return bind_while(condition, step, operands);
+  }
+  const std::vector<bool> fixed = fixed_operands(operation, operands);
+  const Staged condition = body.stage_region(operation, operation.regions[0], operands, fixed);
+  const Staged step = body.stage_region(operation, operation.regions[1], operands, fixed);
+  Arrays results = bind_while(condition, step, operands);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (fixed[i]) results[i] = operands[i];
+  }
+  return results;
 }
 
 // The branches read different values from outside: each gets all that any of them reads.

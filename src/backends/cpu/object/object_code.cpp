@@ -114,7 +114,12 @@ ObjectCode compile_object(const Exported& exported, const ObjectOptions& options
   for (std::size_t kept : exported.kept_arguments()) inputs.push_back(all.at(kept));
   ObjectOptions named = options;
   if (named.name.empty()) named.name = exported.name();
-  return compile_object(exported.program(), named, inputs, result_names(exported.out_tree()));
+  if (exported.has_symbolic_sizes() && options.sizes.empty()) {
+    throw ValueError(concat("compile_object: '", exported.name(), "' has symbolic sizes",
+                            "\nHint: the option sizes (--sizes b=8,n=4) gives each name a value"));
+  }
+  const Program program = exported.program(exported.in_types(options.sizes));
+  return compile_object(program, named, inputs, result_names(exported.out_tree()));
 }
 
 std::vector<std::string> argument_names(const TreeDef& in_tree) {

@@ -316,20 +316,21 @@ std::size_t ExportedTree::leaves() const {
   return count;
 }
 
-bool ExportedType::symbolic() const {
-  return std::any_of(shape.begin(), shape.end(), [](const std::string& size) {
-    return size.empty() || size.size() > 18 || size.find_first_not_of("0123456789") != std::string::npos;
-  });
+namespace {
+
+bool is_number(const std::string& size) {
+  return !size.empty() && size.size() <= 18 && size.find_first_not_of("0123456789") == std::string::npos;
 }
+
+}  // namespace
+
+bool ExportedType::symbolic() const { return !std::all_of(shape.begin(), shape.end(), is_number); }
 
 std::vector<std::int64_t> ExportedType::sizes() const {
   std::vector<std::int64_t> sizes;
   for (const std::string& text : shape) {
-    if (symbolic()) {
-      throw UnsupportedError(concat("exported program: the symbolic size '", text, "' is not supported",
-                                    "\nHint: export the function for the sizes that it is called with"));
-    }
-    std::from_chars(text.data(), text.data() + text.size(), sizes.emplace_back());
+    std::int64_t& size = sizes.emplace_back(dynamic_size);
+    if (is_number(text)) std::from_chars(text.data(), text.data() + text.size(), size);
   }
   return sizes;
 }

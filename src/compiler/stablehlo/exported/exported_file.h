@@ -29,7 +29,7 @@ struct ExportedType {
   int memory = 1;  // 1: of the device, 2: of the host, 3: either
 
   bool symbolic() const;
-  std::vector<std::int64_t> sizes() const;  // UnsupportedError where one is symbolic
+  std::vector<std::int64_t> sizes() const;  // dynamic_size where one is symbolic
 };
 
 struct ExportedSharding {
