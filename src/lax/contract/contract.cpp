@@ -199,9 +199,15 @@ PrimitiveRecord dot_general_record() {
   record.samples = dot_samples;
   record.print_attr = print_precision;
   record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) {
+    // Each element of the left meets each of the right's own dimensions. Eager calls are counted: nothing is allocated.
     const auto& numbers = attrs.get<DotDimensionNumbers>("dimension_numbers");
-    double results = static_cast<double>(element_count(dot_shape("dot_general", types[0], types[1], numbers)));
-    return 2 * results * static_cast<double>(element_count(taken(types[0].shape, numbers.lhs_contracting)));
+    double work = 2 * static_cast<double>(types[0].size());
+    for (int64_t dim = 0; dim < types[1].rank(); ++dim) {
+      if (std::ranges::find(numbers.rhs_batch, dim) == numbers.rhs_batch.end() &&
+          std::ranges::find(numbers.rhs_contracting, dim) == numbers.rhs_contracting.end())
+        work *= static_cast<double>(types[1].shape[static_cast<std::size_t>(dim)]);
+    }
+    return work;
   };
   return record;
 }

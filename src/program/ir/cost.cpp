@@ -138,13 +138,16 @@ std::array<uint64_t, rate_type_count> operation_flops(const Primitive& primitive
     return counted;
   }
   ProgramCost cost;
-  if (!traits.region && holds_programs(attrs)) {
-    add_nested(primitive, attrs, cost);
-  } else if (primitive->flops && !inputs.empty()) {
-    Types types;
-    types.reserve(inputs.size());
-    for (const Array& input : inputs) types.push_back(input.type());
+  if (primitive->flops && !inputs.empty()) {
+    thread_local Types types;  // whose memory the next call takes
+    types.resize(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      types[i].shape = inputs[i].shape();
+      types[i].dtype = inputs[i].dtype();
+    }
     add_flops(cost, primitive->flops(types, attrs), types[0].dtype);
+  } else if (!traits.region && holds_programs(attrs)) {
+    add_nested(primitive, attrs, cost);
   }
   return whole_numbers(cost.flops_by_type);
 }
