@@ -67,8 +67,8 @@ class Exported {
   // The reverse derivative: a function of the arguments and a cotangent of each result. Raises ValueError without one.
   Exported vjp() const;
 
-  // The flat results of the flat arguments. Raises TypeError for other types, and ValueError on another platform and for
-  // sizes that do not fit each other.
+  // The flat results of the flat arguments. Raises TypeError for other types, and ValueError on another platform and
+  // for sizes that do not fit each other.
   Arrays call_flat(std::span<const Array> leaves) const;
   // exported.call(x, params): the arguments have the structure of in_tree; the result is rebuilt as Result.
   template <class Result = Array, class... Args>

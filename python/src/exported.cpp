@@ -7,8 +7,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings.h"
-#include "compiler/stablehlo/bytecode/write_bytecode.h"
 #include "compiler/stablehlo/bytecode/read_bytecode.h"
+#include "compiler/stablehlo/bytecode/write_bytecode.h"
 #include "compiler/stablehlo/exported/exported_file.h"
 #include "compiler/stablehlo/open_sizes.h"
 #include "compiler/stablehlo/read.h"

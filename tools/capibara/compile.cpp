@@ -81,7 +81,8 @@ int compile(const Arguments& arguments) {
   for (const char* own : {"target", "name", "weights"}) {
     if (arguments.has(own)) throw UsageError{concat("--", own, " goes with --object")};
   }
-  const std::string text = stablehlo_text_of(arguments.words[0], sizes_of(arguments)), name = arguments.text("topology", "");
+  const std::string text = stablehlo_text_of(arguments.words[0], sizes_of(arguments)),
+                    name = arguments.text("topology", "");
   std::unique_ptr<pjrt::Topology> topology;
   if (name.empty()) {
     topology = std::make_unique<pjrt::Topology>(pjrt::client(arguments.text("platform", "pjrt")));

@@ -30,7 +30,8 @@ std::vector<Command> all_commands() {
        check},
       {"compile",
        "FILE [--topology NAME] [--platform NAME] [--options NAME=VALUE,...] [--output FILE] | FILE --object FILE.o "
-       "--header FILE.h [--target native|x86-64-v3|x86-64-v4|aarch64] [--name NAME] [--weights FILE.bin], each with [--sizes "
+       "--header FILE.h [--target native|x86-64-v3|x86-64-v4|aarch64] [--name NAME] [--weights FILE.bin], each with "
+       "[--sizes "
        "b=8,n=4]",
        "Compiles a StableHLO file by a plugin, for devices that need not be here (v5e:4x4, v4:2x2x4, 1x1x4), and "
        "prints the memory it needs; or to an object file with a C function, which needs libc and libm alone.",

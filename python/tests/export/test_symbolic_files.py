@@ -82,7 +82,7 @@ PROGRAMS = {
     "switch": (lambda x, i: lax.switch(i[0] % 3, [jnp.sin, jnp.cos, lambda y: y + y.shape[1]], x), ["b, c", "1"], [{"b": 4, "c": 3}]),
     "vmap": (lambda x, y: oracle.vmap(jnp.dot)(x, y), ["b, c", "b, c"], [{"b": 4, "c": 3}]),
     "grad": (lambda x: oracle.grad(lambda y: (jnp.tanh(y) ** 2).mean())(x), ["b, c"], [{"b": 4, "c": 3}]),
-    "gradient of a scan": (lambda x: oracle.grad(lambda y: lax.scan(lambda c, r: (jnp.sin(c + r), c), jnp.zeros(y.shape[1:]), y)[0].sum())(x),
+    "gradient of a scan": (oracle.grad(lambda y: lax.scan(lambda c, r: (jnp.sin(c + r), c), jnp.zeros(y.shape[1:]), y)[0].sum()),
                            ["b, c"], [{"b": 4, "c": 3}]),
     "random": (lambda k, x: oracle.random.normal(k, x.shape) + x, ["key", "b, c"], [{"b": 4, "c": 3}, {"b": 1, "c": 7}]),
     "choice": (lambda k, x: oracle.random.bernoulli(k, 0.3, x.shape), ["key", "b, c"], [{"b": 4, "c": 3}]),

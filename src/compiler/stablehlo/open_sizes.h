@@ -22,7 +22,8 @@ std::string call_key(std::span<const NdArray> operands);
 bool gives_sizes(const Operation& operation, std::span<const NdArray> operands);
 
 // Whether an operation is read after `close_sizes`, which replaces open sizes in the types of results by those that
-// operands say, and takes away operands that say nothing else. Raises UnsupportedError where an operation needs the size of its result and nothing says it.
+// operands say, and takes away operands that say nothing else. Raises UnsupportedError where an operation needs the
+// size of its result and nothing says it.
 bool needs_sizes(const Operation& operation);
 void close_sizes(Operation& operation, Arrays& operands);
 
