@@ -107,11 +107,8 @@ def run(options, mesh, folder="", kill_at=None, processes=1):
     environment = dict(os.environ, JAX_NUM_CPU_DEVICES=str(DEVICES), JAX_PLATFORMS="cpu")
     if processes > 1:
         environment["JAX_NUM_CPU_DEVICES"] = str(DEVICES // processes)
-        arguments = [sys.executable, "-m", "capibara", "launch", "-n", str(processes), "--devices", str(DEVICES // processes), "--",
-                     *arguments, "--launched"]
-        command = os.environ.get("CAPIBARA_COMMAND")
-        if command:
-            arguments[:3] = [command]
+        command = os.environ.get("CAPIBARA_COMMAND", os.path.join(os.path.dirname(__file__), "../../build/capibara"))
+        arguments = [command, "launch", "-n", str(processes), "--devices", str(DEVICES // processes), "--", *arguments, "--launched"]
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True)
     if kill_at:
         assert done.returncode == -signal.SIGKILL, done.stderr
