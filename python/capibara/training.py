@@ -79,10 +79,21 @@ def _require_parameters(operation, params):
 
 
 def convert_weights(params: object, weights: str) -> "dict[str, _jax.Array]":
-    """Parameters for generation with weights in 'float32', 'bfloat16' or 'int8', bytes with a scale for each output."""
+    """Parameters with weights in 'float32', 'bfloat16', 'int8' or 'int4': codes with scales, which the model multiplies by as they are."""
     _require_parameters("convert_weights", params)
     require_text("convert_weights", "weights", weights)
     return _native.convert_weights(params, weights)
+
+
+def save_weights(path: str | Path, params: object) -> None:
+    """Writes parameters, codes as they are, to a safetensors file whose metadata has the format of each tensor of codes."""
+    _require_parameters("save_weights", params)
+    _native.save_weights(str(path), params)
+
+
+def load_weights(path: str | Path) -> "dict[str, _jax.Array]":
+    """Reads what save_weights wrote. ValueError where codes, scales and codebooks do not fit or a code is out of range."""
+    return _native.load_weights(str(path))
 
 
 class Generator(_native.Generator):
@@ -406,7 +417,7 @@ class Trainer:
                weights: str = "float32") -> str:
         """The text that the model writes behind a prompt, as str; bytes that are no UTF-8 are replaced.
 
-        `weights` is how they are stored meanwhile: float32, bfloat16 or int8.
+        `weights` is how they are stored meanwhile: float32, bfloat16, int8 or int4.
         """
         if not self._tokens_only:
             raise TypeError(f"Trainer.sample: {self._made.name} writes no text; only a LanguageModel does (argument 'model' of Trainer)")
@@ -414,8 +425,8 @@ class Trainer:
             raise ValueError("Trainer.sample: there is no tokenizer before train() has read text")
         if not isinstance(prompt, (str, bytes)):
             raise TypeError(f"Trainer.sample: expected a str (argument 'prompt'), got {prompt!r}")
-        if not isinstance(weights, str) or weights not in ("float32", "bfloat16", "int8"):
-            raise ValueError(f"Trainer.sample: expected 'float32', 'bfloat16' or 'int8' (argument 'weights'), got {weights!r}")
+        if not isinstance(weights, str) or weights not in ("float32", "bfloat16", "int8", "int4"):
+            raise ValueError(f"Trainer.sample: expected 'float32', 'bfloat16', 'int8' or 'int4' (argument 'weights'), got {weights!r}")
         for name, value in (("max_new_tokens", max_new_tokens), ("temperature", temperature), ("top_k", top_k), ("seed", seed)):
             require_number("Trainer.sample", name, value, least=0, whole=name != "temperature")
         prompt = self.tokenizer.encode(prompt)
