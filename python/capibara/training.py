@@ -12,13 +12,17 @@ import math
 import operator
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from capibara import _core
 from capibara import jax as _jax
-from capibara._arguments import require_flag, require_number, require_path, require_text
+from capibara._arguments import require_flag, require_number, require_path
 from capibara._modules import explain_missing as _explain_missing
+from capibara._weights import convert_weights as convert_weights
+from capibara._weights import load_weights as load_weights  # noqa: F401
+from capibara._weights import require_parameters as _require_parameters
+from capibara._weights import save_weights as save_weights  # noqa: F401
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import describe as _describe
 from capibara.data_loading import DataLoader as DataLoader  # noqa: F401
@@ -71,29 +75,6 @@ class Loader(_native.Loader):
 def _require_mesh_shape(operation, shape):
     if not isinstance(shape, (tuple, list)) or not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape):
         raise ValueError(f"{operation}: mesh_shape is a tuple of positive sizes, such as (8, 8), got {shape!r}")
-
-
-def _require_parameters(operation, params):
-    if not isinstance(params, Mapping) or not params:
-        raise TypeError(f"{operation}: expected a dict of arrays by name (argument 'params'), got {params!r}")
-
-
-def convert_weights(params: object, weights: str) -> "dict[str, _jax.Array]":
-    """Parameters with weights in 'float32', 'bfloat16', 'int8' or 'int4': codes with scales, which the model multiplies by as they are."""
-    _require_parameters("convert_weights", params)
-    require_text("convert_weights", "weights", weights)
-    return _native.convert_weights(params, weights)
-
-
-def save_weights(path: str | Path, params: object) -> None:
-    """Writes parameters, codes as they are, to a safetensors file whose metadata has the format of each tensor of codes."""
-    _require_parameters("save_weights", params)
-    _native.save_weights(str(path), params)
-
-
-def load_weights(path: str | Path) -> "dict[str, _jax.Array]":
-    """Reads what save_weights wrote. ValueError where codes, scales and codebooks do not fit or a code is out of range."""
-    return _native.load_weights(str(path))
 
 
 class Generator(_native.Generator):

@@ -1,8 +1,8 @@
 // What the TPU toolbox measures, from Python: kernels that the core traces, compiles and times, and loads of devices;
 // and matrices as integers.
+#include <capibara/kernels/quantized.h>
 #include <capibara/tpu/loads.h>
 #include <capibara/tpu/measure.h>
-#include <capibara/kernels/quantized.h>
 #include <capibara/tpu/quantize.h>
 
 #include <nanobind/stl/map.h>
@@ -117,11 +117,11 @@ void bind_quantized(nb::module_& m) {
   m.def("dequantize", [](nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs) {
     return wrap(kernels::dequantize(matrix_of(codes, scale, codebook, inputs)));
   });
-  m.def("quantized_matmul", [](nb::handle x, nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs,
-                               bool transposed) {
-    return wrap(kernels::quantized_matmul(to_array(x, "quantized_matmul"), matrix_of(codes, scale, codebook, inputs),
-                                          {.transposed = transposed}));
-  });
+  m.def("quantized_matmul",
+        [](nb::handle x, nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs, bool transposed) {
+          return wrap(kernels::quantized_matmul(to_array(x, "quantized_matmul"),
+                                                matrix_of(codes, scale, codebook, inputs), {.transposed = transposed}));
+        });
 }
 
 }  // namespace

@@ -70,12 +70,12 @@ Array widen_vectors(const Array& codes, const Array& scale, const Array& codeboo
   const Array named = lax::convert_element_type(codes, DType::int32);
   const Array code = lax::min(named, lax::full_like(named, static_cast<double>(entries - 1)));
   const Array index = code + lax::broadcast_in_dim(first, code.shape(), {1, 2});
-  const Array found =
-      lax::gather(table, lax::expand_dims(index, {3}),
-                  {.offset_dims = {3}, .collapsed_slice_dims = {0}, .start_index_map = {0}}, {1, dim},
-                  {.mode = lax::GatherScatterMode::promise_in_bounds});  // [outputs, vectors, stages, dim]
+  const Array found = lax::gather(
+      table, lax::expand_dims(index, {3}), {.offset_dims = {3}, .collapsed_slice_dims = {0}, .start_index_map = {0}},
+      {1, dim}, {.mode = lax::GatherScatterMode::promise_in_bounds});  // [outputs, vectors, stages, dim]
   const Array sum = lax::reshape(lax::reduce_sum(found, {.axes = {2}}), {outputs, vectors * dim});
-  return sum * lax::broadcast_in_dim(lax::reshape(lax::convert_element_type(scale, dtype), {outputs}), sum.shape(), {0});
+  return sum *
+         lax::broadcast_in_dim(lax::reshape(lax::convert_element_type(scale, dtype), {outputs}), sum.shape(), {0});
 }
 
 // [outputs, inputs]
@@ -141,10 +141,10 @@ void require_matrix(std::span<const ArrayType> types, int64_t inputs) {
       if (codebook.rank() != 4 || codebook.dtype != DType::float32 || codebook.shape[0] != stages || stages < 1 ||
           codebook.shape[1] < 1 || codebook.shape[1] > std::max<int64_t>(1, count) || codebook.shape[2] < 1 ||
           codebook.shape[2] > most || codebook.shape[3] < 1) {
-        refuse("codebook",
-               concat("float32[", stages, ",groups,entries,dim] with 1 to ", count, " groups and 1 to ", most,
-                      " entries"),
-               codebook);
+        refuse(
+            "codebook",
+            concat("float32[", stages, ",groups,entries,dim] with 1 to ", count, " groups and 1 to ", most, " entries"),
+            codebook);
       }
       if (count * codebook.shape[3] != inputs)
         refuse("codes", concat("vectors of ", codebook.shape[3], " elements for ", inputs, " inputs"), codes);
@@ -324,7 +324,9 @@ QuantizedMatrix to_nibbles(const Array& parts, int64_t inputs) {
   const Array codes = lax::convert_element_type(shifted, DType::uint8);
   const Array low = lax::slice_in_dim(codes, 0, half, 1, 2), high = lax::slice_in_dim(codes, half, 2 * half, 1, 2);
   const Array bytes = lax::bitwise_or(low, lax::shift_left(high, lax::full_like(high, 4.0)));
-  return {lax::reshape(bytes, {outputs, blocks * half}), lax::convert_element_type(best_scale, DType::bfloat16), {},
+  return {lax::reshape(bytes, {outputs, blocks * half}),
+          lax::convert_element_type(best_scale, DType::bfloat16),
+          {},
           inputs};
 }
 
@@ -364,7 +366,8 @@ Array find_entries(const Array& vectors, const QuantizeVectorsOptions& options, 
     std::vector<int32_t> rows(static_cast<std::size_t>(some));
     const uint64_t first = seed * 0x9e3779b97f4a7c15u % static_cast<uint64_t>(count);
     for (int64_t i = 0; i < some; ++i) {
-      const int64_t row = static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(some) * static_cast<double>(count));
+      const int64_t row =
+          static_cast<int64_t>(static_cast<double>(i) / static_cast<double>(some) * static_cast<double>(count));
       rows[static_cast<std::size_t>(i)] = static_cast<int32_t>((row + static_cast<int64_t>(first)) % count);
     }
     return rows_at(vectors, array<int32_t>(rows));
@@ -394,8 +397,8 @@ void require_vectors(const QuantizeVectorsOptions& options, int64_t inputs) {
   const int64_t vectors = inputs / options.dim;
   require(options.entries >= 1 && options.entries <= 65536, "entries", "1 to 65536", options.entries);
   require(options.stages >= 1, "stages", "1 or more", options.stages);
-  require(options.groups >= 1 && vectors % options.groups == 0, "groups", concat("a divisor of the ", vectors, " vectors"),
-          options.groups);
+  require(options.groups >= 1 && vectors % options.groups == 0, "groups",
+          concat("a divisor of the ", vectors, " vectors"), options.groups);
   require(options.iterations >= 0, "iterations", "0 or more", options.iterations);
 }
 
@@ -450,7 +453,8 @@ QuantizedMatrix quantize_vectors(const Array& matrix, const QuantizeVectorsOptio
   const int64_t outputs = values.shape(0), inputs = values.shape(1);
   require_vectors(options, inputs);
   const int64_t groups = options.groups, own = inputs / options.dim / groups;  // vectors of a group
-  const Array squares = lax::reduce_sum(values * values, {.axes = {1}}) / scalar_of(DType::float32, static_cast<double>(inputs));
+  const Array squares =
+      lax::reduce_sum(values * values, {.axes = {1}}) / scalar_of(DType::float32, static_cast<double>(inputs));
   const Array scale = nonzero(lax::reshape(lax::sqrt(squares), {outputs, 1}));
   const Array even = values / lax::broadcast_in_dim(scale, values.shape(), {0, 1});
   const DType dtype = options.entries <= 256 ? DType::uint8 : DType::uint16;
@@ -476,8 +480,8 @@ QuantizedMatrix quantize_vectors(const Array& matrix, const QuantizeVectorsOptio
 
 Array dequantize(const QuantizedMatrix& matrix, DType dtype) {
   require_fit(matrix);
-  const Array rows = widen(matrix.codes, matrix.scale, matrix.codebook ? &*matrix.codebook : nullptr, matrix.inputs,
-                           wide_of(dtype));
+  const Array rows =
+      widen(matrix.codes, matrix.scale, matrix.codebook ? &*matrix.codebook : nullptr, matrix.inputs, wide_of(dtype));
   return lax::convert_element_type(lax::transpose(rows, {1, 0}), dtype);
 }
 
@@ -489,8 +493,7 @@ Array quantized_matmul(const Array& x, const QuantizedMatrix& matrix, const Quan
 Array quantized_rows(const QuantizedMatrix& matrix, const Array& outputs, DType dtype) {
   require_fit(matrix);
   if (!is_integer(outputs.dtype()))
-    throw TypeError(
-        concat("quantized_rows: expected integers (argument 'outputs'), got ", to_string(outputs.type())));
+    throw TypeError(concat("quantized_rows: expected integers (argument 'outputs'), got ", to_string(outputs.type())));
   const Array indices = lax::reshape(outputs, {outputs.size(), 1});
   const auto rows = [&](const Array& table) {
     Ints offsets;

@@ -14,7 +14,8 @@ namespace capibara::kernels {
 // - int4: codes uint8 [outputs, 16 * blocks], scale bfloat16 [outputs, blocks] for blocks of 32 elements, the last of
 //   which may have fewer; byte i of a block has element i in its low half and i + 16 in its high half; an element is
 //   (code - 8) * scale;
-// - vectors: codes uint8 or uint16 [outputs, vectors, stages], codebook float32 [stages, groups, entries, dim], scale float32
+// - vectors: codes uint8 or uint16 [outputs, vectors, stages], codebook float32 [stages, groups, entries, dim], scale
+// float32
 //   [outputs, 1]; dim neighbouring inputs are the sum over the stages of the entry that the code names, times the
 //   scale; vector v is coded by the group v * groups / vectors.
 struct QuantizedMatrix {
@@ -39,11 +40,11 @@ struct QuantizeOptions {
 QuantizedMatrix quantize(const Array& matrix, const QuantizeOptions& options = {});
 
 struct QuantizeVectorsOptions {
-  int64_t dim = 4;        // elements of a vector
-  int64_t entries = 256;  // of each codebook; beyond 256 codes take two bytes
-  int64_t stages = 1;     // each codes what those before have left
-  int64_t groups = 1;     // codebooks for parts of the inputs, as product quantization has them
-  int64_t axis = 0;       // of the matrix, over which matmuls sum
+  int64_t dim = 4;          // elements of a vector
+  int64_t entries = 256;    // of each codebook; beyond 256 codes take two bytes
+  int64_t stages = 1;       // each codes what those before have left
+  int64_t groups = 1;       // codebooks for parts of the inputs, as product quantization has them
+  int64_t axis = 0;         // of the matrix, over which matmuls sum
   int64_t iterations = 10;  // of k-means
   uint64_t seed = 0;
 };
@@ -53,12 +54,12 @@ QuantizedMatrix quantize_vectors(const Array& matrix, const QuantizeVectorsOptio
 
 // The matrix [inputs, outputs] that the codes stand for.
 Array dequantize(const QuantizedMatrix& matrix, DType dtype = DType::float32);
-// x [..., inputs] times the matrix: [..., outputs] in the dtype of x, summed in float32 at least. `transposed`: x
-// [..., outputs] times its transpose. x, scales and codebooks have derivatives, those of x by the codes again and the
-// others by the definition, which widens the matrix; codes are integers and have none.
 struct QuantizedMatmulOptions {
   bool transposed = false;
 };
+// x [..., inputs] times the matrix: [..., outputs] in the dtype of x, summed in float32 at least. `transposed`: x
+// [..., outputs] times its transpose. x, scales and codebooks have derivatives, those of x by the codes again and the
+// others by the definition, which widens the matrix; codes are integers and have none.
 Array quantized_matmul(const Array& x, const QuantizedMatrix& matrix, const QuantizedMatmulOptions& options = {});
 // Rows of the transpose, [..., inputs]: those of these outputs, as an embedding reads its table. Indices are clamped.
 Array quantized_rows(const QuantizedMatrix& matrix, const Array& outputs, DType dtype = DType::float32);

@@ -20,8 +20,8 @@ const Array& parameter(const Parameters& parameters, const std::string& name);
 
 // x times the logistic function of x.
 Array silu(const Array& x);
-// The matrix of codes that parameters have in place of `name`, in `name`.codes, `name`.scale and `name`.codebook, with
-// this many inputs; none where they have no codes of that name.
+// The matrix of codes that parameters have in place of a name; none where they have none. Its arrays are `name`.codes,
+// `name`.scale and, of vectors, `name`.codebook.
 std::optional<kernels::QuantizedMatrix> find_codes(const Parameters& parameters, const std::string& name,
                                                    int64_t inputs);
 // Rows of a table [vocabulary, width] for tokens of any shape.

@@ -20,9 +20,9 @@ struct QuantizeModelOptions {
   std::function<bool(const std::string& name, const ArrayType& type)> which = {};
 };
 // Any model with its matrices as codes, "int8" or "int4". A LanguageModel reads them itself. Of other models the
-// programs of apply, loss and evaluate multiply by the codes wherever they multiply by the matrix or its transpose; what
-// else reads a matrix gets it widened. TypeError where the model has no parameters yet, ValueError where nothing becomes
-// codes.
+// programs of apply, loss and evaluate multiply by the codes wherever they multiply by the matrix or its transpose;
+// what else reads a matrix gets it widened. TypeError where the model has no parameters yet, ValueError where nothing
+// becomes codes.
 AnyModel quantize_model(const AnyModel& model, const std::string& format = "int8",
                         const QuantizeModelOptions& options = {});
 // The rule for models that say nothing themselves: a floating matrix whose name says nothing of norm, bias, scale or

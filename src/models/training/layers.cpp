@@ -83,8 +83,7 @@ Array embed(const Array& table, const Array& tokens) {
 
 Array linear(const Parameters& parameters, const std::string& prefix, const Array& x) {
   const auto codes = find_codes(parameters, prefix + "weight", x.shape(x.ndim() - 1));
-  Array result =
-      codes ? kernels::quantized_matmul(x, *codes) : project(x, parameter(parameters, prefix + "weight"), 0);
+  Array result = codes ? kernels::quantized_matmul(x, *codes) : project(x, parameter(parameters, prefix + "weight"), 0);
   const Array* bias = find(parameters, prefix + "bias");
   return bias ? result + *bias : result;
 }

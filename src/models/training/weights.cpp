@@ -181,8 +181,9 @@ void check_codes(const std::string& path, const std::string& stem, const Paramet
   const int64_t rank = matrix.codebook ? 3 : 2;
   if (matrix.codes.ndim() == rank + 1) {  // of experts
     if (matrix.codes.shape(0) == 0 || matrix.scale.ndim() == 0 || matrix.scale.shape(0) != matrix.codes.shape(0))
-      refuse_tensor(path, scale_name, concat("has type ", to_string(matrix.scale.type()), " beside codes of ",
-                                             to_string(matrix.codes.type())));
+      refuse_tensor(
+          path, scale_name,
+          concat("has type ", to_string(matrix.scale.type()), " beside codes of ", to_string(matrix.codes.type())));
     for (Array* part : {&matrix.codes, &matrix.scale}) *part = lax::index_in_dim(*part, 0, 0, false);
     if (matrix.codebook) matrix.codebook = lax::index_in_dim(*matrix.codebook, 0, 0, false);
   }
@@ -265,10 +266,10 @@ Parameters load_weights(const std::string& path) {
     const auto said = file.metadata().find(name);
     if (said == file.metadata().end()) refuse_tensor(path, name, "has no format in the metadata");
     const bool vectors = all.count(stem + ".codebook") != 0;
-    const std::string found = vectors                             ? "vectors"
-                              : array.dtype() == DType::int8      ? "int8"
-                              : array.dtype() == DType::uint8     ? "int4"
-                                                                  : to_string(array.type());
+    const std::string found = vectors                         ? "vectors"
+                              : array.dtype() == DType::int8  ? "int8"
+                              : array.dtype() == DType::uint8 ? "int4"
+                                                              : to_string(array.type());
     if (said->second != found) refuse_tensor(path, name, concat("is ", found, ", the metadata says ", said->second));
     const int64_t last = array.ndim() == 0 ? 0 : array.shape(-1);
     int64_t inputs = found == "int4" ? 2 * last : last;

@@ -108,7 +108,8 @@ TEST(QuantizeModel, TakesLanguageModelsAndFilesKeepThem) {
             Generator(language, same, 16).generate(prompt, {.max_new_tokens = 5}));
   Parameters wrong = read;
   wrong["layers.0.mlp.down.weight.codes"] = lax::full({3, 32}, 0, DType::uint8);
-  EXPECT_NE(message([&] { Generator(language, wrong, 16); }).find("does not fit the model's config"), std::string::npos);
+  EXPECT_NE(message([&] { Generator(language, wrong, 16); }).find("does not fit the model's config"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -62,7 +62,8 @@ def quantize_for_tpu(model, bits=8):
 
     A tree of arrays gives such a tree: `x @ weight` multiplies by the codes, `weight.array()` gives the rounded matrix. Of any other model
     that as_model takes and that has params, the result is a Model whose functions multiply by the codes wherever the model multiplies by a
-    matrix or its transpose; what else reads a matrix gets it widened. TPUError where nothing is quantized and for values that are not finite.
+    matrix or its transpose; what else reads a matrix gets it widened. TPUError where nothing is quantized and for values that are not
+    finite.
     """
     _require_bits(bits)
     made = as_model(model, operation="quantize_for_tpu")

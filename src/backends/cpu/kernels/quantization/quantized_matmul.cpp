@@ -322,15 +322,15 @@ struct Loops {
   void (*widen)(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to);
 };
 
-#define CAPIBARA_LOOPS(NAME, TARGET, LANES)                                                                   \
-  TARGET void rows_##NAME(const Part& part, int count, int64_t begin, int64_t end) {                          \
-    if (count == 1) return multiply_rows<LANES, 1>(part, begin, end);                                         \
-    if (count == 2) return multiply_rows<LANES, 2>(part, begin, end);                                         \
-    if (count == 4) return multiply_rows<LANES, 4>(part, begin, end);                                         \
-    multiply_rows<LANES, 8>(part, begin, end);                                                                \
-  }                                                                                                           \
-  TARGET void widen_##NAME(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to) {     \
-    widen_part(codes, output, first, count, to);                                                              \
+#define CAPIBARA_LOOPS(NAME, TARGET, LANES)                                                               \
+  TARGET void rows_##NAME(const Part& part, int count, int64_t begin, int64_t end) {                      \
+    if (count == 1) return multiply_rows<LANES, 1>(part, begin, end);                                     \
+    if (count == 2) return multiply_rows<LANES, 2>(part, begin, end);                                     \
+    if (count == 4) return multiply_rows<LANES, 4>(part, begin, end);                                     \
+    multiply_rows<LANES, 8>(part, begin, end);                                                            \
+  }                                                                                                       \
+  TARGET void widen_##NAME(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to) { \
+    widen_part(codes, output, first, count, to);                                                          \
   }
 CAPIBARA_LOOPS(plain, , 4)
 #if defined(__x86_64__)
@@ -397,8 +397,8 @@ void few_rows(const Codes& codes, const S* x, int64_t rows, float* out) {
   if (!whole) hold = Scratch<float>(padded * codes.outputs, "results of a product");
   float* results = whole ? out : hold.data();
   constexpr int64_t tile = 16;  // outputs, whose codes stay in the cache for all rows
-  const double cost = static_cast<double>(tile) * (static_cast<double>(codes.row_bytes) / 10 +
-                                                   static_cast<double>(padded * codes.inputs) * 0.02);
+  const double cost = static_cast<double>(tile) *
+                      (static_cast<double>(codes.row_bytes) / 10 + static_cast<double>(padded * codes.inputs) * 0.02);
   parallel_for_cost((codes.outputs + tile - 1) / tile, cost, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
       const int64_t first = t * tile, last = std::min(first + tile, codes.outputs);
