@@ -84,7 +84,7 @@ def quantize_for_tpu(model, bits=8):
                        "dimensions are, whose names say nothing of norm, bias, scale or embed")
     if made.source is model and not (made.has_apply or made.has_loss):
         return quantized
-    return _QuantizedModel(made, quantized)
+    return quantized_model(made, quantized)
 
 
 def _require_bits(bits):
@@ -92,23 +92,21 @@ def _require_bits(bits):
         raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits!r}")
 
 
-class _QuantizedModel(Model):
-    """A model whose params hold QuantizedWeight, which its functions multiply by as they are."""
-
-    def __init__(self, made, params):
-        parts = {"params": params}
-        dtypes = [leaf.dtype for leaf in jax.tree_util.tree_leaves(made.params)]
-        for what in ("apply", "loss"):
-            if getattr(made, "has_" + what):
-                parts[what] = _on_codes(getattr(made, what), dtypes)
-        super().__init__(made.name, made.source, **parts)
+def quantized_model(made, params):
+    """The model with params that hold QuantizedWeight, which its functions multiply by as they are."""
+    parts = {"params": params}
+    dtypes = [leaf.dtype for leaf in jax.tree_util.tree_leaves(made.params)]
+    for what in ("apply", "loss"):
+        if getattr(made, "has_" + what):
+            parts[what] = on_codes(getattr(made, what), dtypes)
+    return Model(made.name, made.source, **parts)
 
 
 def _is_weight(leaf):
     return isinstance(leaf, QuantizedWeight)
 
 
-def _on_codes(function, dtypes):
+def on_codes(function, dtypes):
     """The function of params and a batch, for params some of which are QuantizedWeight; `dtypes` are those that it was made for."""
 
     @jax.jit
