@@ -88,7 +88,8 @@ TEST(QuantizeModel, RefusesWhatItCannotKeepAsCodes) {
 }
 
 TEST(QuantizeModel, TakesLanguageModelsAndFilesKeepThem) {
-  const LanguageModel language({.vocabulary = 40, .width = 32, .layers = {"attention+mlp"}, .heads = 2, .hidden = 40});
+  const LanguageModel language(
+      {.vocabulary = 40, .width = 32, .layers = {"attention+mlp"}, .heads = 2, .key_heads = 2, .hidden = 40});
   ModelParts parts = language.parts();
   parts.parameters = language.init(jax::random::key(1));
   const AnyModel made = quantize_model(AnyModel(parts), "int4");
