@@ -114,14 +114,20 @@ void bind_quantized(nb::module_& m) {
     return wrap_matrix(
         kernels::quantize(to_array(matrix, "quantize"), {.format = format, .block = block, .axis = axis}));
   });
-  m.def("dequantize", [](nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs) {
-    return wrap(kernels::dequantize(matrix_of(codes, scale, codebook, inputs)));
-  });
-  m.def("quantized_matmul",
-        [](nb::handle x, nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs, bool transposed) {
-          return wrap(kernels::quantized_matmul(to_array(x, "quantized_matmul"),
-                                                matrix_of(codes, scale, codebook, inputs), {.transposed = transposed}));
-        });
+  m.def(
+      "dequantize",
+      [](nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs) {
+        return wrap(kernels::dequantize(matrix_of(codes, scale, codebook, inputs)));
+      },
+      nb::arg("codes"), nb::arg("scale"), nb::arg("codebook").none(), nb::arg("inputs"));
+  m.def(
+      "quantized_matmul",
+      [](nb::handle x, nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs, bool transposed) {
+        return wrap(kernels::quantized_matmul(to_array(x, "quantized_matmul"),
+                                              matrix_of(codes, scale, codebook, inputs), {.transposed = transposed}));
+      },
+      nb::arg("x"), nb::arg("codes"), nb::arg("scale"), nb::arg("codebook").none(), nb::arg("inputs"),
+      nb::arg("transposed"));
 }
 
 }  // namespace

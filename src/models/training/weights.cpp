@@ -82,6 +82,36 @@ Parameters language_codes(const char* operation, const Parameters& parameters, c
   return result;
 }
 
+// The parts of a language model with parameters some of which became codes: [outputs, ...] where matrices are [inputs,
+// outputs].
+ModelParts language_parts(ModelParts parts, const Parameters& parameters) {
+  parts.parameters = parameters;
+  parts.init = {};
+  parts.types.clear();
+  for (const auto& [name, array] : parameters) parts.types[name] = array.type();
+  if (parts.logical_axes) {
+    std::map<std::string, std::vector<std::string>> of;
+    for (const auto& [name, axes] : parts.logical_axes->of) {
+      if (parameters.count(name + ".codes") == 0) {
+        of[name] = axes;
+        continue;
+      }
+      std::vector<std::string> own = axes;  // of outputs and, before these, experts
+      if (name != "embedding") own.erase(own.end() - 2);
+      if (name == "embedding") own.pop_back();
+      own.push_back("");
+      of[name + ".codes"] = of[name + ".scale"] = own;
+    }
+    parts.logical_axes->of = std::move(of);
+  }
+  if (parts.checkpointed) {
+    parts.checkpointed = [inner = parts.checkpointed, parameters](int64_t every, const std::string& policy) {
+      return language_parts(inner(every, policy), parameters);
+    };
+  }
+  return parts;
+}
+
 // ---- any model ----------------------------------------------------------------------------------------------------
 
 // What became codes: the type that the model's functions expect.
@@ -226,11 +256,8 @@ AnyModel quantize_model(const AnyModel& model, const std::string& format, const 
                            " has no parameters yet (argument 'model'); give it those that its init(key) makes"));
   }
   if (!model.target<LanguageModel>() || options.which) return AnyModel(coded_parts(parts, format, options));
-  parts.parameters = language_codes("quantize_model", parts.parameters, format, options.block);
-  parts.init = {};
-  parts.types.clear();
-  for (const auto& [name, array] : parts.parameters) parts.types[name] = array.type();
-  return AnyModel(std::move(parts));
+  const Parameters coded = language_codes("quantize_model", parts.parameters, format, options.block);
+  return AnyModel(language_parts(std::move(parts), coded));
 }
 
 int64_t parameter_bytes(const Parameters& parameters) {

@@ -47,9 +47,6 @@ class QuantizedWeight:
     def __rmatmul__(self, left):
         return self.matmul(left)
 
-    def __jax_array__(self):
-        return self.array()
-
 
 def quantize_weight(weight, bits=8):
     """A matrix as QuantizedWeight: each output, or each block of 32 inputs of one with 4 bits, has a scale of its own."""
