@@ -4,7 +4,7 @@ from pathlib import Path
 
 from capibara import _core, _tracebacks
 from capibara import jax as _jax
-from capibara._arguments import require_text
+from capibara._arguments import require_path, require_text
 
 _native = _core.training
 
@@ -24,11 +24,13 @@ def convert_weights(params: object, weights: str) -> "dict[str, _jax.Array]":
 def save_weights(path: str | Path, params: object) -> None:
     """Writes parameters, codes as they are, to a safetensors file whose metadata has the format of each tensor of codes."""
     require_parameters("save_weights", params)
+    require_path("save_weights", "path", path)
     _native.save_weights(str(path), params)
 
 
 def load_weights(path: str | Path) -> "dict[str, _jax.Array]":
     """Reads what save_weights wrote. ValueError where codes, scales and codebooks do not fit or a code is out of range."""
+    require_path("load_weights", "path", path)
     return _native.load_weights(str(path))
 
 

@@ -103,6 +103,14 @@ def test_files_of_codes_that_do_not_fit_are_refused_by_name(tmp_path):
         numpy_files.save_file(tensors, path, metadata)
         with pytest.raises(ValueError, match=words):
             training.load_weights(path)
+    for wrong in (None, 3, ["codes"]):
+        for call in (lambda: training.load_weights(wrong), lambda: training.save_weights(wrong, {"w": scale})):
+            with pytest.raises(TypeError, match="argument 'path'"):
+                call()
+    with pytest.raises(TypeError, match="argument 'params'"):
+        training.save_weights(path, {})
+    with pytest.raises(ValueError, match="missing.safetensors"):
+        training.load_weights(tmp_path / "missing.safetensors")
     numpy_files.save_file({"w.codes": codes, "w.scale": scale}, path, metadata)
     assert set(training.load_weights(path)) == {"w.codes", "w.scale"}
     refused({"w.codes": np.full((3, 4), -128, np.int8), "w.scale": scale}, "'w.codes' has the code -128, expected -127 to 127")
