@@ -5,4 +5,4 @@
 set(CAPIBARA_DEMO_PARTS core primitives kernels gemm fused training)
 # The fused kernels of the part `fused`, by name: src/kernels/NAME.cpp.
 set(CAPIBARA_DEMO_KERNELS flash_attention selective_scan linear_recurrence grouped_matmul moe_routing moe_feed_forward rms_norm layer_norm
-                          cross_entropy)
+                          cross_entropy quantized_matmul)

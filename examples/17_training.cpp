@@ -35,7 +35,8 @@ int main() {
     if (report.step % 10 == 0) std::printf("step %ld loss %.2f\n", static_cast<long>(report.step), report.loss);
   }
   const std::vector<int32_t> prompt = tokenizer.encode("one two,");
-  for (const char* kind : {"float32", "bfloat16", "int8"}) {  // how the weights are stored while text is written
+  for (const char* kind :
+       {"float32", "bfloat16", "int8", "int4"}) {  // how the weights are stored while text is written
     const training::Parameters weights = training::convert_weights(trainer.parameters(), kind);
     int64_t bytes = 0;
     for (const auto& [name, weight] : weights) bytes += weight.size() * capibara::storage_size(weight.dtype());

@@ -95,6 +95,18 @@ def step_of(jax):
     return jax.jit(step, donate_argnums=(2,))
 
 
+def as_codes(params):
+    """The same bytes as training.convert_weights names and arranges them: codes [outputs, inputs], scales [outputs, 1]."""
+    coded = {}
+    for name, value in params.items():
+        if str(value.dtype) == "int8":
+            coded[name + ".codes"] = value if name == "embedding" else value.T
+            coded[name + ".scale"] = params[name + ".scale"][:, None]
+        elif str(params.get(name.removesuffix(".scale"), value).dtype) != "int8":
+            coded[name] = value
+    return coded
+
+
 def decode(jax):
     if jax.__name__.startswith("capibara"):
         from capibara import training
@@ -102,7 +114,7 @@ def decode(jax):
 
         def ours(params):
             if not made:
-                made.append(training.Generator(training.LanguageModel(**SHAPE), params, CAPACITY))
+                made.append(training.Generator(training.LanguageModel(**SHAPE), as_codes(params), CAPACITY))
             return numpy.asarray(made[0].generate([FIRST], TOKENS), numpy.int32)
 
         return ours

@@ -7,5 +7,6 @@
 #include <capibara/kernels/experts.h>
 #include <capibara/kernels/norms.h>
 #include <capibara/kernels/quantization.h>
+#include <capibara/kernels/quantized.h>
 #include <capibara/kernels/recurrence.h>
 #include <capibara/kernels/spiking.h>

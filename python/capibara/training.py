@@ -12,13 +12,17 @@ import math
 import operator
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from capibara import _core
 from capibara import jax as _jax
-from capibara._arguments import require_flag, require_number, require_path, require_text
+from capibara._arguments import require_flag, require_number, require_path
 from capibara._modules import explain_missing as _explain_missing
+from capibara._weights import convert_weights as convert_weights
+from capibara._weights import load_weights as load_weights  # noqa: F401
+from capibara._weights import require_parameters as _require_parameters
+from capibara._weights import save_weights as save_weights  # noqa: F401
 from capibara.core.tpu._models import assumed as _assumed
 from capibara.core.tpu._models import describe as _describe
 from capibara.data_loading import DataLoader as DataLoader  # noqa: F401
@@ -71,18 +75,6 @@ class Loader(_native.Loader):
 def _require_mesh_shape(operation, shape):
     if not isinstance(shape, (tuple, list)) or not all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape):
         raise ValueError(f"{operation}: mesh_shape is a tuple of positive sizes, such as (8, 8), got {shape!r}")
-
-
-def _require_parameters(operation, params):
-    if not isinstance(params, Mapping) or not params:
-        raise TypeError(f"{operation}: expected a dict of arrays by name (argument 'params'), got {params!r}")
-
-
-def convert_weights(params: object, weights: str) -> "dict[str, _jax.Array]":
-    """Parameters for generation with weights in 'float32', 'bfloat16' or 'int8', bytes with a scale for each output."""
-    _require_parameters("convert_weights", params)
-    require_text("convert_weights", "weights", weights)
-    return _native.convert_weights(params, weights)
 
 
 class Generator(_native.Generator):
@@ -406,7 +398,7 @@ class Trainer:
                weights: str = "float32") -> str:
         """The text that the model writes behind a prompt, as str; bytes that are no UTF-8 are replaced.
 
-        `weights` is how they are stored meanwhile: float32, bfloat16 or int8.
+        `weights` is how they are stored meanwhile: float32, bfloat16, int8 or int4.
         """
         if not self._tokens_only:
             raise TypeError(f"Trainer.sample: {self._made.name} writes no text; only a LanguageModel does (argument 'model' of Trainer)")
@@ -414,8 +406,8 @@ class Trainer:
             raise ValueError("Trainer.sample: there is no tokenizer before train() has read text")
         if not isinstance(prompt, (str, bytes)):
             raise TypeError(f"Trainer.sample: expected a str (argument 'prompt'), got {prompt!r}")
-        if not isinstance(weights, str) or weights not in ("float32", "bfloat16", "int8"):
-            raise ValueError(f"Trainer.sample: expected 'float32', 'bfloat16' or 'int8' (argument 'weights'), got {weights!r}")
+        if not isinstance(weights, str) or weights not in ("float32", "bfloat16", "int8", "int4"):
+            raise ValueError(f"Trainer.sample: expected 'float32', 'bfloat16', 'int8' or 'int4' (argument 'weights'), got {weights!r}")
         for name, value in (("max_new_tokens", max_new_tokens), ("temperature", temperature), ("top_k", top_k), ("seed", seed)):
             require_number("Trainer.sample", name, value, least=0, whole=name != "temperature")
         prompt = self.tokenizer.encode(prompt)

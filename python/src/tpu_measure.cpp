@@ -1,5 +1,6 @@
 // What the TPU toolbox measures, from Python: kernels that the core traces, compiles and times, and loads of devices;
 // and matrices as integers.
+#include <capibara/kernels/quantized.h>
 #include <capibara/tpu/loads.h>
 #include <capibara/tpu/measure.h>
 #include <capibara/tpu/quantize.h>
@@ -91,8 +92,15 @@ void bind_loads(nb::module_& m) {
   m.def("fitted_spec", fitted);
 }
 
-tpu::QuantizedMatrix quantized(nb::handle codes, nb::handle scale, int bits, int64_t rows) {
-  return {to_array(codes, "QuantizedWeight"), to_array(scale, "QuantizedWeight"), bits, rows};
+kernels::QuantizedMatrix matrix_of(nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs) {
+  kernels::QuantizedMatrix matrix{to_array(codes, "QuantizedWeight"), to_array(scale, "QuantizedWeight"), {}, inputs};
+  if (!codebook.is_none()) matrix.codebook = to_array(codebook, "QuantizedWeight");
+  return matrix;
+}
+
+nb::tuple wrap_matrix(const kernels::QuantizedMatrix& matrix) {
+  const nb::object codebook = matrix.codebook ? nb::object(wrap(*matrix.codebook)) : nb::object(nb::none());
+  return nb::make_tuple(wrap(matrix.codes), wrap(matrix.scale), codebook, matrix.inputs);
 }
 
 void bind_quantized(nb::module_& m) {
@@ -100,15 +108,26 @@ void bind_quantized(nb::module_& m) {
     return tpu::is_quantized(name, leaf_type(leaf, "quantize_for_tpu"));
   });
   m.def("quantize_matrix", [](nb::handle matrix, int bits) {
-    const tpu::QuantizedMatrix made = tpu::quantize_matrix(to_array(matrix, "quantize_for_tpu"), bits);
-    return nb::make_tuple(wrap(made.codes), wrap(made.scale));
+    return wrap_matrix(tpu::quantize_matrix(to_array(matrix, "quantize_for_tpu"), bits));
   });
-  m.def("widen_codes", [](nb::handle codes, nb::handle scale, int bits, int64_t rows) {
-    return wrap(quantized(codes, scale, bits, rows).array());
+  m.def("quantize", [](nb::handle matrix, const std::string& format, int64_t block, int64_t axis) {
+    return wrap_matrix(
+        kernels::quantize(to_array(matrix, "quantize"), {.format = format, .block = block, .axis = axis}));
   });
-  m.def("matmul_codes", [](nb::handle left, nb::handle codes, nb::handle scale, int bits, int64_t rows) {
-    return wrap(tpu::matmul(to_array(left, "QuantizedWeight"), quantized(codes, scale, bits, rows)));
-  });
+  m.def(
+      "dequantize",
+      [](nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs) {
+        return wrap(kernels::dequantize(matrix_of(codes, scale, codebook, inputs)));
+      },
+      nb::arg("codes"), nb::arg("scale"), nb::arg("codebook").none(), nb::arg("inputs"));
+  m.def(
+      "quantized_matmul",
+      [](nb::handle x, nb::handle codes, nb::handle scale, nb::handle codebook, int64_t inputs, bool transposed) {
+        return wrap(kernels::quantized_matmul(to_array(x, "quantized_matmul"),
+                                              matrix_of(codes, scale, codebook, inputs), {.transposed = transposed}));
+      },
+      nb::arg("x"), nb::arg("codes"), nb::arg("scale"), nb::arg("codebook").none(), nb::arg("inputs"),
+      nb::arg("transposed"));
 }
 
 }  // namespace

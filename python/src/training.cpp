@@ -91,7 +91,11 @@ void bind_model(nb::module_& m) {
         return wrap_parameters(convert_weights(parameters_of(parameters, "convert_weights"), weights));
       },
       nb::arg("params"), nb::arg("weights"),
-      "Parameters for generation with weights in 'float32', 'bfloat16' or 'int8', bytes with a scale for each output.");
+      "Parameters with weights in 'float32', 'bfloat16', 'int8' or 'int4': codes with scales, multiplied as they are.");
+  m.def("save_weights", [](const std::string& path, nb::handle parameters) {
+    save_weights(path, parameters_of(parameters, "save_weights"));
+  });
+  m.def("load_weights", [](const std::string& path) { return wrap_parameters(load_weights(path)); });
   nb::class_<Generator>(m, "Generator", "Generates tokens with a cache of keys and values.")
       .def(
           "__init__",

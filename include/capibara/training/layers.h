@@ -4,6 +4,7 @@
 // ends with a dot: "layers.0.attention.".
 #pragma once
 
+#include <capibara/kernels/quantized.h>
 #include <capibara/model.h>
 
 #include <optional>
@@ -19,13 +20,16 @@ const Array& parameter(const Parameters& parameters, const std::string& name);
 
 // x times the logistic function of x.
 Array silu(const Array& x);
-// Rows of a table [vocabulary, width] for tokens of any shape; of bytes with `scale` [vocabulary], times the scale.
-Array embed(const Array& table, const Array& tokens, const Array* scale = nullptr);
-// x [..., inputs] times `prefix`weight [inputs, outputs], plus `prefix`bias where there is one. A weight of bytes has
-// the factors of its outputs in `prefix`weight.scale [outputs] and is not converted.
+// The matrix of codes that parameters have in place of a name; none where they have none. Its arrays are `name`.codes,
+// `name`.scale and, of vectors, `name`.codebook.
+std::optional<kernels::QuantizedMatrix> find_codes(const Parameters& parameters, const std::string& name,
+                                                   int64_t inputs);
+// Rows of a table [vocabulary, width] for tokens of any shape.
+Array embed(const Array& table, const Array& tokens);
+// x [..., inputs] times `prefix`weight [inputs, outputs], or its codes, plus `prefix`bias where there is one.
 Array linear(const Parameters& parameters, const std::string& prefix, const Array& x);
-// Logits [..., vocabulary] by the table of the embedding, and its scale where it is of bytes.
-Array tied_head(const Array& table, const Array& x, const Array* scale = nullptr);
+// Logits [..., vocabulary] by the table of the embedding.
+Array tied_head(const Array& table, const Array& x);
 // Layer normalization where the parameters have `prefix`bias, else root mean square normalization.
 Array normalize(const Parameters& parameters, const std::string& prefix, const Array& x, double epsilon);
 // Rotates queries or keys [batch, heads, length, head_dim] by angles that grow with the position. Pairs are (i, i +

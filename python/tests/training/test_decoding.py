@@ -1,4 +1,4 @@
-"""Generation with weights of fewer bits: the tokens of plain jax on what the bytes stand for; matmuls of floats and bytes."""
+"""Generation with weights of fewer bits: the tokens of plain jax on what the codes stand for; matmuls of floats and bytes; files."""
 
 import json
 
@@ -17,45 +17,118 @@ SHAPE = {"vocabulary": 64, "width": 32, "layers": ["attention+mlp", "mamba+mlp",
          "experts": 4, "state": 8}
 
 
-def dequantized(stored):
-    """Floats for bytes and their scales, by numpy."""
+def widened(codes, scale, inputs):
+    """[..., inputs, outputs] of codes [..., outputs, bytes], by numpy."""
+    if codes.dtype == np.int8:
+        values, block = codes.astype(np.float32), inputs // scale.shape[-1]
+    else:  # byte i of 16 has element i in its low half and i + 16 in its high half
+        parts, block = codes.reshape(*codes.shape[:-1], -1, 16), 32
+        values = np.concatenate([parts & 15, parts >> 4], -1).reshape(*codes.shape[:-1], -1).astype(np.float32) - 8
+    return np.swapaxes((values * np.repeat(scale.astype(np.float32), block, -1))[..., :inputs], -1, -2)
+
+
+def dequantized(stored, shapes):
+    """Floats for codes and their scales, by numpy."""
     values = {name: np.asarray(value) for name, value in stored.items()}
-    scales = {name for name in values if name.endswith(".scale") and name[:-6] in values}
     result = {}
-    for name in values.keys() - scales:
-        value = values[name].astype(np.float32)
-        if name + ".scale" in scales:
-            scale = values[name + ".scale"]
-            value = value * (scale[:, None] if name == "embedding" else scale[:, None, :] if value.ndim == 3 else scale)
-        result[name] = oracle.numpy.asarray(value)
+    for name, shape in shapes.items():
+        if name + ".codes" not in values:
+            result[name] = oracle.numpy.asarray(values[name])
+            continue
+        table = name == "embedding"
+        whole = widened(values[name + ".codes"], values[name + ".scale"], shape[-1 if table else -2])
+        result[name] = oracle.numpy.asarray(whole.T if table else whole)
+        assert result[name].shape == tuple(shape)
     return result
 
 
+@pytest.mark.parametrize("weights", ["int8", "int4"])
 @pytest.mark.parametrize("prompt", [[7], [3, 1, 4, 1, 5, 9, 2, 6, 5]])
-def test_bytes_generate_the_tokens_of_plain_jax(prompt):
+def test_codes_generate_the_tokens_of_plain_jax(prompt, weights):
     model = training.LanguageModel(**SHAPE)
-    stored = training.convert_weights(model.init(jax.random.key(2)), "int8")
-    assert str(stored["layers.2.moe.up"].dtype) == "int8" and str(stored["norm.scale"].dtype) == "float32"
+    stored = training.convert_weights(model.init(jax.random.key(2)), weights)
+    assert str(stored["layers.2.moe.up.codes"].dtype) == {"int8": "int8", "int4": "uint8"}[weights]
+    assert str(stored["norm.scale"].dtype) == "float32" and "layers.2.moe.up" not in stored
     found = training.Generator(model, stored, 40).generate(prompt, 12)
-    params, config, tokens = dequantized(stored), json.loads(model.to_json()), list(prompt)
+    params, config, tokens = dequantized(stored, model.shapes()), json.loads(model.to_json()), list(prompt)
     apply = oracle.jit(lambda tokens: plain.apply(params, tokens, config)[0])
     for _ in range(12):
         tokens.append(int(apply(np.asarray([tokens + [0] * (24 - len(tokens))], np.int32))[0, len(tokens) - 1].argmax()))
     assert found == tokens[len(prompt):]
 
 
-def test_bytes_lose_little():
-    model = training.LanguageModel(**{**SHAPE, "layers": ["attention+mlp", "mamba+mlp"]})  # which expert is chosen may flip
+def rounded(name, value, weights):
+    """A matrix by numpy: steps of 1/127 of the greatest of an output, or of 1/8 of the greatest of 32 inputs, to -8 or 7 of them."""
+    if value.ndim != 2 or not name.endswith((".weight", "embedding")):
+        return value
+    rows = np.asarray(value if name == "embedding" else value.T, np.float64)
+    blocks = rows.reshape(len(rows), -1, rows.shape[1] if weights == "int8" else 32)
+    extreme = np.take_along_axis(blocks, np.abs(blocks).argmax(-1)[..., None], -1)
+    step, limits = (extreme / 127, (-127, 127)) if weights == "int8" else (extreme / -8, (-8, 7))
+    rows = (np.clip(np.round(blocks / step), *limits) * step).reshape(rows.shape)
+    return (rows if name == "embedding" else rows.T).astype(np.float32)
+
+
+@pytest.mark.parametrize("weights, most", [("int8", 1.05), ("int4", 1.3)])  # of four bits the scale is another one
+def test_codes_lose_no_more_than_plain_rounding(weights, most):
+    shape = {**SHAPE, "width": 64, "hidden": 96, "layers": ["attention+mlp"] * 2}  # which expert is chosen may flip
+    model = training.LanguageModel(**shape)
     params = model.init(jax.random.key(3))
     tokens = np.random.default_rng(0).integers(0, 64, (2, 16), dtype=np.int32)
-    whole, narrow = (np.asarray(model.apply(p, tokens)) for p in (params, training.convert_weights(params, "int8")))
-    assert np.abs(whole - narrow).max() < 0.05 * np.abs(whole).max()
+    plainly = {name: jnp.asarray(rounded(name, np.asarray(value), weights)) for name, value in params.items()}
+    whole, narrow, plain_loss = (np.asarray(model.apply(p, tokens)) for p in (params, training.convert_weights(params, weights), plainly))
+    assert 0 < np.linalg.norm(whole - narrow) < most * np.linalg.norm(whole - plain_loss)
+
+
+def test_files_of_codes_are_read_back_bit_by_bit(tmp_path):
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    model = training.LanguageModel(**SHAPE)
+    for weights in ("float32", "bfloat16", "int8", "int4"):
+        stored = training.convert_weights(model.init(jax.random.key(2)), weights)
+        path = tmp_path / (weights + ".safetensors")
+        training.save_weights(path, stored)
+        ours, theirs = training.load_weights(path), numpy_files.load_file(path)
+        assert set(ours) == set(stored) == set(theirs)
+        for name, value in stored.items():
+            for other in (ours[name], theirs[name]):
+                assert str(other.dtype) == str(value.dtype) and np.asarray(other).tobytes() == np.asarray(value).tobytes()
+
+
+def test_files_of_codes_that_do_not_fit_are_refused_by_name(tmp_path):
+    numpy_files = pytest.importorskip("safetensors.numpy")
+    path, metadata = tmp_path / "codes.safetensors", {"capibara.codes": "1", "w.codes": "int8"}
+    codes, scale = np.ones((3, 4), np.int8), np.ones((3, 1), np.float32)
+
+    def refused(tensors, words, metadata=metadata):
+        numpy_files.save_file(tensors, path, metadata)
+        with pytest.raises(ValueError, match=words):
+            training.load_weights(path)
+    for wrong in (None, 3, ["codes"]):
+        for call in (lambda: training.load_weights(wrong), lambda: training.save_weights(wrong, {"w": scale})):
+            with pytest.raises(TypeError, match="argument 'path'"):
+                call()
+    with pytest.raises(TypeError, match="argument 'params'"):
+        training.save_weights(path, {})
+    with pytest.raises(ValueError, match="missing.safetensors"):
+        training.load_weights(tmp_path / "missing.safetensors")
+    numpy_files.save_file({"w.codes": codes, "w.scale": scale}, path, metadata)
+    assert set(training.load_weights(path)) == {"w.codes", "w.scale"}
+    refused({"w.codes": np.full((3, 4), -128, np.int8), "w.scale": scale}, "'w.codes' has the code -128, expected -127 to 127")
+    refused({"w.codes": codes, "w.scale": scale * np.nan}, "'w.scale' is not finite")
+    refused({"w.codes": codes, "w.scale": scale[:2]}, "'w.codes' does not fit: .*argument 'scale'")
+    refused({"w.codes": codes}, "has no 'w.scale' beside it")
+    refused({"w.codes": codes.astype(np.uint8), "w.scale": scale}, "is int4, the metadata says int8")
+    refused({"w.codes": codes, "w.scale": scale}, "has no format in the metadata", {"capibara.codes": "1"})
+    refused({"w.codes": codes, "w.scale": scale}, "expected 'capibara.codes' to be 1", {"w.codes": "int8"})
+    book = np.ones((1, 1, 5, 2), np.float32)
+    refused({"w.codes": np.full((3, 2, 1), 5, np.uint8), "w.scale": scale, "w.codebook": book}, "has the code 5, expected 0 to 4",
+            {"capibara.codes": "1", "w.codes": "vectors"})
 
 
 def test_other_weights_are_refused_by_name():
     params = training.LanguageModel(**SHAPE).init(jax.random.key(0))
-    with pytest.raises(ValueError, match="float32, bfloat16 or int8, got 'int4'"):
-        training.convert_weights(params, "int4")
+    with pytest.raises(ValueError, match="float32, bfloat16, int8 or int4, got 'int5'"):
+        training.convert_weights(params, "int5")
     with pytest.raises(ValueError, match="embedding"):
         training.convert_weights(training.convert_weights(params, "int8"), "int8")
 

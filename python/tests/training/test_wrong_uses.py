@@ -238,8 +238,8 @@ def text_of(use):
     return str(caught.value)
 
 
-# Of text and files, older than the protocol and the trainer over meshes: test_training_data.py and test_pretrained.py.
-OF_FILES = {"Tokenizer", "TokenFile", "bigram_bits_per_byte", "load_pretrained", "write_tokens"}
+# Of text and files: test_training_data.py, test_pretrained.py and, of codes, test_decoding.py.
+OF_FILES = {"Tokenizer", "TokenFile", "bigram_bits_per_byte", "load_pretrained", "load_weights", "save_weights", "write_tokens"}
 
 
 def public(module):

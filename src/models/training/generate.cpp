@@ -56,6 +56,13 @@ Generator::Generator(LanguageModel model, Parameters parameters, int64_t capacit
         concat("Generator: capacity ", capacity, " is beyond the model's max_length ", model_.config().max_length));
   }
   for (const auto& [name, shape] : model_.shapes()) {
+    // A matrix [inputs, outputs], or a table [outputs, inputs], as codes; of experts there are several.
+    const auto outputs = name == "embedding" ? shape.size() - 2 : shape.size() - 1;
+    if (const auto codes = find_codes(parameters_, name, 0)) {
+      if (codes->codes.ndim() > 1 && codes->codes.shape(shape.size() == 3 ? 1 : 0) == shape[outputs]) continue;
+      throw ValueError(concat("Generator: the codes of parameter '", name, "' have type ",
+                              to_string(codes->codes.type()), ", which does not fit the model's config"));
+    }
     const Array& array = parameter(parameters_, name);
     if (array.shape() == shape) continue;
     throw ValueError(concat("Generator: parameter '", name, "' has type ", to_string(array.type()),

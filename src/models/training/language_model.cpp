@@ -19,12 +19,6 @@ namespace {
 constexpr const char* embedding_name = "embedding";
 constexpr const char* positions_name = "positions";
 
-// The factors of an embedding of bytes; null where it is of floats.
-const Array* embedding_scale(const Parameters& parameters) {
-  const auto it = parameters.find("embedding.scale");
-  return it == parameters.end() ? nullptr : &it->second;
-}
-
 std::string layer_prefix(std::size_t layer) { return concat("layers.", layer, "."); }
 
 void require_positive(const char* field, int64_t value) {
@@ -98,7 +92,9 @@ LanguageModel enable_gradient_checkpointing(const LanguageModel& model, int64_t 
 // ---- layers in order ---------------------------------------------------------------------------------------------
 
 Array LanguageModel::start(const Parameters& parameters, const Array& tokens, const Array& position) const {
-  Array x = embed(parameter(parameters, embedding_name), tokens, embedding_scale(parameters));
+  const auto codes = find_codes(parameters, embedding_name, config_.width);
+  Array x = codes ? kernels::quantized_rows(*codes, tokens, parameter(parameters, "norm.scale").dtype())
+                  : embed(parameter(parameters, embedding_name), tokens);
   if (config_.positions == "rotary") return x;
   const Array table = parameter(parameters, positions_name);
   Array rows = lax::dynamic_slice_in_dim(table, position, tokens.shape(1), 0);
@@ -150,7 +146,10 @@ std::pair<Array, Array> LanguageModel::run_layers(const Parameters& parameters, 
 Array LanguageModel::head(const Parameters& parameters, Array x) const {
   x = normalize(parameters, "norm.", x, config_.norm_epsilon);
   if (!config_.tied) return linear(parameters, "head.", x);
-  return tied_head(parameter(parameters, embedding_name), x, embedding_scale(parameters));
+  if (const auto codes = find_codes(parameters, embedding_name, config_.width)) {
+    return kernels::quantized_matmul(x, *codes);
+  }
+  return tied_head(parameter(parameters, embedding_name), x);
 }
 
 LanguageModel::Output LanguageModel::run(const Parameters& parameters, const Array& tokens, const Probe& probe) const {
@@ -227,7 +226,13 @@ Array LanguageModel::cross_entropy(const Parameters& parameters, const Array& to
 
 Array LanguageModel::loss_in(DType compute, const Parameters& parameters, const Array& tokens) const {
   Parameters cast;
-  for (const auto& [name, array] : parameters) cast[name] = lax::convert_element_type(array, compute);
+  for (const auto& [name, array] : parameters) {
+    const auto is_part_of_codes = [&](const char* ending) {
+      return name.ends_with(ending) && parameters.count(name.substr(0, name.rfind('.')) + ".codes") != 0;
+    };
+    const bool kept = !is_floating(array.dtype()) || is_part_of_codes(".scale") || is_part_of_codes(".codebook");
+    cast[name] = kept ? array : lax::convert_element_type(array, compute);
+  }
   return lax::convert_element_type(loss(cast, tokens), DType::float32);
 }
 

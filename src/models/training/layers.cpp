@@ -25,13 +25,9 @@ const Array* find(const Parameters& parameters, const std::string& name) {
   return it == parameters.end() ? nullptr : &it->second;
 }
 
-// Contracts the last axis of x with an axis of the weights. Bytes are multiplied as they are: the scales of their
-// outputs, [outputs], are factors of the result.
-Array project(const Array& x, const Array& weights, int64_t axis, const Array* scale) {
-  const DotDimensionNumbers numbers = {.lhs_contracting = {x.ndim() - 1}, .rhs_contracting = {axis}};
-  if (!scale) return lax::dot_general(x, weights, numbers);
-  Array result = lax::dot_general(x, weights, numbers, {.preferred_element_type = DType::float32});
-  return lax::convert_element_type(result * lax::convert_element_type(*scale, DType::float32), x.dtype());
+// Contracts the last axis of x with an axis of the weights.
+Array project(const Array& x, const Array& weights, int64_t axis) {
+  return lax::dot_general(x, weights, {.lhs_contracting = {x.ndim() - 1}, .rhs_contracting = {axis}});
 }
 
 // [batch, length, heads * head_dim] -> [batch, heads, length, head_dim].
@@ -69,24 +65,30 @@ const Array& parameter(const Parameters& parameters, const std::string& name) {
 
 Array silu(const Array& x) { return x * lax::logistic(x); }
 
-Array embed(const Array& table, const Array& tokens, const Array* scale) {
+std::optional<kernels::QuantizedMatrix> find_codes(const Parameters& parameters, const std::string& name,
+                                                   int64_t inputs) {
+  const Array* codes = find(parameters, name + ".codes");
+  if (!codes) return std::nullopt;
+  kernels::QuantizedMatrix matrix{*codes, parameter(parameters, name + ".scale"), {}, inputs};
+  if (const Array* codebook = find(parameters, name + ".codebook")) matrix.codebook = *codebook;
+  return matrix;
+}
+
+Array embed(const Array& table, const Array& tokens) {
   const Array indices = lax::expand_dims(tokens, {tokens.ndim()});
-  Array rows =
-      lax::gather(table, indices, {.offset_dims = {tokens.ndim()}, .collapsed_slice_dims = {0}, .start_index_map = {0}},
-                  {1, table.shape(1)}, {.mode = lax::GatherScatterMode::clip});
-  if (!scale) return rows;
-  Array factors = lax::gather(*scale, indices, {.collapsed_slice_dims = {0}, .start_index_map = {0}}, {1},
-                              {.mode = lax::GatherScatterMode::clip});
-  return lax::convert_element_type(rows, scale->dtype()) * lax::expand_dims(factors, {factors.ndim()});
+  return lax::gather(table, indices,
+                     {.offset_dims = {tokens.ndim()}, .collapsed_slice_dims = {0}, .start_index_map = {0}},
+                     {1, table.shape(1)}, {.mode = lax::GatherScatterMode::clip});
 }
 
 Array linear(const Parameters& parameters, const std::string& prefix, const Array& x) {
-  Array result = project(x, parameter(parameters, prefix + "weight"), 0, find(parameters, prefix + "weight.scale"));
+  const auto codes = find_codes(parameters, prefix + "weight", x.shape(x.ndim() - 1));
+  Array result = codes ? kernels::quantized_matmul(x, *codes) : project(x, parameter(parameters, prefix + "weight"), 0);
   const Array* bias = find(parameters, prefix + "bias");
   return bias ? result + *bias : result;
 }
 
-Array tied_head(const Array& table, const Array& x, const Array* scale) { return project(x, table, 1, scale); }
+Array tied_head(const Array& table, const Array& x) { return project(x, table, 1); }
 
 Array normalize(const Parameters& parameters, const std::string& prefix, const Array& x, double epsilon) {
   const Array scale = parameter(parameters, prefix + "scale");
@@ -191,32 +193,35 @@ Array gelu_feed_forward(const Parameters& parameters, const std::string& prefix,
 
 namespace {
 
-// One expert of gated weights in bytes: x [rows, width] -> [rows, width].
-struct ByteExpert {
-  Array gate, up, down, gate_scale, up_scale, down_scale;
+// One expert of gated weights as codes: x [rows, width] -> [rows, width].
+struct CodedExpert {
+  kernels::QuantizedMatrix gate, up, down;
 
   Array operator()(const Array& x) const {
-    Array left = silu(project(x, gate, 0, &gate_scale)), right = project(x, up, 0, &up_scale);
-    return project(left * right, down, 0, &down_scale);
+    Array left = silu(kernels::quantized_matmul(x, gate)), right = kernels::quantized_matmul(x, up);
+    return kernels::quantized_matmul(left * right, down);
   }
 };
 
-// Experts whose weights are bytes. One token multiplies by its experts alone, several by all of them.
-std::pair<Array, Array> byte_experts(const Parameters& parameters, const std::string& prefix, const Array& x,
-                                     int64_t experts_per_token) {
+// Experts whose weights are codes. One token multiplies by its experts alone, several by all of them.
+std::pair<Array, Array> coded_experts(const Parameters& parameters, const std::string& prefix, const Array& x,
+                                      int64_t experts_per_token) {
   const Array router = parameter(parameters, prefix + "router");
   const int64_t experts = router.shape(1), width = x.shape(x.ndim() - 1), rows = x.size() / width;
   Array flat = lax::reshape(x, {rows, width});
   const kernels::MoeRouting routing =
       kernels::moe_routing_kernel(flat, experts, experts_per_token, true, {.gate = router});
-  auto part = [&](const char* name, const Array& expert) {
-    return lax::dynamic_index_in_dim(parameter(parameters, prefix + name), expert, 0, false);
+  auto matrix_at = [&](const char* name, int64_t inputs, const Array& expert) {
+    kernels::QuantizedMatrix matrix = *find_codes(parameters, prefix + name, inputs);
+    for (Array* part : {&matrix.codes, &matrix.scale}) *part = lax::dynamic_index_in_dim(*part, expert, 0, false);
+    if (matrix.codebook) matrix.codebook = lax::dynamic_index_in_dim(*matrix.codebook, expert, 0, false);
+    return matrix;
   };
   auto expert_at = [&](const Array& index) {
-    ByteExpert expert;
-    expert.gate = part("gate", index), expert.gate_scale = part("gate.scale", index);
-    expert.up = part("up", index), expert.up_scale = part("up.scale", index);
-    expert.down = part("down", index), expert.down_scale = part("down.scale", index);
+    CodedExpert expert;
+    expert.gate = matrix_at("gate", width, index);
+    expert.up = matrix_at("up", width, index);
+    expert.down = matrix_at("down", expert.up.outputs(), index);
     return expert;
   };
   Array sum = lax::full({rows, width}, 0.0, DType::float32);
@@ -240,7 +245,7 @@ std::pair<Array, Array> byte_experts(const Parameters& parameters, const std::st
 
 std::pair<Array, Array> expert_feed_forward(const Parameters& parameters, const std::string& prefix, const Array& x,
                                             int64_t experts_per_token) {
-  if (find(parameters, prefix + "up.scale")) return byte_experts(parameters, prefix, x, experts_per_token);
+  if (find(parameters, prefix + "up.codes")) return coded_experts(parameters, prefix, x, experts_per_token);
   kernels::MoeFeedForwardOptions options;
   options.gate_weights = parameter(parameters, prefix + "gate");
   auto result =

@@ -1,4 +1,4 @@
-"""Weights in int8 or int4 with a scale for each output column, as real integers in memory; the core rounds, packs and multiplies."""
+"""Matrices stored and multiplied as codes of 8 or 4 bits; the core rounds, packs and multiplies."""
 import dataclasses
 
 import capibara.jax as jax
@@ -11,53 +11,56 @@ from capibara.model import Model, as_model
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass
 class QuantizedWeight:
-    """codes * scale: integers of 8 bits, or two of 4 bits in each byte, with a scale for each column."""
+    """A matrix [inputs, outputs] as codes, contiguous for each output.
 
-    codes: object  # int8 [rows, columns]; of 4 bits uint8 [(rows + 1) // 2, columns]
-    scale: object  # float32 [columns]
-    bits: int
-    rows: int
+    Of 8 bits an element is code * scale, of 4 bits (two codes in a byte, blocks of 32 inputs) (code - 8) * scale.
+    """
+
+    codes: object  # int8 [outputs, inputs]; of 4 bits uint8 [outputs, 16 * blocks]
+    scale: object  # float32 [outputs, blocks]; of 4 bits bfloat16
+    codebook: object
+    inputs: int
 
     def tree_flatten(self):
-        return (self.codes, self.scale), (self.bits, self.rows)
+        return (self.codes, self.scale, self.codebook), self.inputs
 
     @classmethod
-    def tree_unflatten(cls, fixed, leaves):
-        return cls(*leaves, *fixed)
+    def tree_unflatten(cls, inputs, leaves):
+        return cls(*leaves, inputs)
 
     @property
     def shape(self):
-        return (self.rows, self.codes.shape[1])
+        return (self.inputs, self.codes.shape[0])
 
     @property
     def nbytes(self):
-        return self.codes.size + 4 * self.scale.size
+        return sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(self))
 
     def array(self, dtype=jnp.float32):
         """The weight that the codes stand for."""
-        return _core.tpu.widen_codes(self.codes, self.scale, self.bits, self.rows).astype(dtype)
+        return _core.tpu.dequantize(self.codes, self.scale, self.codebook, self.inputs).astype(dtype)
+
+    def matmul(self, left, transposed=False):
+        """left @ weight, or left @ weight.T, by the codes."""
+        return _core.tpu.quantized_matmul(jnp.asarray(left), self.codes, self.scale, self.codebook, self.inputs, transposed)
 
     def __rmatmul__(self, left):
-        """left @ weight: the product with the codes, scaled once."""
-        return _core.tpu.matmul_codes(jnp.asarray(left), self.codes, self.scale, self.bits, self.rows)
-
-    def __jax_array__(self):
-        return self.array()
+        return self.matmul(left)
 
 
 def quantize_weight(weight, bits=8):
-    """A matrix as QuantizedWeight: each column is divided by its largest magnitude and rounded."""
+    """A matrix as QuantizedWeight: each output, or each block of 32 inputs of one with 4 bits, has a scale of its own."""
     _require_bits(bits)
-    weight = jnp.asarray(weight)
-    return QuantizedWeight(*_core.tpu.quantize_matrix(weight, bits), bits, weight.shape[0])
+    return QuantizedWeight(*_core.tpu.quantize_matrix(jnp.asarray(weight), bits))
 
 
 def quantize_for_tpu(model, bits=8):
     """The parameters of a model with their matrices as integers; norms, biases and embeddings stay as they are.
 
-    A tree of arrays gives such a tree: `x @ weight` works with the result, `weight.array()` gives the rounded matrix. Of any other model
-    that as_model takes and that has params, the result is a Model that applies the rounded matrices. TPUError where nothing is quantized
-    and for values that are not finite.
+    A tree of arrays gives such a tree: `x @ weight` multiplies by the codes, `weight.array()` gives the rounded matrix. Of any other model
+    that as_model takes and that has params, the result is a Model whose functions multiply by the codes wherever the model multiplies by a
+    matrix or its transpose; what else reads a matrix gets it widened. TPUError where nothing is quantized and for values that are not
+    finite.
     """
     _require_bits(bits)
     made = as_model(model, operation="quantize_for_tpu")
@@ -78,7 +81,7 @@ def quantize_for_tpu(model, bits=8):
                        "dimensions are, whose names say nothing of norm, bias, scale or embed")
     if made.source is model and not (made.has_apply or made.has_loss):
         return quantized
-    return _QuantizedModel(made, quantized)
+    return quantized_model(made, quantized)
 
 
 def _require_bits(bits):
@@ -86,20 +89,93 @@ def _require_bits(bits):
         raise TPUError(f"quantize_for_tpu: bits is 4 or 8, got {bits!r}")
 
 
-class _QuantizedModel(Model):
-    """A model whose params hold QuantizedWeight: they are widened where a function of the model reads them."""
+def quantized_model(made, params):
+    """The model with params that hold QuantizedWeight, which its functions multiply by as they are."""
+    parts = {"params": params}
+    dtypes = [leaf.dtype for leaf in jax.tree_util.tree_leaves(made.params)]
+    for what in ("apply", "loss"):
+        if getattr(made, "has_" + what):
+            parts[what] = on_codes(getattr(made, what), dtypes)
+    return Model(made.name, made.source, **parts)
 
-    def __init__(self, made, params):
-        parts = {"params": params}
-        for what in ("apply", "loss"):
-            if getattr(made, "has_" + what):
-                parts[what] = lambda p, *batch, what=what: getattr(made, what)(_widened(p), *batch)
-        super().__init__(made.name, made.source, **parts)
+
+def _is_weight(leaf):
+    return isinstance(leaf, QuantizedWeight)
 
 
-def _widened(params):
-    return jax.tree_util.tree_map(lambda leaf: leaf.array() if isinstance(leaf, QuantizedWeight) else leaf, params,
-                                  is_leaf=lambda leaf: isinstance(leaf, QuantizedWeight))
+def on_codes(function, dtypes):
+    """The function of params and a batch, for params some of which are QuantizedWeight; `dtypes` are those that it was made for."""
+
+    @jax.jit
+    def call(params, *batch):
+        leaves, structure = jax.tree_util.tree_flatten(params, is_leaf=_is_weight)
+        given, rest = jax.tree_util.tree_flatten(batch)
+        whole = [jax.ShapeDtypeStruct(leaf.shape, dtype) for leaf, dtype in zip(leaves, dtypes)]
+        results = None
+
+        def flat(*arrays):
+            nonlocal results
+            out = function(structure.unflatten(arrays[:len(leaves)]), *rest.unflatten(arrays[len(leaves):]))
+            out, results = jax.tree_util.tree_flatten(out)
+            return out
+        closed = jax.make_jaxpr(flat)(*whole, *given)
+        values = [_Coded(leaf, dtype) if _is_weight(leaf) else leaf for leaf, dtype in zip(leaves, dtypes)]
+        return results.unflatten([_array(one) for one in _evaluate(closed.jaxpr, closed.consts, values + given)])
+    return call
+
+
+@dataclasses.dataclass
+class _Coded:
+    """A QuantizedWeight on its way through a jaxpr: perhaps transposed, perhaps of another dtype."""
+
+    weight: QuantizedWeight
+    dtype: object
+    transposed: bool = False
+
+
+def _array(value):
+    if not isinstance(value, _Coded):
+        return value
+    whole = value.weight.array(value.dtype)
+    return whole.T if value.transposed else whole
+
+
+def _evaluate(jaxpr, consts, inputs):
+    values = dict(zip(jaxpr.constvars, consts)) | dict(zip(jaxpr.invars, inputs))
+    for equation in jaxpr.eqns:
+        operands = [atom.val if isinstance(atom, jax.extend.core.Literal) else values[atom] for atom in equation.invars]
+        results = _apply(equation, operands) if any(isinstance(one, _Coded) for one in operands) else None
+        if results is None:
+            found = equation.primitive.bind(*map(_array, operands), **equation.params)
+            results = found if equation.primitive.multiple_results else [found]
+        values.update(zip(equation.outvars, results))
+    return [atom.val if isinstance(atom, jax.extend.core.Literal) else values[atom] for atom in jaxpr.outvars]
+
+
+def _apply(equation, operands):
+    """The results of an equation that can keep or multiply codes; None for any other."""
+    name, params, first = equation.primitive.name, equation.params, operands[0]
+    if name in ("jit", "pjit"):
+        return _evaluate(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands)
+    if name == "transpose":
+        return [dataclasses.replace(first, transposed=first.transposed != (tuple(params["permutation"]) == (1, 0)))]
+    dtype = equation.outvars[0].aval.dtype
+    if name == "convert_element_type" and jnp.issubdtype(dtype, jnp.floating):
+        return [dataclasses.replace(first, dtype=dtype)]
+    if name == "dot_general":
+        return _multiplied(params["dimension_numbers"], *operands, dtype)
+    return None
+
+
+def _multiplied(numbers, left, right, dtype):
+    (contracting, batch), of_left = numbers, isinstance(left, _Coded)
+    coded, other = (left, right) if of_left else (right, left)
+    if isinstance(other, _Coded) or any(batch) or len(contracting[0]) != 1 or not jnp.issubdtype(other.dtype, jnp.floating):
+        return None
+    own, axis = (contracting[0][0], contracting[1][0]) if of_left else (contracting[1][0], contracting[0][0])
+    over_inputs = (own == 0) != coded.transposed
+    product = coded.weight.matmul(jnp.moveaxis(other, axis, -1).astype(dtype), transposed=not over_inputs)
+    return [jnp.moveaxis(product, -1, 0) if of_left else product]
 
 
 _tracebacks.guard(__name__)

@@ -1,5 +1,7 @@
-"""Vector quantization of weights: rows cut into vectors, each replaced by the nearest of a codebook, accuracy measured."""
+"""Vector quantization of weights: outputs cut into vectors, stored and multiplied as indices of a codebook, accuracy measured."""
 import os
+import statistics
+import time
 import warnings
 
 import numpy as np
@@ -9,10 +11,12 @@ import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara import _tracebacks
 from capibara._errors import TPUError
-from capibara.core.tpu._figures import Absent
+from capibara.core.tpu._figures import Absent, Figure
+from capibara.core.tpu._quantization import QuantizedWeight, on_codes, quantized_model
 from capibara.model import as_model
 
-_ABSENT = Absent("codes are expanded before the model is returned: it takes the bytes and the products that it took before")
+_NOTHING = Absent("nothing was quantized")
+_ROUNDS, _LEAST_SECONDS = 15, 2e-3  # of a measurement of speed, and of each of its timings
 _METRICS = ("euclidean", "cosine", "dot_product")
 
 
@@ -31,6 +35,8 @@ class TPUv6VQIntegration:
             raise TPUError(f"TPUv6VQIntegration: needs vector_length >= 1 and codebook_size >= 2, got {vector_length} and {codebook_size}")
         if distance_metric not in _METRICS:
             raise TPUError(f"TPUv6VQIntegration: distance_metric is one of {', '.join(_METRICS)}, got {distance_metric!r}")
+        if codebook_size > 65536:
+            raise TPUError(f"TPUv6VQIntegration: codes have two bytes at most, codebook_size is up to 65536, got {codebook_size}")
         self.bits, self.length, self.size, self.metric = quantization_bits, vector_length, codebook_size, distance_metric
         self.codebook = None
         self._nearest = jax.jit(self._search) if enable_hardware_acceleration else self._search
@@ -98,11 +104,13 @@ class TPUv6VQIntegration:
 
     def quantize_model(self, model: object, calibration_data: object = None, target_accuracy_retention: float = 0.98,
                        num_calibration_batches: int = 100) -> object:
-        """The parameters of a model with matrices replaced by their codes' vectors, as far as the accuracy allows.
+        """A model whose matrices are stored and multiplied as codes, as far as the accuracy allows.
 
         `model` is what as_model takes and has params and apply: {"params": tree, "apply": function of parameters and a batch}, an object, a
-        module. A dict gives a dict, anything else a Model. Retention is 1 - |y - y'| / |y| over the calibration batches. Layers return to
-        their own weights, worst first, until the target is met; where none remains, a warning and get_metrics()["reason"] say why.
+        module. A dict gives a dict, anything else a Model; their functions take QuantizedWeight in params and are compiled. Vectors are
+        neighbouring inputs of one output, so matrices [inputs, outputs] whose inputs are a multiple of vector_length fit. Retention is
+        1 - |y - y'| / |y| over the calibration batches. Layers return to their own weights, worst first, until the target is met; where
+        none remains, a warning and get_metrics()["reason"] say why.
         """
         made_of = as_model(model, operation="quantize_model")
         if made_of.params is None or not made_of.has_apply:
@@ -115,50 +123,94 @@ class TPUv6VQIntegration:
         batches = [] if calibration_data is None else [batch for batch, _ in zip(calibration_data, range(num_calibration_batches))]
         if not batches:
             raise TPUError("quantize_model: needs calibration_data: the accuracy is measured, not assumed")
-        fits = [i for i, leaf in enumerate(leaves) if np.ndim(leaf) == 2 and np.size(leaf) % self.length == 0]
+        fits = [i for i, leaf in enumerate(leaves) if np.ndim(leaf) == 2 and np.size(leaf) and np.shape(leaf)[0] % self.length == 0]
+        for i in fits:
+            if not np.isfinite(np.asarray(leaves[i], np.float32)).all():
+                raise TPUError(f"quantize_model: expected finite values, parameter {made_of.names()[i]!r} has others (argument 'model')")
         if self.codebook is None:
             if not fits:
-                raise TPUError(f"quantize_model: no matrix has a multiple of vector_length={self.length} elements")
-            self.train_codebook(np.concatenate([np.ravel(leaves[i]) for i in fits]))
-        rounded = {i: self._replaced(leaves[i]) for i in fits}
-        order = sorted(fits, key=lambda i: float(np.linalg.norm(rounded[i] - leaves[i]) / max(np.linalg.norm(leaves[i]), 1e-30)))
+                raise TPUError(f"quantize_model: no matrix has a multiple of vector_length={self.length} inputs")
+            self.train_codebook(np.concatenate([np.ravel(np.asarray(leaves[i]).T) for i in fits]))
+        coded = {i: self._coded(leaves[i]) for i in fits}
+        lost = {i: float(np.linalg.norm(coded[i].array() - leaves[i]) / max(np.linalg.norm(leaves[i]), 1e-30)) for i in fits}
+        order = sorted(fits, key=lost.get)
+        own = on_codes(apply, [leaf.dtype for leaf in leaves])
         wanted = [np.asarray(apply(parameters, batch)) for batch in batches]
         retention, used = 1.0, []
         for count in range(len(order), -1, -1):
             used = order[:count]
-            made = tree.unflatten([rounded[i] if i in used else leaf for i, leaf in enumerate(leaves)])
-            got = [np.asarray(apply(made, batch)) for batch in batches]
+            made = tree.unflatten([coded[i] if i in used else leaf for i, leaf in enumerate(leaves)])
+            got = [np.asarray(own(made, batch)) for batch in batches]
             size = max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
             error = sum(float(np.linalg.norm(a - b)) for a, b in zip(got, wanted)) / size
             retention = max(0.0, 1 - error)
             if retention >= target_accuracy_retention:
                 break
-        self._metrics = {"compression_ratio": _ABSENT, "inference_speedup": _ABSENT, "accuracy_retention": retention,
+        self._metrics = {"compression_ratio": _NOTHING, "inference_speedup": _NOTHING, "accuracy_retention": retention,
                          "layers_quantized": len(used), "layers_left": len(fits) - len(used)}
-        if not used:
-            reason = self._why_nothing(leaves, fits, order, tree, rounded, wanted, batches, apply, target_accuracy_retention)
+        if used:
+            self._metrics["compression_ratio"] = Figure(_bytes(leaves) / _bytes(made), "measured: bytes of the parameters in memory")
+            self._metrics["inference_speedup"] = _speedup(jax.jit(apply), parameters, own, made, batches[0])
+        else:
+            reason = self._why_nothing(leaves, fits, order, tree, coded, wanted, batches, own, target_accuracy_retention)
             self._metrics["reason"] = reason
             warnings.warn(f"quantize_model: nothing was quantized: {reason}", stacklevel=2)
-        return {**model, "params": made} if isinstance(model, dict) else made_of.with_params(made)
+        result = quantized_model(made_of, made)
+        if not isinstance(model, dict):
+            return result
+        return {**model, "params": made, **{what: getattr(result, what) for what in ("apply", "loss") if what in model}}
 
-    def _why_nothing(self, leaves, fits, order, tree, rounded, wanted, batches, apply, target):
+    def _why_nothing(self, leaves, fits, order, tree, coded, wanted, batches, apply, target):
         if not fits:
-            return f"no matrix has a multiple of vector_length={self.length} elements"
-        best = tree.unflatten([rounded[i] if i == order[0] else leaf for i, leaf in enumerate(leaves)])
+            return f"no matrix has a multiple of vector_length={self.length} inputs"
+        best = tree.unflatten([coded[i] if i == order[0] else leaf for i, leaf in enumerate(leaves)])
         size = max(sum(float(np.linalg.norm(b)) for b in wanted), 1e-30)
         kept = max(0.0, 1 - sum(float(np.linalg.norm(np.asarray(apply(best, x)) - y)) for x, y in zip(batches, wanted)) / size)
         return (f"even the matrix that loses least alone keeps {kept:.2%} of the accuracy, target_accuracy_retention is {target:.2%}; "
                 f"vectors shorter than {self.length}, more codes than {self.size} or a lower target help")
 
-    def _replaced(self, leaf):
-        vectors = np.asarray(leaf, np.float32).reshape(-1, self.length)
-        return jnp.asarray(np.asarray(self.codebook)[np.asarray(self.encode(vectors))].reshape(np.shape(leaf)))
+    def _coded(self, leaf):
+        inputs, outputs = np.shape(leaf)
+        codes = np.asarray(self.encode(np.asarray(leaf, np.float32).T.reshape(-1, self.length)))
+        codes = jnp.asarray(codes.reshape(outputs, inputs // self.length, 1), jnp.uint8 if self.size <= 256 else jnp.uint16)
+        return QuantizedWeight(codes, jnp.ones((outputs, 1), jnp.float32), self.codebook[None, None], inputs)
 
     def get_metrics(self) -> dict[str, object]:
-        """Retention and layers of the last quantize_model; compression and speed are absent, since codes are expanded and not stored."""
+        """Retention, layers, compression of the bytes in memory and speed of the last quantize_model.
+
+        Codebooks count as bytes of each matrix that has one. The speed is the median of rounds in which both models run in turn, its
+        `spread` the quartiles; both figures are absent where nothing was quantized.
+        """
         if self._metrics is None:
             raise TPUError("get_metrics: call quantize_model first")
         return dict(self._metrics)
+
+
+def _bytes(tree):
+    return sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(tree))
+
+
+def _speedup(whole, params, coded, codes, batch):
+    """How many times as fast coded(codes, batch) is as whole(params, batch)."""
+    calls = (lambda: jax.block_until_ready(whole(params, batch)), lambda: jax.block_until_ready(coded(codes, batch)))
+
+    def seconds(call, repeats):
+        start = time.perf_counter()
+        for _ in range(repeats):
+            call()
+        return (time.perf_counter() - start) / repeats
+    repeats = []
+    for call in calls:
+        call()
+        repeats.append(max(1, int(_LEAST_SECONDS / max(seconds(call, 3), 1e-7))))
+    ratios = []
+    for _ in range(_ROUNDS):
+        before, after = (seconds(call, count) for call, count in zip(calls, repeats))
+        ratios.append(before / after)
+    low, _, high = statistics.quantiles(ratios, n=4)
+    figure = Figure(statistics.median(ratios), f"measured: median of {_ROUNDS} rounds, quartiles {low:.2f} and {high:.2f}")
+    figure.spread = (low, high)
+    return figure
 
 
 _tracebacks.guard(__name__)

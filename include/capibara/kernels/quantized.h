@@ -1,0 +1,67 @@
+// Matrices kept as codes of 8, 4 or fewer bits, and matmuls that read the codes: no whole matrix is ever widened.
+#pragma once
+
+#include <capibara/tree.h>
+
+#include <optional>
+#include <string>
+
+namespace capibara::kernels {
+
+// A matrix [inputs, outputs] as codes. What one output is multiplied by is contiguous. Its arrays show the format:
+// - int8: codes int8 [outputs, inputs], scale float32 [outputs, blocks] for blocks of inputs / blocks elements each;
+//   an element is code * scale;
+// - int4: codes uint8 [outputs, 16 * blocks], scale bfloat16 [outputs, blocks] for blocks of 32 elements, the last of
+//   which may have fewer; byte i of a block has element i in its low half and i + 16 in its high half; an element is
+//   (code - 8) * scale;
+// - vectors: codes uint8 or uint16 [outputs, vectors, stages], codebook float32 [stages, groups, entries, dim], scale
+// float32
+//   [outputs, 1]; dim neighbouring inputs are the sum over the stages of the entry that the code names, times the
+//   scale; vector v is coded by the group v * groups / vectors.
+struct QuantizedMatrix {
+  Array codes, scale;
+  std::optional<Array> codebook = {};
+  int64_t inputs = 0;
+
+  int64_t outputs() const { return codes.shape(0); }
+  // Of codes, scales and codebook.
+  int64_t bytes() const;
+};
+CAPIBARA_TREE(QuantizedMatrix, codes, scale, codebook, inputs)
+// TypeError that names the array where they do not fit each other.
+void require_fit(const QuantizedMatrix& matrix);
+
+struct QuantizeOptions {
+  std::string format = "int8";  // or "int4"
+  int64_t block = 0;            // of int8: elements that share a scale; 0: all of an output. int4 has blocks of 32
+  int64_t axis = 0;             // of the matrix, over which matmuls sum
+};
+// A floating matrix as the nearest codes. ValueError for values that are not finite and for sizes that do not fit.
+QuantizedMatrix quantize(const Array& matrix, const QuantizeOptions& options = {});
+
+struct QuantizeVectorsOptions {
+  int64_t dim = 4;          // elements of a vector
+  int64_t entries = 256;    // of each codebook; beyond 256 codes take two bytes
+  int64_t stages = 1;       // each codes what those before have left
+  int64_t groups = 1;       // codebooks for parts of the inputs, as product quantization has them
+  int64_t axis = 0;         // of the matrix, over which matmuls sum
+  int64_t iterations = 10;  // of k-means
+  uint64_t seed = 0;
+};
+// A floating matrix as indices of vectors that k-means finds in it, each output divided by its root mean square first.
+// ValueError as for `quantize`.
+QuantizedMatrix quantize_vectors(const Array& matrix, const QuantizeVectorsOptions& options = {});
+
+// The matrix [inputs, outputs] that the codes stand for.
+Array dequantize(const QuantizedMatrix& matrix, DType dtype = DType::float32);
+struct QuantizedMatmulOptions {
+  bool transposed = false;
+};
+// x [..., inputs] times the matrix: [..., outputs] in the dtype of x, summed in float32 at least. `transposed`: x
+// [..., outputs] times its transpose. x, scales and codebooks have derivatives, those of x by the codes again and the
+// others by the definition, which widens the matrix; codes are integers and have none.
+Array quantized_matmul(const Array& x, const QuantizedMatrix& matrix, const QuantizedMatmulOptions& options = {});
+// Rows of the transpose, [..., inputs]: those of these outputs, as an embedding reads its table. Indices are clamped.
+Array quantized_rows(const QuantizedMatrix& matrix, const Array& outputs, DType dtype = DType::float32);
+
+}  // namespace capibara::kernels

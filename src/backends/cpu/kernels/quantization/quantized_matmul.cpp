@@ -1,0 +1,522 @@
+// Matmuls by codes: of few rows at the speed at which memory yields the codes, of more by tiles that are widened one
+// panel at a time.
+//
+// With few rows each code is read once and widened in registers. Integers of four bits are looked up in a register of
+// the 16 numbers that they stand for where the processor has one (AVX-512): that takes the place of masks, conversion
+// and subtraction. Sums depend on the shape alone: the number of threads changes nothing.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "backends/cpu/kernels/gemm/gemm_pack.h"
+#include "backends/cpu/kernels/gemm/product.h"
+#include "backends/cpu/kernels/kernels.h"
+#include "backends/cpu/kernels/scratch.h"
+#include "core/runtime/processor.h"
+#include "core/runtime/thread_pool.h"
+
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace capibara::cpu {
+
+namespace quantized {
+
+#define CAPIBARA_INLINE inline __attribute__((always_inline))
+
+constexpr int64_t nibble_block = 32;
+enum class Format { int8, int4, vectors };
+
+// The arrays of a matrix as they are in memory.
+struct Codes {
+  Format format = Format::int8;
+  int64_t inputs = 0, outputs = 0;
+  int64_t blocks = 1, block = 0;  // scales of an output, and the elements of each
+  int64_t row_bytes = 0;
+  int64_t vectors = 0, stages = 0, groups = 0, entries = 0, dim = 0;
+  bool wide = false;  // codes of vectors: two bytes
+  const std::uint8_t* codes = nullptr;
+  const void* scale = nullptr;
+  const float* codebook = nullptr;
+
+  const std::uint8_t* row(int64_t output) const { return codes + output * row_bytes; }
+  // As S is stored: BrainBits of four bits, else float.
+  template <class S>
+  float scale_of(int64_t output, int64_t b) const {
+    return packed_element<float>(static_cast<const S*>(scale)[output * blocks + b]);
+  }
+  const float* entry(const std::uint8_t* row, int64_t vector, int64_t stage) const {
+    const int64_t at = vector * stages + stage;
+    const int64_t named = wide ? reinterpret_cast<const std::uint16_t*>(row)[at] : row[at];
+    const int64_t code = std::min(named, entries - 1);
+    return codebook + ((stage * groups + vector * groups / vectors) * entries + code) * dim;
+  }
+};
+
+// ---- vectors ----------------------------------------------------------------------------------------------------
+
+template <class R, int Lanes>
+struct Lane {
+  typedef R Vector __attribute__((vector_size(Lanes * sizeof(R))));
+};
+template <class R, int Lanes>
+using Vector = typename Lane<R, Lanes>::Vector;
+
+// Bytes as words. g++ 12 takes them there in steps and pieces, which is three times slower.
+template <int Lanes, class T>
+CAPIBARA_INLINE void widen_bytes(const T* from, Vector<std::int32_t, Lanes>& words) {
+  static_assert(sizeof(T) == 1);
+#if defined(__aarch64__)
+  static_assert(Lanes == 4);
+  std::int32_t four;
+  __builtin_memcpy(&four, from, 4);
+  if constexpr (std::is_signed_v<T>)
+    words = reinterpret_cast<Vector<std::int32_t, 4>>(
+        vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
+  else
+    words = reinterpret_cast<Vector<std::int32_t, 4>>(
+        vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_s32(vdup_n_s32(four))))));
+#else
+#if defined(__x86_64__) && !defined(__clang__)
+  constexpr bool by_hand = Lanes >= 8;
+#else
+  constexpr bool by_hand = false;
+#endif
+  if constexpr (by_hand) {
+    if constexpr (std::is_signed_v<T>)
+      asm("vpmovsxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[Lanes]>(from)));
+    else
+      asm("vpmovzxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[Lanes]>(from)));
+  } else {
+    using Half = Vector<std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>, Lanes>;
+    Vector<T, Lanes> bytes;
+    __builtin_memcpy(&bytes, from, sizeof(bytes));
+    words = __builtin_convertvector(__builtin_convertvector(bytes, Half), Vector<std::int32_t, Lanes>);
+  }
+#endif
+}
+
+// Numbers from -8 to 7, by the low four bits of each word.
+template <int Lanes>
+CAPIBARA_INLINE void nibbles(const Vector<std::int32_t, Lanes>& words, Vector<float, Lanes>& to) {
+#if !defined(__clang__)
+  if constexpr (Lanes == 16) {
+    const Vector<float, 16> numbers = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
+    to = __builtin_shuffle(numbers, words);  // reads no other bits
+    return;
+  }
+#endif
+  to = __builtin_convertvector((words & 15) - 8, Vector<float, Lanes>);
+}
+
+template <int Lanes>
+CAPIBARA_INLINE void load(const float* from, Vector<float, Lanes>& to) {
+  __builtin_memcpy(&to, from, sizeof(to));
+}
+
+template <int Lanes>
+CAPIBARA_INLINE float total(const Vector<float, Lanes>& sum) {
+  float lanes[Lanes];
+  __builtin_memcpy(lanes, &sum, sizeof(sum));
+#pragma GCC unroll 4
+  for (int half = Lanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  }
+  return lanes[0];
+}
+
+// ---- few rows of x ------------------------------------------------------------------------------------------------
+
+// What the loops over codes read and write: x [M, step], zeros beyond `inputs`; out [M, out_step] from `first` on.
+struct Part {
+  const Codes& codes;
+  const float* x;
+  int64_t step;
+  float* out;
+  int64_t out_step;
+};
+
+// `Outputs` outputs from `output` on, of bytes.
+template <int Lanes, int M, int Outputs>
+CAPIBARA_INLINE void multiply_bytes(const Part& part, int64_t output) {
+  using V = Vector<float, Lanes>;
+  const Codes& codes = part.codes;
+  const auto* row = reinterpret_cast<const std::int8_t*>(codes.row(output));
+  float sums[Outputs][M] = {};
+  for (int64_t b = 0; b < codes.blocks; ++b) {
+    V sum[Outputs][M] = {};
+    const int64_t begin = b * codes.block, end = begin + codes.block;
+    int64_t k = begin;
+    for (; k + Lanes <= end; k += Lanes) {
+      V weights[Outputs], own;
+#pragma GCC unroll 4
+      for (int r = 0; r < Outputs; ++r) {
+        Vector<std::int32_t, Lanes> words;
+        widen_bytes<Lanes>(row + r * codes.row_bytes + k, words);
+        weights[r] = __builtin_convertvector(words, V);
+      }
+#pragma GCC unroll 8
+      for (int m = 0; m < M; ++m) {
+        load<Lanes>(part.x + m * part.step + k, own);
+#pragma GCC unroll 4
+        for (int r = 0; r < Outputs; ++r) sum[r][m] += own * weights[r];
+      }
+    }
+    for (int r = 0; r < Outputs; ++r) {
+      const float scale = codes.scale_of<float>(output + r, b);
+      for (int m = 0; m < M; ++m) {
+        float all = total<Lanes>(sum[r][m]);
+        for (int64_t i = k; i < end; ++i)
+          all += part.x[m * part.step + i] * static_cast<float>(row[r * codes.row_bytes + i]);
+        sums[r][m] += scale * all;
+      }
+    }
+  }
+  for (int r = 0; r < Outputs; ++r) {
+    for (int m = 0; m < M; ++m) part.out[m * part.out_step + output + r] = sums[r][m];
+  }
+}
+
+// The same of four bits: x has whole blocks.
+template <int Lanes, int M, int Outputs>
+CAPIBARA_INLINE void multiply_nibbles(const Part& part, int64_t output) {
+  using V = Vector<float, Lanes>;
+  constexpr int half = nibble_block / 2, pieces = half / Lanes;
+  const Codes& codes = part.codes;
+  const std::uint8_t* row = codes.row(output);
+  V sum[Outputs][M] = {};
+  for (int64_t b = 0; b < codes.blocks; ++b) {
+    const float* x = part.x + b * nibble_block;
+#pragma GCC unroll 4
+    for (int r = 0; r < Outputs; ++r) {
+      const float scale = codes.scale_of<BrainBits>(output + r, b);
+      V inner[M] = {};
+#pragma GCC unroll 4
+      for (int p = 0; p < pieces; ++p) {
+        Vector<std::int32_t, Lanes> words;
+        V low, high;
+        widen_bytes<Lanes>(row + r * codes.row_bytes + b * half + p * Lanes, words);
+        nibbles<Lanes>(words, low);
+        nibbles<Lanes>(words >> 4, high);
+        if constexpr (M > 2) {
+          low *= scale;
+          high *= scale;
+        }
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          V first, second;
+          load<Lanes>(x + m * part.step + p * Lanes, first);
+          load<Lanes>(x + m * part.step + half + p * Lanes, second);
+          if constexpr (M > 2) {
+            sum[r][m] += first * low;
+            sum[r][m] += second * high;
+          } else {
+            inner[m] += first * low;
+            inner[m] += second * high;
+          }
+        }
+      }
+      if constexpr (M <= 2) {
+        for (int m = 0; m < M; ++m) sum[r][m] += inner[m] * scale;
+      }
+    }
+  }
+  for (int r = 0; r < Outputs; ++r) {
+    for (int m = 0; m < M; ++m) part.out[m * part.out_step + output + r] = total<Lanes>(sum[r][m]);
+  }
+}
+
+// One output of vectors.
+template <int M>
+CAPIBARA_INLINE void multiply_vectors(const Part& part, int64_t output) {
+  const Codes& codes = part.codes;
+  const std::uint8_t* row = codes.row(output);
+  float sums[M] = {};
+  using V = Vector<float, 4>;
+  V sum[M] = {};
+  for (int64_t v = 0; v < codes.vectors; ++v) {
+    const float* x = part.x + v * codes.dim;
+    for (int64_t s = 0; s < codes.stages; ++s) {
+      const float* entry = codes.entry(row, v, s);
+      int64_t i = 0;
+      for (; i + 4 <= codes.dim; i += 4) {
+        V four, own;
+        load<4>(entry + i, four);
+#pragma GCC unroll 8
+        for (int m = 0; m < M; ++m) {
+          load<4>(x + m * part.step + i, own);
+          sum[m] += own * four;
+        }
+      }
+      for (; i < codes.dim; ++i) {
+        for (int m = 0; m < M; ++m) sums[m] += x[m * part.step + i] * entry[i];
+      }
+    }
+  }
+  const float scale = codes.scale_of<float>(output, 0);
+  for (int m = 0; m < M; ++m) part.out[m * part.out_step + output] = scale * (sums[m] + total<4>(sum[m]));
+}
+
+// Outputs [begin, end) of M rows.
+template <int Lanes, int M>
+CAPIBARA_INLINE void multiply_rows(const Part& part, int64_t begin, int64_t end) {
+  constexpr int outputs = M == 8 ? 1 : M == 4 ? 2 : 4;
+  int64_t n = begin;
+  switch (part.codes.format) {
+    case Format::int8:
+      for (; n + outputs <= end; n += outputs) multiply_bytes<Lanes, M, outputs>(part, n);
+      for (; n < end; ++n) multiply_bytes<Lanes, M, 1>(part, n);
+      return;
+    case Format::int4:
+      for (; n + outputs <= end; n += outputs) multiply_nibbles<Lanes, M, outputs>(part, n);
+      for (; n < end; ++n) multiply_nibbles<Lanes, M, 1>(part, n);
+      return;
+    case Format::vectors:
+      for (; n < end; ++n) multiply_vectors<M>(part, n);
+      return;
+  }
+}
+
+// Elements [first, first + count) of an output; of four bits whole blocks.
+CAPIBARA_INLINE void widen_part(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to) {
+  const std::uint8_t* row = codes.row(output);
+  switch (codes.format) {
+    case Format::int8: {
+      const auto* bytes = reinterpret_cast<const std::int8_t*>(row);
+      for (int64_t i = first; i < first + count;) {
+        const int64_t b = i / codes.block, end = std::min(first + count, (b + 1) * codes.block);
+        const float scale = codes.scale_of<float>(output, b);
+        for (; i < end; ++i) to[i - first] = scale * static_cast<float>(bytes[i]);
+      }
+      return;
+    }
+    case Format::int4:
+      for (int64_t b = first / nibble_block; b < (first + count) / nibble_block; ++b, to += nibble_block) {
+        const std::uint8_t* bytes = row + b * nibble_block / 2;
+        const float scale = codes.scale_of<BrainBits>(output, b);
+        for (int i = 0; i < nibble_block / 2; ++i) {
+          to[i] = scale * static_cast<float>((bytes[i] & 15) - 8);
+          to[i + nibble_block / 2] = scale * static_cast<float>((bytes[i] >> 4) - 8);
+        }
+      }
+      return;
+    case Format::vectors: {
+      const float scale = codes.scale_of<float>(output, 0);
+      for (int64_t v = first / codes.dim; v < (first + count) / codes.dim; ++v, to += codes.dim) {
+        for (int64_t i = 0; i < codes.dim; ++i) {
+          float sum = 0;
+          for (int64_t s = 0; s < codes.stages; ++s) sum += codes.entry(row, v, s)[i];
+          to[i] = scale * sum;
+        }
+      }
+      return;
+    }
+  }
+}
+
+// The loops for the processor at hand.
+struct Loops {
+  void (*rows)(const Part& part, int count, int64_t begin, int64_t end);  // of 1, 2, 4 or 8 rows
+  void (*widen)(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to);
+};
+
+#define CAPIBARA_LOOPS(NAME, TARGET, LANES)                                                               \
+  TARGET void rows_##NAME(const Part& part, int count, int64_t begin, int64_t end) {                      \
+    if (count == 1) return multiply_rows<LANES, 1>(part, begin, end);                                     \
+    if (count == 2) return multiply_rows<LANES, 2>(part, begin, end);                                     \
+    if (count == 4) return multiply_rows<LANES, 4>(part, begin, end);                                     \
+    multiply_rows<LANES, 8>(part, begin, end);                                                            \
+  }                                                                                                       \
+  TARGET void widen_##NAME(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to) { \
+    widen_part(codes, output, first, count, to);                                                          \
+  }
+CAPIBARA_LOOPS(plain, , 4)
+#if defined(__x86_64__)
+CAPIBARA_LOOPS(avx2, __attribute__((target("avx2,fma"))), 8)
+CAPIBARA_LOOPS(avx512, __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))), 16)
+#endif
+#undef CAPIBARA_LOOPS
+#undef CAPIBARA_INLINE
+
+const Loops& loops() {
+  static const Loops chosen = [] {
+#if defined(__x86_64__)
+    if (has_avx512()) return Loops{rows_avx512, widen_avx512};
+    if (has_avx2()) return Loops{rows_avx2, widen_avx2};
+#endif
+    return Loops{rows_plain, widen_plain};
+  }();
+  return chosen;
+}
+
+}  // namespace quantized
+
+namespace {
+
+using quantized::Codes;
+using quantized::Format;
+
+constexpr int64_t max_few_rows = 16;  // beyond, a panel that all rows read is cheaper than codes widened for eight
+
+// What elements are widened with: a whole number of blocks or vectors.
+int64_t unit_of(const Codes& codes) {
+  return codes.format == Format::int4 ? quantized::nibble_block : codes.format == Format::vectors ? codes.dim : 1;
+}
+
+// Elements [first, first + count) of some outputs as floats, as far as units reach: `skipped` of them stand before.
+class Widened {
+ public:
+  Widened(const Codes& codes, int64_t first, int64_t count) : codes_(codes) {
+    const int64_t unit = unit_of(codes);
+    begin_ = first / unit * unit;
+    span_ = (first + count + unit - 1) / unit * unit - begin_;
+    skipped_ = first - begin_;
+  }
+  int64_t span() const { return span_; }
+  int64_t skipped() const { return skipped_; }
+  void row(int64_t output, float* to) const { quantized::loops().widen(codes_, output, begin_, span_, to); }
+
+ private:
+  const Codes& codes_;
+  int64_t begin_, span_, skipped_;
+};
+
+// Rows of x as floats, each with zeros up to whole blocks.
+template <class S>
+void few_rows(const Codes& codes, const S* x, int64_t rows, float* out) {
+  const int64_t step = (codes.inputs + 31) / 32 * 32, padded = rows <= 2 ? rows : rows <= 4 ? 4 : (rows + 7) / 8 * 8;
+  Scratch<float> wide(padded * step, "rows of a product");
+  std::fill_n(wide.data(), padded * step, 0.0F);
+  for (int64_t m = 0; m < rows; ++m) {
+    for (int64_t i = 0; i < codes.inputs; ++i) wide[m * step + i] = packed_element<float>(x[m * codes.inputs + i]);
+  }
+  const bool whole = padded == rows;
+  Scratch<float> hold;
+  if (!whole) hold = Scratch<float>(padded * codes.outputs, "results of a product");
+  float* results = whole ? out : hold.data();
+  constexpr int64_t tile = 16;  // outputs, whose codes stay in the cache for all rows
+  const double cost = static_cast<double>(tile) *
+                      (static_cast<double>(codes.row_bytes) / 10 + static_cast<double>(padded * codes.inputs) * 0.02);
+  parallel_for_cost((codes.outputs + tile - 1) / tile, cost, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t first = t * tile, last = std::min(first + tile, codes.outputs);
+      for (int64_t m = 0; m < padded; m += 8) {
+        const quantized::Part part{codes, wide.data() + m * step, step, results + m * codes.outputs, codes.outputs};
+        quantized::loops().rows(part, static_cast<int>(std::min<int64_t>(8, padded - m)), first, last);
+      }
+    }
+    return 0;
+  });
+  if (!whole) std::copy_n(hold.data(), rows * codes.outputs, out);
+}
+
+// Outputs as columns: a panel is widened, then packed.
+void pack_outputs(const Codes& codes, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, float* to) {
+  const Widened widened(codes, k0, k);
+  Scratch<float> wide(width * widened.span(), "a panel of widened codes");
+  const Axis rows = Axis::regular(width, widened.span()), inner = Axis::regular(k, 1);
+  for (int64_t n = 0; n < count; n += width, to += width * k) {
+    const int64_t some = std::min(width, count - n);
+    for (int64_t r = 0; r < some; ++r) widened.row(first + n + r, wide.data() + r * widened.span());
+    pack_matrix<Singles, float>(wide.data() + widened.skipped(), rows, inner, 0, some, 0, k, width, to);
+  }
+}
+
+// Inputs as columns, of the transpose: an output's elements go to all panels.
+void pack_inputs(const Codes& codes, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, float* to) {
+  const Widened widened(codes, first, count);
+  Scratch<float> wide(widened.span(), "an output of widened codes");
+  for (int64_t row = 0; row < k; ++row) {
+    widened.row(k0 + row, wide.data());
+    const float* from = wide.data() + widened.skipped();
+    for (int64_t n = 0; n < count; n += width) {
+      float* panel = to + n * k + row * width;
+      const int64_t some = std::min(width, count - n);
+      std::copy_n(from + n, some, panel);
+      std::fill_n(panel + some, width - some, 0.0F);
+    }
+  }
+}
+
+template <class S>
+void by_panels(const Codes& codes, const S* x, int64_t rows, bool transposed, float* out) {
+  const int64_t inner = transposed ? codes.outputs : codes.inputs, columns = transposed ? codes.inputs : codes.outputs;
+  const Axis free = Axis::regular(rows, inner), along = Axis::regular(inner, 1);
+  const auto left = [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, float* to) {
+    pack_matrix<Singles, S>(x, free, along, first, count, k0, k, width, to);
+  };
+  const auto right = [&](int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, float* to) {
+    transposed ? pack_inputs(codes, first, count, k0, k, width, to)
+               : pack_outputs(codes, first, count, k0, k, width, to);
+  };
+  const Axis out_rows = Axis::regular(rows, columns), out_columns = Axis::regular(columns, 1);
+  Product<Singles>{inner, left, right, out, out_rows, out_columns}.run();
+}
+
+struct Plan {
+  Codes codes;
+  DType dtype;
+  int64_t rows = 0;
+  bool transposed = false;
+};
+
+template <class S>
+void run(const Plan& plan, std::byte* const* buffers) {
+  Codes codes = plan.codes;
+  codes.codes = reinterpret_cast<const std::uint8_t*>(buffers[1]);
+  codes.scale = buffers[2];
+  const bool vectors = codes.format == Format::vectors;
+  if (vectors) codes.codebook = reinterpret_cast<const float*>(buffers[3]);
+  const int64_t size = plan.rows * (plan.transposed ? codes.inputs : codes.outputs);
+  if (size == 0) return;
+  ProductResult<float> result(plan.dtype, buffers[vectors ? 4 : 3], size);
+  const auto* x = reinterpret_cast<const S*>(buffers[0]);
+  if ((plan.transposed ? codes.outputs : codes.inputs) == 0) {
+    std::fill_n(result.values(), size, 0.0F);
+  } else if (!plan.transposed && plan.rows <= max_few_rows) {
+    few_rows(codes, x, plan.rows, result.values());
+  } else {
+    by_panels(codes, x, plan.rows, plan.transposed, result.values());
+  }
+  result.convert_all();
+}
+
+HostKernel make_quantized_matmul(const KernelRequest& request) {
+  const ArrayType &x = request.inputs[0], &codes = request.inputs[1], &scale = request.inputs[2];
+  if (x.dtype != DType::float32 && x.dtype != DType::bfloat16) return {};
+  Plan plan;
+  plan.dtype = x.dtype;
+  plan.transposed = request.attrs.boolean("transposed");
+  plan.rows = x.shape.back() == 0 ? 0 : x.size() / x.shape.back();
+  if (x.shape.back() == 0) {
+    plan.rows = 1;
+    for (std::size_t i = 0; i + 1 < x.shape.size(); ++i) plan.rows *= x.shape[i];
+  }
+  Codes& own = plan.codes;
+  own.inputs = request.attrs.integer("inputs");
+  own.outputs = codes.shape[0];
+  own.row_bytes = own.outputs == 0 ? 0 : codes.size() * storage_size(codes.dtype) / own.outputs;
+  own.blocks = scale.shape[1];
+  own.block = own.blocks == 0 ? 0 : own.inputs / own.blocks;
+  if (request.inputs.size() == 4) {
+    const Shape& book = request.inputs[3].shape;
+    own.format = Format::vectors;
+    own.wide = codes.dtype == DType::uint16;
+    own.vectors = codes.shape[1], own.stages = codes.shape[2];
+    own.groups = book[1], own.entries = book[2], own.dim = book[3];
+  } else if (codes.dtype == DType::uint8) {
+    own.format = Format::int4;
+    own.block = quantized::nibble_block;
+  }
+  const auto shared = std::make_shared<const Plan>(plan);
+  if (x.dtype == DType::float32) return [shared](std::byte* const* buffers) { run<float>(*shared, buffers); };
+  return [shared](std::byte* const* buffers) { run<BrainBits>(*shared, buffers); };
+}
+
+}  // namespace
+
+KernelMakers quantized_matmul_makers() { return {{"quantized_matmul", make_quantized_matmul}}; }
+
+}  // namespace capibara::cpu
