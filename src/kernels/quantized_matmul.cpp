@@ -1,6 +1,5 @@
 // Matmuls by matrices that are kept as codes: what codes mean, the record, and how matrices become codes of 8 or 4
 // bits.
-#include <capibara/control.h>
 #include <capibara/kernels/quantized.h>
 #include <capibara/lax.h>
 
@@ -202,28 +201,15 @@ Arrays matmul_transpose(const TransposeArgs& args) {
   return result;
 }
 
-// A batch of x is more rows of one matmul; where matrices differ, one matmul after the other.
+// A batch of x is more rows of one matmul; a batch of matrices is widened, by the definition.
 BatchResult matmul_batch(const BatchArgs& args) {
-  bool matrices = false;
-  for (std::size_t i = 1; i < args.inputs.size(); ++i) matrices = matrices || args.mapped(i);
-  if (!matrices) {
-    const Array x = batch_at(args.inputs[0], args.dims[0], args.axis);
-    return {{multiply(args.primitive, x, args.inputs.subspan(1), args.attrs)}, {0}};
+  for (std::size_t i = 1; i < args.inputs.size(); ++i) {
+    if (!args.mapped(i)) continue;
+    const auto definition = [&](std::span<const Array> inputs) { return compose(inputs, args.attrs); };
+    return {vmap_flat(definition, args.inputs, args.dims, {}, args.axis), {0}};
   }
-  Arrays mapped;
-  for (std::size_t i = 0; i < args.inputs.size(); ++i) {
-    if (args.mapped(i)) mapped.push_back(move_axis(args.inputs[i], args.dims[i], 0));
-  }
-  const Array result = lax::map(
-      [&](const Arrays& one) {
-        Arrays operands;
-        auto next = one.begin();
-        for (std::size_t i = 0; i < args.inputs.size(); ++i)
-          operands.push_back(args.mapped(i) ? *next++ : args.inputs[i]);
-        return capibara::bind(args.primitive, operands, args.attrs)[0];
-      },
-      mapped);
-  return {{result}, {0}};
+  const Array x = batch_at(args.inputs[0], args.dims[0], args.axis);
+  return {{multiply(args.primitive, x, args.inputs.subspan(1), args.attrs)}, {0}};
 }
 
 PrimitiveRecord matmul_record() {

@@ -15,9 +15,8 @@ namespace capibara::kernels {
 //   which may have fewer; byte i of a block has element i in its low half and i + 16 in its high half; an element is
 //   (code - 8) * scale;
 // - vectors: codes uint8 or uint16 [outputs, vectors, stages], codebook float32 [stages, groups, entries, dim], scale
-// float32
-//   [outputs, 1]; dim neighbouring inputs are the sum over the stages of the entry that the code names, times the
-//   scale; vector v is coded by the group v * groups / vectors.
+//   float32 [outputs, 1]; dim neighbouring inputs are the sum over the stages of the entry that the code names, times
+//   the scale; vector v is coded by the group v * groups / vectors.
 struct QuantizedMatrix {
   Array codes, scale;
   std::optional<Array> codebook = {};
@@ -59,7 +58,7 @@ struct QuantizedMatmulOptions {
 };
 // x [..., inputs] times the matrix: [..., outputs] in the dtype of x, summed in float32 at least. `transposed`: x
 // [..., outputs] times its transpose. x, scales and codebooks have derivatives, those of x by the codes again and the
-// others by the definition, which widens the matrix; codes are integers and have none.
+// others by the definition, which widens the matrix, as vmap over matrices does; codes are integers and have none.
 Array quantized_matmul(const Array& x, const QuantizedMatrix& matrix, const QuantizedMatmulOptions& options = {});
 // Rows of the transpose, [..., inputs]: those of these outputs, as an embedding reads its table. Indices are clamped.
 Array quantized_rows(const QuantizedMatrix& matrix, const Array& outputs, DType dtype = DType::float32);
