@@ -124,7 +124,8 @@ BLOCKS = {
         12: {"before": _JAX + _LANGUAGE_MODEL, "after": "assert checkpointed_model is not None"},
         13: {"before": _JAX + "updated_params, updated_state = jnp.zeros(2), jnp.zeros(2)\n",
              "after": "x = jnp.ones(2)\nassert len(train_step(x, jnp.ones(2), 0)) == 2"},
-        14: {"before": _JAX + _DENSE + "calibration_dataset = [jax.random.normal(jax.random.key(i), (8, 32)) for i in range(3)]\n",
+        14: {"before": _JAX + _DENSE.replace("(32, 64)", "(512, 1024)").replace("(64, 16)", "(1024, 512)").replace("(4, 32)", "(4, 512)") +
+             "calibration_dataset = [jax.random.normal(jax.random.key(i), (8, 512)) for i in range(3)]\n",
              "prints": "Compression ratio: "},
         15: {"before": _JAX + _DENSE + _VECTORS + "quantized_model = model\n", "seconds": 600,
              "after": "import os\nassert os.path.exists('codebooks/model_vq.pkl') and codebook.shape == (1024, 512)"},
