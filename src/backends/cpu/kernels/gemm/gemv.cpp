@@ -8,26 +8,16 @@
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 #include "backends/cpu/kernels/gemm/gemv.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/vector_lanes.h"
 #include "core/runtime/processor.h"
 
 // Floats, doubles, bfloat16 and bytes as vectors in registers, and what their halves add up to.
-
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 namespace capibara::cpu::vector_loop {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-template <class R, int Lanes>
-struct Lane {
-  typedef R Vector __attribute__((vector_size(Lanes * sizeof(R))));
-};
-template <class R, int Lanes>
-using Vector = typename Lane<R, Lanes>::Vector;
-
-// `Lanes` elements as floats. (By reference: a vector that is returned belongs to the ABI of its processor.)
+// `Lanes` elements as floats.
 template <int Lanes, class T>
 CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
   if constexpr (std::is_same_v<T, float>) {
@@ -38,31 +28,9 @@ CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
     __builtin_memcpy(&bits, from, sizeof(bits));
     to = reinterpret_cast<Vector<float, Lanes>>(__builtin_convertvector(bits, Wide) << 16);
   } else {
-    using Narrow = Vector<std::int8_t, Lanes>;
-    using Wide = Vector<std::int32_t, Lanes>;
-    using Float = Vector<float, Lanes>;
-    Wide words;
-#if defined(__aarch64__)
-    static_assert(Lanes == 4);
-    std::int32_t four;  // g++ has no register of four bytes, and would widen them one by one
-    __builtin_memcpy(&four, from, sizeof(Narrow));
-    words = reinterpret_cast<Wide>(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
-#else
-#if defined(__x86_64__) && !defined(__clang__)
-    constexpr bool by_hand = Lanes >= 8;
-#else
-    constexpr bool by_hand = false;
-#endif
-    if constexpr (by_hand) {  // g++ 12 takes bytes to words in steps and pieces, which is three times slower
-      asm("vpmovsxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[sizeof(Narrow)]>(from)));
-    } else {
-      using Half = Vector<std::int16_t, Lanes>;  // a step between: otherwise one by one
-      Narrow bytes;
-      __builtin_memcpy(&bytes, from, sizeof(bytes));
-      words = __builtin_convertvector(__builtin_convertvector(bytes, Half), Wide);
-    }
-#endif
-    to = __builtin_convertvector(words, Float);
+    Vector<std::int32_t, Lanes> words;
+    widen_bytes<Lanes>(from, words);
+    to = __builtin_convertvector(words, Vector<float, Lanes>);
   }
 }
 

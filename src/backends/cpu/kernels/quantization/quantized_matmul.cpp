@@ -13,12 +13,9 @@
 #include "backends/cpu/kernels/gemm/product.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/scratch.h"
+#include "backends/cpu/kernels/vector_lanes.h"
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
-
-#if defined(__aarch64__)
-#include <arm_neon.h>
-#endif
 
 namespace capibara::cpu {
 
@@ -57,46 +54,8 @@ struct Codes {
 
 // ---- vectors ----------------------------------------------------------------------------------------------------
 
-template <class R, int Lanes>
-struct Lane {
-  typedef R Vector __attribute__((vector_size(Lanes * sizeof(R))));
-};
-template <class R, int Lanes>
-using Vector = typename Lane<R, Lanes>::Vector;
-
-// Bytes as words. g++ 12 takes them there in steps and pieces, which is three times slower.
-template <int Lanes, class T>
-CAPIBARA_INLINE void widen_bytes(const T* from, Vector<std::int32_t, Lanes>& words) {
-  static_assert(sizeof(T) == 1);
-#if defined(__aarch64__)
-  static_assert(Lanes == 4);
-  std::int32_t four;
-  __builtin_memcpy(&four, from, 4);
-  if constexpr (std::is_signed_v<T>)
-    words = reinterpret_cast<Vector<std::int32_t, 4>>(
-        vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_s32(vdup_n_s32(four))))));
-  else
-    words = reinterpret_cast<Vector<std::int32_t, 4>>(
-        vmovl_u16(vget_low_u16(vmovl_u8(vreinterpret_u8_s32(vdup_n_s32(four))))));
-#else
-#if defined(__x86_64__) && !defined(__clang__)
-  constexpr bool by_hand = Lanes >= 8;
-#else
-  constexpr bool by_hand = false;
-#endif
-  if constexpr (by_hand) {
-    if constexpr (std::is_signed_v<T>)
-      asm("vpmovsxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[Lanes]>(from)));
-    else
-      asm("vpmovzxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[Lanes]>(from)));
-  } else {
-    using Half = Vector<std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>, Lanes>;
-    Vector<T, Lanes> bytes;
-    __builtin_memcpy(&bytes, from, sizeof(bytes));
-    words = __builtin_convertvector(__builtin_convertvector(bytes, Half), Vector<std::int32_t, Lanes>);
-  }
-#endif
-}
+using vector_loop::Vector;
+using vector_loop::widen_bytes;
 
 // Numbers from -8 to 7, by the low four bits of each word.
 template <int Lanes>
