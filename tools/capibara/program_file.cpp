@@ -58,8 +58,9 @@ Sizes sizes_of(const Arguments& arguments) {
   return sizes;
 }
 
-ProgramFile read_program_file(const std::string& path, const Sizes& sizes) {
-  const std::string bytes = read_text(path);
+namespace {
+
+ProgramFile program_of_bytes(const std::string& bytes, const std::string& path, const Sizes& sizes) {
   if (!is_exported(bytes)) {
     if (!sizes.empty()) throw UsageError{concat("--sizes is for exported functions, and ", path, " is none")};
     return {from_stablehlo(bytes), std::nullopt};
@@ -69,8 +70,8 @@ ProgramFile read_program_file(const std::string& path, const Sizes& sizes) {
   return {exported.program(exported.in_types(sizes)), exported};
 }
 
-ProgramFile read_closed_file(const std::string& path, const Sizes& sizes) {
-  ProgramFile file = read_program_file(path, sizes);
+ProgramFile closed_file_of_bytes(const std::string& bytes, const std::string& path, const Sizes& sizes) {
+  ProgramFile file = program_of_bytes(bytes, path, sizes);
   if (file.program.defined()) return file;
   std::string shapes;
   for (const std::vector<std::string>& shape : file.exported->in_shapes()) {
@@ -82,9 +83,19 @@ ProgramFile read_closed_file(const std::string& path, const Sizes& sizes) {
                           "\nHint: --sizes b=8,n=4 gives each name a value"));
 }
 
+}  // namespace
+
+ProgramFile read_program_file(const std::string& path, const Sizes& sizes) {
+  return program_of_bytes(read_text(path), path, sizes);
+}
+
+ProgramFile read_closed_file(const std::string& path, const Sizes& sizes) {
+  return closed_file_of_bytes(read_text(path), path, sizes);
+}
+
 std::vector<Program> read_programs(const std::string& path, const Sizes& sizes) {
   const std::string bytes = read_text(path);
-  if (is_exported(bytes)) return {read_closed_file(path, sizes).program};
+  if (is_exported(bytes)) return {closed_file_of_bytes(bytes, path, sizes).program};
   std::vector<Program> programs;
   for (const stablehlo::Module& module : stablehlo::read_modules(bytes))
     programs.push_back(stablehlo::read_module(module));
@@ -94,7 +105,7 @@ std::vector<Program> read_programs(const std::string& path, const Sizes& sizes) 
 std::string stablehlo_text_of(const std::string& path, const Sizes& sizes) {
   const std::string bytes = read_text(path);
   if (!is_exported(bytes) && !stablehlo::is_bytecode(bytes)) return bytes;
-  return to_stablehlo(read_closed_file(path, sizes).program);
+  return to_stablehlo(closed_file_of_bytes(bytes, path, sizes).program);
 }
 
 int write_program_file(const std::string& from, const std::string& to, const Sizes& sizes) {
