@@ -268,26 +268,26 @@ class Gradient {
     using Result = detail::result_of<F, Arguments>;
     using Wrt = detail::Differentiated<Arguments, argnums...>;
     constexpr bool with_aux = !std::is_same_v<Result, Array>;
-    if constexpr (with_aux) {
-      static_assert(detail::auxiliary<Result>::present,
-                    "grad: the function must return an Array, or (Array, auxiliary data)");
+    if constexpr (with_aux && !detail::auxiliary<Result>::present) {
+      static_assert(!with_aux, "grad: the function must return an Array, or (Array, auxiliary data)");
+    } else {
       static_assert(std::is_same_v<typename detail::ValuePart<with_aux, Result>::type, Array>,
                     "grad: the first element of what the function returns must be an Array");
-    }
-    TreeDef in = detail::make_structure(packed), out;
-    Arrays leaves = detail::leaves_of(packed);
-    detail::require_values("grad", in, leaves);
-    detail::GradCall call = detail::grad_leaves(detail::flattened<Arguments>(f_, in, out), leaves,
-                                                detail::argument_leaves("grad", in, {argnums...}), options_);
-    auto gradients = detail::rebuild<typename Wrt::type>(
-        Wrt::structure(in), detail::reordered(call.gradients, detail::leaf_order<Arguments, argnums...>(in)));
-    if constexpr (with_value) {
-      return std::tuple<Result, typename Wrt::type>(detail::rebuild<Result>(out, call.outputs), std::move(gradients));
-    } else if constexpr (with_aux) {
-      return std::tuple<typename Wrt::type, typename detail::auxiliary<Result>::Extra>(
-          std::move(gradients), detail::rebuild_auxiliary<Result>(out, call.outputs, 1));
-    } else {
-      return gradients;
+      TreeDef in = detail::make_structure(packed), out;
+      Arrays leaves = detail::leaves_of(packed);
+      detail::require_values("grad", in, leaves);
+      detail::GradCall call = detail::grad_leaves(detail::flattened<Arguments>(f_, in, out), leaves,
+                                                  detail::argument_leaves("grad", in, {argnums...}), options_);
+      auto gradients = detail::rebuild<typename Wrt::type>(
+          Wrt::structure(in), detail::reordered(call.gradients, detail::leaf_order<Arguments, argnums...>(in)));
+      if constexpr (with_value) {
+        return std::tuple<Result, typename Wrt::type>(detail::rebuild<Result>(out, call.outputs), std::move(gradients));
+      } else if constexpr (with_aux) {
+        return std::tuple<typename Wrt::type, typename detail::auxiliary<Result>::Extra>(
+            std::move(gradients), detail::rebuild_auxiliary<Result>(out, call.outputs, 1));
+      } else {
+        return gradients;
+      }
     }
   }
 

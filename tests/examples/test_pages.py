@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("CAPIBARA_BUILD", ROOT / "build" / "release"))
-PAGES = [ROOT / "docs" / f"{name}.md" for name in ("tour", "guides", "coming-from", "sharp-bits")]
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("start", "tour", "guides", "coming-from", "sharp-bits")]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.environ.get("CAPIBARA_PYTHON_PATH", str(BUILD / "python")), "JAX_NUM_CPU_DEVICES": "8",
                "JAX_PLATFORMS": "cpu"}
 

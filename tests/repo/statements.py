@@ -76,7 +76,7 @@ def processors():
         assert json.loads((ROOT / "docs" / "performance" / f"{name}.json").read_text())["machine"]["processor"].startswith(name)
 
 
-@states("README.md", "**Arrays**: every element type of jax 0.10.2")
+@states("README.md", "every element type of jax 0.10.2, its promotion rules")
 def element_types():
     import capibara.jax.numpy as ours
     import jax.numpy as theirs
