@@ -130,7 +130,7 @@ HostKernel make_exchange_wait(const KernelRequest&) {
     uint64_t number = 0;
     std::memcpy(&number, buffers[1], sizeof number);
     ExchangesUnderWay::Started& one = innermost->started_->at(number);
-    one.over = true;  // even if it fails: it is no longer in flight either way
+    one.over = true;  // even if it fails: it is no longer in flight then
     finish(one.pending, one.staged, buffers[0]);
     one.staged.reset();
   };

@@ -1,8 +1,8 @@
-// Loops and branches: carries are phis, tiny loops are straight code, and loops in lanes run over vectors.
+// Loops and branches: carries are phis, tiny loops are unrolled, and loops in lanes run over vectors.
 //
-// A loop in lanes over n iterations, L at a time. Where an iteration may run twice, the last L are one more vector from
-// n-L on, so that no scalar remainder is left: a carried value then takes in only the lanes that are new. Else the
-// remainder runs one iteration at a time. Lanes of a carried value are joined in halves: 0..L/2 with L/2..L, and so on.
+// A loop in lanes over n iterations, L at a time. If an iteration may run twice, the last L are one more vector from
+// n-L on, so that no scalar remainder is left: a carried value then accumulates only the new lanes. Otherwise the
+// remainder runs one iteration at a time. Lanes of a carried value are reduced in halves: 0..L/2 with L/2..L, etc.
 #include <stdexcept>
 
 #include <llvm/IR/MDBuilder.h>
@@ -13,7 +13,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// A loop of few iterations becomes straight code up to so many statements.
+// A loop of few iterations is unrolled up to this many statements.
 constexpr int64_t straight_iterations = 4, straight_statements = 24;
 
 const llvm::ConstantInt* as_constant(llvm::Value* value) { return llvm::dyn_cast<llvm::ConstantInt>(value); }
@@ -57,7 +57,7 @@ FunctionEmitter::Values FunctionEmitter::initial_values(const For& loop) {
   return values;
 }
 
-// One iteration at `at`: returns the carried values of the next one.
+// Emits one iteration at `at`: returns the carried values of the next one.
 FunctionEmitter::Values FunctionEmitter::iteration(const For& loop, llvm::Value* at, const Values& values) {
   const std::size_t start = mark();
   define(loop.index, at);
@@ -123,7 +123,7 @@ FunctionEmitter::Values FunctionEmitter::iterations(const For& loop, llvm::Value
   return next;
 }
 
-// Iterations over whole vectors from begin to end, at least one vector apart; the last one ends exactly at the end.
+// Iterations over whole vectors from begin to end, which are at least one vector apart; the last ends exactly at end.
 void FunctionEmitter::clamped_iterations(const For& loop, llvm::Value* begin, llvm::Value* end) {
   const llvm::ConstantInt *first = as_constant(begin), *last = as_constant(end);
   if (first && last) {
@@ -156,7 +156,7 @@ void FunctionEmitter::clamped_iterations(const For& loop, llvm::Value* begin, ll
   b_.SetInsertPoint(exit);
 }
 
-// An iteration over the vector at `at` of which only the last `count` lanes are new.
+// An iteration over the vector at `at`, of which only the last `count` lanes are new.
 FunctionEmitter::Values FunctionEmitter::masked_iteration(const For& loop, int64_t at, int64_t count,
                                                           const Values& values) {
   Values next = iteration(loop, index(at), values);
@@ -216,7 +216,7 @@ FunctionEmitter::Values FunctionEmitter::lanes_loop(const For& loop, LaneChoice 
     return {};
   }
 
-  llvm::Value* middle;  // where the last whole vector ends
+  llvm::Value* middle;  // end of the last whole vector
   if (first && last) {
     middle = index(first->getSExtValue() + (last->getSExtValue() - first->getSExtValue()) / width * width);
   } else {
@@ -287,7 +287,7 @@ void FunctionEmitter::statement(const While& loop) {
   for (std::size_t i = 0; i < phis.size(); ++i) define(loop.carries[i].result, phis[i]);
 }
 
-// The lanes differ: all take the second side, and the first only where one of them needs it, which is rare.
+// Divergent branch: all lanes take the second side, and the first only if any lane needs it, which is rare.
 void FunctionEmitter::lanes_branch(const Branch& branch) {
   const std::size_t outer = mark();
   block(branch.no);

@@ -25,7 +25,7 @@ namespace capibara::cpu {
 // exp(x) for x <= 0 in straight-line code, which compilers vectorise; 2 ulp.
 CAPIBARA_INLINE float power(float x) {
   constexpr float least = -87.0f, shift = 12582912.0f;  // 1.5 * 2^23: the low bits of a sum are an integer
-  // With bit operations, since compilers turn conditions into branches.
+  // With bit operations, since compilers compile conditions to branches.
   const std::uint32_t below = 0u - static_cast<std::uint32_t>(x < least);
   const auto bits = std::bit_cast<std::uint32_t>(x), bound = std::bit_cast<std::uint32_t>(least);
   const float bounded = std::bit_cast<float>((bits & ~below) | (bound & below));

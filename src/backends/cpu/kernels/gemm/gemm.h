@@ -92,7 +92,7 @@ class Axis {
   }
   int64_t run(int64_t i) const {
     return runs_[static_cast<std::size_t>(i)];
-  }  // irregular: contiguous run from i on
+  }  // of an irregular axis: length of the contiguous run from i on
 
  private:
   int64_t extent_ = 1, stride_ = 0;

@@ -27,7 +27,7 @@ using attention::round_up;
 using attention::Tiles;
 
 inline constexpr double log2_e = 1.4426950408889634;
-inline constexpr int64_t max_piece = 64;  // steps: more would only lengthen the matmuls inside a piece
+inline constexpr int64_t max_piece = 64;  // steps: a larger limit would only lengthen the matmuls inside a piece
 inline constexpr int64_t max_shared_bytes = 8 << 20;    // packed operands of groups, unless one piece needs more
 inline constexpr int64_t max_states_bytes = 384 << 10;  // states of a task's heads: part of the L2 cache
 inline constexpr int64_t max_states = 2 * max_inner_bytes / 8;  // packing has rows of zeros for this many
@@ -379,7 +379,7 @@ void DualHead<K, T>::weigh(const SharedPiece<C>& shared) const {
   }
 }
 
-// The inputs in the accumulator type, in rows of whole vectors: in place if they are stored that way.
+// The inputs in the accumulator type, in rows of whole vectors: in place if stored like this already.
 template <class K, class T>
 const SumOf<T>* DualHead<K, T>::inputs() const {
   if constexpr (std::is_same_v<T, C>) {

@@ -11,7 +11,7 @@ template <class C>
 struct DualPanel {
   const C* scores;  // [sources][stride]: targets are contiguous
   int64_t stride;
-  const C* sums;   // log2 of the decays, summed up to each step
+  const C* sums;   // cumulative sums of log2 of the decays
   const C* first;  // index of the first source that a target sees; null if it sees all before it
   int64_t target, height, sources;
   C* out;  // [sources][height], and up to one vector more

@@ -385,7 +385,7 @@ HostKernel make_cumlogsumexp(const KernelRequest& request) {
       lanes.stored = stored_as<C>(lanes.dtype);
       return [lanes](std::byte* const* buffers) {
         lanes.run<C>(buffers[0], buffers[1], 20, [](C running, C element, bool first) {
-          return first ? element + C(0) : LogAddExp{}(running, element);  // folding with log 0 turns -0 into 0
+          return first ? element + C(0) : LogAddExp{}(running, element);  // folding with log 0 makes -0 a 0
         });
       };
     } else {

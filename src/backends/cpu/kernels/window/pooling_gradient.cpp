@@ -113,7 +113,7 @@ class PoolingGradient {
     for (int64_t y = first; y < last; ++y) {
       const int64_t position = y + rows_.padding - from * rows_.stride;
       T* target = out + y * width;
-      // Prefetches the next plane, in which this row is one plane's size further.
+      // Prefetches this row of the next plane, which is one plane's size ahead.
       constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
       const T* next = values + (rows_.extent + y) * width;
       for (int64_t i = 0; i < width; i += line) __builtin_prefetch(next + i, 0, 2);
