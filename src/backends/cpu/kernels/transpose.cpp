@@ -79,7 +79,7 @@ HostKernel make_transpose(const KernelRequest& request) {
   plan->to = Axis(shape, to);
   return [plan, count, size](std::byte* const* buffers) {
     if (count == 0) return;
-    constexpr int64_t strip = 64;  // rows per task
+    constexpr int64_t strip = 64;  // rows that one task copies
     const int64_t strips = (plan->rows + strip - 1) / strip;
     const double cost = static_cast<double>(std::min(strip, plan->rows) * plan->columns) *
                         (plan->column_from == 1 ? 0.1 * static_cast<double>(size) : 1.0);

@@ -23,7 +23,7 @@ class Analysis {
   Analysis(const Function& function, int vector_bytes, bool fuses);
 
   LaneChoice choice(const For& loop) const;
-  // Marks the values of a loop's body with their kinds; outside enter and leave every value is uniform.
+  // Marks the values of a loop's body with their kinds; outside of enter and leave every value is uniform.
   void enter(const For& loop);
   void leave();
   Kind kind(Value value) const { return kinds_[index(value)]; }

@@ -1,5 +1,5 @@
 // One walk over a function: where values are defined and how often they are used, which buffers
-// are stored to, and what is called.
+// are stored to, what is called.
 #include <algorithm>
 
 #include "backends/cpu/llvm/analysis.h"

@@ -25,7 +25,7 @@ namespace capibara::cpu {
 // In a loop that runs in lanes a varying value is a vector; an affine one is the scalar of lane 0.
 struct Slot {
   llvm::Value* value = nullptr;
-  std::size_t level = 0;  // number of loops around the definition
+  std::size_t level = 0;  // the number of loops around the definition
 };
 
 struct Place {
@@ -168,7 +168,7 @@ class FunctionEmitter {
   llvm::IRBuilder<> b_;
   Analysis analysis_;
   int lanes_ = 1;
-  std::size_t lanes_level_ = 0;  // number of loops around the loop that runs in lanes
+  std::size_t lanes_level_ = 0;  // the number of loops around the loop that runs in lanes
 
   std::vector<Slot> slots_;
   std::vector<Value> defined_;

@@ -1,7 +1,7 @@
 // Emits long call sequences as a table and one dispatch loop.
 //
 // The driver of a deep network is thousands of calls in a row. As instructions they would take the code generator
-// longer than the regions they call, which identical layers share.
+// longer than the regions that they call, which identical layers share.
 #include <algorithm>
 #include <bit>
 

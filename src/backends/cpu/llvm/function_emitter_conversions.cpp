@@ -95,7 +95,7 @@ llvm::Value* FunctionEmitter::half_to_float(llvm::Value* value) {
   llvm::Value* bits = b_.CreateZExt(value, i32);
   llvm::Value* sign = b_.CreateShl(b_.CreateAnd(bits, number(0x8000)), number(16));
   llvm::Value* size = b_.CreateShl(b_.CreateAnd(bits, number(0x7fff)), number(13));
-  // Exponents of f32 are 112 greater; those of infinities and NaN 224. NaN becomes quiet.
+  // Exponents of f32 are 112 greater; those of infinities and NaN 224. A NaN becomes quiet.
   llvm::Value* normal = b_.CreateAdd(size, number(112u << 23));
   llvm::Value* special = b_.CreateAdd(size, number(224u << 23));
   llvm::Value* is_nan = b_.CreateICmpSGT(size, number(0x7c00u << 13));

@@ -57,7 +57,7 @@ FunctionEmitter::Values FunctionEmitter::initial_values(const For& loop) {
   return values;
 }
 
-// Emits one iteration at `at`: returns the carried values of the next one.
+// One iteration at `at`: returns the carried values of the next one.
 FunctionEmitter::Values FunctionEmitter::iteration(const For& loop, llvm::Value* at, const Values& values) {
   const std::size_t start = mark();
   define(loop.index, at);
@@ -123,7 +123,7 @@ FunctionEmitter::Values FunctionEmitter::iterations(const For& loop, llvm::Value
   return next;
 }
 
-// Iterations over whole vectors from begin to end, which are at least one vector apart; the last ends exactly at end.
+// Iterations over whole vectors from begin to end, at least one vector apart; the last one ends exactly at the end.
 void FunctionEmitter::clamped_iterations(const For& loop, llvm::Value* begin, llvm::Value* end) {
   const llvm::ConstantInt *first = as_constant(begin), *last = as_constant(end);
   if (first && last) {
@@ -156,7 +156,7 @@ void FunctionEmitter::clamped_iterations(const For& loop, llvm::Value* begin, ll
   b_.SetInsertPoint(exit);
 }
 
-// An iteration over the vector at `at`, of which only the last `count` lanes are new.
+// An iteration over the vector at `at` of which only the last `count` lanes are new.
 FunctionEmitter::Values FunctionEmitter::masked_iteration(const For& loop, int64_t at, int64_t count,
                                                           const Values& values) {
   Values next = iteration(loop, index(at), values);

@@ -75,7 +75,7 @@ Array table_of_roots(DType dtype, int64_t n) {
 
 class Transform {
  public:
-  // `count`: number of transforms of `length` elements, `inner` apart, which share scratch memory.
+  // `count`: transforms of `length` elements, `inner` apart, which share scratch memory.
   Transform(Algebra& algebra, bool is_inverse, int32_t scratch, int64_t length, int64_t inner, int32_t table,
             int64_t table_length)
       : x(algebra),

@@ -7,7 +7,7 @@ namespace capibara::cpu::routines {
 
 namespace {
 
-// H or adjoint(H) times columns [begin, end) of a, where v is 1 at row k and a[k+1:m, k] below.
+// H or adjoint(H) times the columns [begin, end) of a, where v is 1 at row k and a[k+1:m, k] below.
 void reflect(Algebra& x, const Matrix& a, int64_t m, const Position& k, const Position& begin, const Position& end,
              const Element& tau) {
   x.lanes(begin, end, [&](const Position& j) {

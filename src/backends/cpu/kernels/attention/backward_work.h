@@ -105,7 +105,7 @@ class BackwardWork {
   Scratch<P> narrow_, narrow_slopes_, panel_, weights_right_, slopes_right_;
 };
 
-// ---- steps for one pair of blocks
+// ---- the steps for one pair of blocks
 
 template <class K, class S>
 void BackwardWork<K, S>::pull_block(const Head& head, int64_t i, int64_t j, C* bias_slopes) {

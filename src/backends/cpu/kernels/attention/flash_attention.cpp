@@ -141,7 +141,7 @@ class Decode {
  public:
   using C = typename K::Sum;
   using T = typename ElementOf<S>::type;
-  // The queries of a head are the lanes of one vector.
+  // Queries of a head are the lanes of one vector.
   static bool takes(const Plan& plan) {
     return plan.pattern == 0 && plan.sizes.queries <= std::min<int64_t>(4, best_tile<K>().lanes);
   }

@@ -68,7 +68,7 @@ struct Plan {
     if (spec.dropout_key >= 0) dropout_keys = shape(spec.dropout_key)[0];
   }
 
-  // A divisor of the pattern's block size from `near` / 2 to 2 `near`, the largest one; without one, that size.
+  // The largest divisor of the pattern's block size in [near / 2, 2 near]; if there is none, that size.
   int64_t block_size(int64_t near) const {
     if (pattern == 0) return near;
     for (int64_t size = std::min<int64_t>(pattern, 2 * near); size >= near / 2; --size) {

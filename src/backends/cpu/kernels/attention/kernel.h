@@ -1,4 +1,4 @@
-// Makers of the CPU kernels of attention, dense and block-sparse.
+// The makers of the CPU kernels of attention, dense and block-sparse.
 #pragma once
 
 #include "backends/cpu/kernels/kernels.h"

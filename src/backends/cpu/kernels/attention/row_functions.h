@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-// The softmax of attention on a panel of logits: one row per key, one column per query.
+// The softmax of attention on a panel of logits: one row for each key, one column for each query.
 //
 // Columns fill vectors: maxima and sums over keys need no reductions across lanes. Compiled for each vector width.
 

@@ -57,7 +57,7 @@ struct ConvolutionPlan {
   // True if runs of the inner dimension fill whole groups of k.
   bool fills(int64_t together) const;
 
-  // Rows of the input are contiguous, and at most one other dimension is spatial.
+  // Rows of the input are contiguous, and there are at most two spatial dimensions.
   bool is_planar() const { return !dims.empty() && dims.size() <= 2 && window.regular && dims.back().step == 1; }
   const ConvolutionDimension* rows() const { return dims.size() == 2 ? &dims[0] : nullptr; }
   int64_t row_step() const { return rows() ? rows()->step : 0; }

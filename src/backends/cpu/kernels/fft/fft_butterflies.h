@@ -1,4 +1,4 @@
-// The arithmetic of Fourier transforms on vectors: complex numbers as two vectors, and transforms of a few of them.
+// The arithmetic of Fourier transforms on vectors: complex numbers in two vectors, and transforms of a few of them.
 #pragma once
 
 #include "backends/cpu/kernels/fft/fft_vectors.h"

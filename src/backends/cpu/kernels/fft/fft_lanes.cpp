@@ -399,7 +399,7 @@ struct Code : Moves<R, Bytes> {
 
   static CAPIBARA_FFT_INLINE C conjugate(const C& a) { return {a.re, -a.im}; }
 
-  // Computes the spectrum of 2 n real numbers from that of their n pairs, in place; n + 1 elements.
+  // The spectrum of 2 n real numbers from that of their n pairs, in place; n + 1 elements.
   static CAPIBARA_FFT_INLINE void to_half_spectrum(const Plan<R>& plan, C* z) {
     constexpr R half = static_cast<R>(0.5);
     const int64_t n = plan.length;

@@ -17,7 +17,7 @@ namespace {
 // Larger primes are faster as convolutions.
 constexpr int64_t max_radix = 47;
 constexpr std::size_t max_plans = 64;
-// Longer lines pass through the L1 cache many times within one line; two passes over lanes do so twice.
+// Longer lines leave the L1 cache many times within one line; two passes over lanes leave it twice.
 constexpr int64_t max_within = 4096;
 
 std::vector<int64_t> factors_of(int64_t length) {

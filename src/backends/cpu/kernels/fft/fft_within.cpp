@@ -1,4 +1,4 @@
-// Steps within one line: vectors of adjacent elements, from pairs in memory to pairs in memory.
+// Steps within one line: vectors of neighbouring elements, from pairs in memory to pairs in memory.
 #include "backends/cpu/kernels/fft/fft_within.h"
 
 #include "backends/cpu/kernels/fft/fft_butterflies.h"
@@ -226,7 +226,7 @@ struct Within : Butterflies<R, Bytes> {
             __builtin_shufflevector(low, high, (2 * (count - 1 - i) + 1)...)};
   }
 
-  // Computes the spectrum of 2 n real numbers from that of their n pairs; n + 1 elements.
+  // The spectrum of 2 n real numbers from that of their n pairs; n + 1 elements.
   static CAPIBARA_FFT_INLINE void to_half_spectrum(const WithinPlan<R>& plan, const Planes& z, R* out) {
     constexpr R half = static_cast<R>(0.5);
     const int64_t n = plan.length;

@@ -111,7 +111,7 @@ HostKernel gamma_kernel(int64_t streams, int64_t each, bool log_space) {
   };
 }
 
-// Other generators, the legacy stream, and narrow types, which round after every operation, are left to the reference
+// Other generators, the legacy stream and narrow types, which round after every operation, are left to the reference
 // kernel.
 HostKernel make_random_gamma(const KernelRequest& request) {
   const ArrayType &keys = request.inputs[0], &out = request.outputs[0];

@@ -14,7 +14,7 @@
 #include "lax/math/lanes_power.h"
 #include "lax/math/math.h"
 
-// Numbers in the lanes of one vector: the type, its arithmetic, conditions and bits.
+// Numbers in the lanes of one vector: the type, its arithmetic, its conditions and its bits.
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -52,7 +52,7 @@ Axis axis_of(const ArrayType& type, const Ints& dims, int64_t parts = 1, bool bo
   return Axis(sizes, steps);
 }
 
-// Operands that never change, packed in the first run.
+// Operands that never change, packed by the first run.
 struct PackedConstants {
   Once left_once, right_once;
   Scratch<std::byte> left, right;

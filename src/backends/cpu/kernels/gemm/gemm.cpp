@@ -58,7 +58,7 @@ class RowTasks {
   int64_t rows_, panel_, panels_, count_;
 };
 
-// Rows or columns, cut at panels into parts of about equal size.
+// Rows or columns that are cut at panels, into parts of about equal size.
 struct Span {
   int64_t extent, panel;
   int64_t panels() const { return (extent + panel - 1) / panel; }

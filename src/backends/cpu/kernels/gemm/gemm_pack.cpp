@@ -38,7 +38,7 @@ struct Shuffle {
     else
       return __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
   }
-  // Recursion rather than a loop: compilers then keep the vectors in registers.
+  // A recursion rather than a loop: compilers keep the vectors in registers.
   template <int Rows, int Stage = 1>
   static inline __attribute__((always_inline)) void transpose(V (&v)[Rows]) {
     if constexpr (Stage < Rows) {

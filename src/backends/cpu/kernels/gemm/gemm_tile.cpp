@@ -1,4 +1,4 @@
-// Tiles written with C++ vectors (x86, 64-bit integers), and the choice of one for each kind at run time.
+// The tiles written in C++ vectors (x86, 64-bit integers), and the choice of one for each kind at run time.
 //
 // x86 needs few enough accumulators per tile that compilers keep them in registers: llvm-mca shows 31.6 of 32 flops per
 // cycle for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
@@ -108,7 +108,7 @@ Tile<K> x86_tile() {
 // were measured): there elements are widened, except for matmuls on AMX tiles.
 bool has_fast_brains() { return has_avx512() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"); }
 
-// Pairs of bfloat16: one pair of a by sixteen pairs of b.
+// Pairs of bfloat16: a pair of a by sixteen pairs of b.
 template <int Rows, int Vectors>
 __attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const BrainBits* a, const BrainBits* b,
                                                          int64_t b_step, float* c, int64_t c_step, int64_t accumulate) {

@@ -1,4 +1,4 @@
-// Tiles for aarch64, in assembly: 8 (or 4) rows by up to 3 vectors, 24 accumulators, everything in registers.
+// The tiles of aarch64, in assembly: 8 (or 4) rows by up to 3 vectors, 24 accumulators, everything in registers.
 //
 // Assembly because g++ 12 spills the accumulators of intrinsics and of unrolled loops (half the speed), and not every
 // machine that builds this has a newer clang. Neoverse-V1 issues four of these instructions per cycle, but only with

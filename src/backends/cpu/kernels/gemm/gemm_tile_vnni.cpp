@@ -1,4 +1,4 @@
-// Tiles of bytes with AVX-512 VNNI: an instruction adds four products of an unsigned and a signed byte to a 32-bit sum.
+// Tiles of bytes by AVX-512 VNNI: an instruction adds four products of an unsigned and a signed byte to a 32-bit sum.
 //
 // Eight k of a column are two adjacent sums, which are added at the end. Where both operands are signed, or both
 // unsigned, the range of b is shifted: 128 is added to b (int8) or subtracted from it (uint8) by flipping its

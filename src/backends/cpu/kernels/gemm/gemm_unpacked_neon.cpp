@@ -1,4 +1,4 @@
-// Small matmuls straight from memory with NEON.
+// Small matmuls straight from memory by NEON.
 #include <algorithm>
 #include <cstring>
 

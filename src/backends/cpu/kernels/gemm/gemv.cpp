@@ -64,7 +64,7 @@ CAPIBARA_INLINE void add_halves(const Vector<R, Lanes>& whole, Vector<R, Lanes /
 
 #undef CAPIBARA_INLINE
 
-// Dots of a vector with the rows of a matrix: four rows at a time, all but the last few elements in vectors.
+// Dots of a vector and the rows of a matrix: four rows at a time, all but the last few elements in vectors.
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
@@ -139,7 +139,7 @@ CAPIBARA_INLINE void dots_in(const R* x, const T* rows, int64_t row_step, int64_
 
 }  // namespace capibara::cpu::vector_loop
 
-// Loops for a vector of floats by a matrix of floats, bfloat16 or bytes, widened in registers, and for doubles by a
+// Loops of a vector of floats by a matrix of floats, bfloat16 or bytes, widened in registers, and of doubles by a
 // matrix of doubles: weights are read once, at their size.
 //
 // Used by gemv.cpp alone, which splits the work into pieces for threads.

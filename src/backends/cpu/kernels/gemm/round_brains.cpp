@@ -1,4 +1,4 @@
-// Rounds float32 to bfloat16 with vectors.
+// Rounds float32 to bfloat16, in vectors.
 #include "backends/cpu/kernels/gemm/round_brains.h"
 
 #include <algorithm>

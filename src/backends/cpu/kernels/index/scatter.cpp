@@ -83,7 +83,7 @@ void for_each_update(const WindowPlan& plan, const std::byte* indices, bool dist
     });
     return;
   }
-  constexpr int64_t piece = 64;  // elements per run
+  constexpr int64_t piece = 64;  // elements of a run
   const int64_t pieces = (plan.run + piece - 1) / piece;
   if (pieces >= 2) {
     parallel_for_cost(

@@ -20,7 +20,7 @@ int64_t batch_of(const Shape& shape) {
   return count;
 }
 
-// Calls one(first, used, work) for groups of `lanes` matrices; `cost`: nanoseconds per group.
+// Calls one(first, used, work) for groups of `lanes` matrices; `cost`: nanoseconds of a group.
 template <class R, class F>
 void each_group(int64_t batch, int64_t lanes, double cost, int64_t work_size, F&& one) {
   parallel_for_cost((batch + lanes - 1) / lanes, cost, [&](int64_t begin, int64_t end) {

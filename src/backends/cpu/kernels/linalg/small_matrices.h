@@ -35,7 +35,7 @@ struct SolveGroup {
   R* out;
   R* work;
 };
-// Pivots: min(rows, cols) per matrix.
+// Pivots: min(rows, cols) of each matrix.
 template <class R>
 struct LuGroup {
   int64_t rows, cols, used;

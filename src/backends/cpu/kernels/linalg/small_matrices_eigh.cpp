@@ -70,7 +70,7 @@ struct QlLanes : Rotations<R, Bytes> {
   using Own::root;
   using Own::signed_as;
   using Own::size_of;
-  static constexpr int max_sweeps = 60;  // per eigenvalue; two or three are usual
+  static constexpr int max_sweeps = 60;  // for one eigenvalue; two or three are usual
 
   // cosines[i] and sines[i]: rotation of columns i and i + 1.
   struct Matrix {
@@ -260,7 +260,7 @@ struct EighLanes : QlLanes<R, Bytes> {
         if (j <= i) largest = size > largest ? size : largest;
       }
     }
-    const M bad = poison != V{};  // not finite
+    const M bad = poison != V{};  // a number that is not finite
     const V scale = Own::scale_of(largest, 0);
     for (int64_t j = 0; j < n; ++j) {
       for (int64_t i = j; i < n; ++i) {

@@ -61,7 +61,7 @@ struct Lanes : fft::Vectors<R, Bytes> {
       for (int64_t lane = 0; lane < used; ++lane) write(to + lane * step + at, block[lane]);
     }
   }
-  // Rows of `cols` elements; in the work array they are `stride` vectors apart.
+  // Rows of `cols` elements, in the work array `stride` vectors apart.
   static CAPIBARA_FFT_INLINE void load(const R* from, int64_t step, int64_t used, int64_t rows, int64_t cols, V* to,
                                        int64_t stride) {
     if (stride == cols) return load_run(from, step, used, rows * cols, to);

@@ -20,7 +20,7 @@ struct Single {
     int64_t order, row, column;
     bool from_end, unit;
     const R* a;
-    R* x;  // the right-hand side, then the solution
+    R* x;  // the right-hand side, and then the solution
   };
 
   // The lanes of the widest vectors, then half as many, and so on.

@@ -45,7 +45,7 @@ struct PlaneDots {
   T* sums;  // of each tap
 };
 
-// Windows that each select one of their elements.
+// Windows that select one of their elements.
 template <class T>
 struct PlaneTotals {
   const PlaneInt<T>* which;  // the tap that each window selects

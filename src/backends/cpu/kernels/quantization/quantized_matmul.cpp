@@ -355,7 +355,7 @@ void few_rows(const Codes& codes, const S* x, int64_t rows, float* out) {
   Scratch<float> hold;
   if (!whole) hold = Scratch<float>(padded * codes.outputs, "results of a product");
   float* results = whole ? out : hold.data();
-  constexpr int64_t tile = 16;  // outputs whose codes stay in the cache for all rows
+  constexpr int64_t tile = 16;  // outputs, whose codes stay in the cache for all rows
   const double cost = static_cast<double>(tile) *
                       (static_cast<double>(codes.row_bytes) / 10 + static_cast<double>(padded * codes.inputs) * 0.02);
   parallel_for_cost((codes.outputs + tile - 1) / tile, cost, [&](int64_t begin, int64_t end) {

@@ -22,7 +22,7 @@ struct ScanPass {
 template <class C>
 struct ScanBack {
   const ScanPass<C>& forward;
-  const C *dy, *u;  // [steps][width]; dy after the gate
+  const C *dy, *u;  // [steps][width]; dy: gradient of y before the gate
   const C* A;       // [states][width], not multiplied by log2(e)
   C *g, *dA;        // [states][width]; g: gradient of the state after, then before the chunk; dA: added to
   C *du, *dstep;    // [steps][width]: without the skip

@@ -10,7 +10,7 @@ namespace capibara::cpu::spiking {
 
 inline constexpr int64_t widest = 16;  // neurons of the widest vectors: strips are padded to whole ones
 
-enum class Reset { hard, to_zero, soft, none };  // to_zero: hard, with a reset value of 0
+enum class Reset { hard, to_zero, soft, none };  // to_zero: hard, and with a reset value of 0
 enum class Surrogate { atan, sigmoid, fast_sigmoid, triangle, rectangle, straight_through };
 
 struct Neuron {

@@ -111,7 +111,7 @@ struct DualLayout {
         scores(tiles.packed_rows(steps) * stride + max_tile_columns) {}
   int64_t shared() const { return round_up(outs + columns + scores, 16); }
   int64_t state() const { return state_rows * width; }
-  // Heads per task: as many as have their states fit the L2 cache, but few enough to give every thread some tasks.
+  // Heads per task: as many as fit their states in the L2 cache, but few enough that every thread gets some tasks.
   int64_t heads_together(int64_t heads, int64_t threads) const {
     const int64_t bytes = state() * static_cast<int64_t>(sizeof(typename K::Sum));
     return std::clamp<int64_t>(max_states_bytes / bytes, 1, std::max<int64_t>(1, heads / (2 * threads)));

@@ -222,7 +222,7 @@ struct LaneFolds {
   // A few long lanes: sums of blocks, then prefix sums of these, then the elements.
   void run_blocks(const C* in, C* out) const requires(!Product) {
     using Lane = typename Across<C>::Lane;
-    constexpr int64_t span = block * together;  // blocks folded at once
+    constexpr int64_t span = block * together;  // blocks that are folded at once
     const int64_t spans = length / span, blocks = spans * together;
     Scratch<C> sums(blocks, "cumulative sums");
     for (int64_t lane = 0; lane < outer; ++lane) {

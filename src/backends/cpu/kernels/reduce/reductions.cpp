@@ -1,4 +1,4 @@
-// Named reductions of few elements outside generated code: one pass over the operand, in order.
+// Named reductions of few elements outside of generated code: one pass over the operand, in order.
 #include <algorithm>
 #include <cmath>
 #include <complex>

@@ -5,7 +5,7 @@
 
 namespace capibara::cpu {
 
-// AVX-512; without it, keys are sorted by their digits.
+// AVX-512: without it, keys are sorted by their digits.
 bool has_vector_sort();
 
 // Sorts keys in place; `scratch` has the same size. Uses several threads for many keys.

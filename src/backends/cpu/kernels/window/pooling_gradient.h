@@ -5,7 +5,7 @@
 
 namespace capibara::cpu {
 
-// For select_and_scatter_add; empty for windows over other dimensions and for other types.
+// For a select_and_scatter_add; empty for windows over other dimensions and for other types.
 HostKernel make_pooling_gradient(const KernelRequest& request);
 
 }  // namespace capibara::cpu

@@ -12,7 +12,7 @@ namespace capibara::cpu {
 
 struct AmxTiles {
 #define CAPIBARA_AMX __attribute__((target("amx-tile,amx-bf16,amx-int8")))
-  // All eight tiles, of 16 rows of 64 bytes, for the calling thread until release.
+  // All eight tiles of 16 rows of 64 bytes; for the calling thread, until release.
   CAPIBARA_AMX static void configure() {
     struct alignas(64) Configuration {
       std::uint8_t palette = 1, start_row = 0, reserved[14] = {};

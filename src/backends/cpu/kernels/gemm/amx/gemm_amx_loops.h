@@ -15,7 +15,7 @@
 #include "backends/cpu/kernels/scratch.h"
 #include "core/runtime/interrupt.h"
 
-// How a matmul on AMX is cut into tasks and blocks; the result does not depend on this.
+// How a matmul on AMX is cut into tasks and blocks: its result does not depend on it.
 
 namespace capibara::cpu {
 
@@ -144,7 +144,7 @@ void write_amx_sums(const Product<K>& product, const AmxHold<typename K::Sum>& h
 
 #endif
 
-// Part of a matmul on AMX: some rows by some columns for some k, from operands in memory or packed.
+// A part of a matmul on AMX: some rows by some columns for some k, from operands in memory or packed.
 
 #if defined(__x86_64__)
 
@@ -192,7 +192,7 @@ struct AmxPart {
     return edges.at(row, k0, k0 + k == product.inner);
   }
 
-  // Prefetches two of the 32 rows from `first` on per call, then none.
+  // Selects two of the 32 rows from `first` on for prefetching, then none.
   void look_ahead(AmxBlock& block, int64_t first, int64_t next) const {
     for (int64_t r = 0; r < 2; ++r, ++next) {
       const int64_t panel = first + next / 16 * 16;
