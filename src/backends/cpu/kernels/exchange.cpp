@@ -1,4 +1,4 @@
-// Exchanges on the raw memory of a program: nothing is copied where the exchange lets go of it when anything fails.
+// Exchanges on a program's own memory: data is copied only if the exchange may keep using the memory after a failure.
 #include "backends/cpu/kernels/exchange.h"
 
 #include <algorithm>
@@ -14,12 +14,12 @@ namespace {
 
 thread_local ExchangesUnderWay* innermost = nullptr;
 
-// Memory that outlives the run, for exchanges over a network, which may write after a failure.
+// Memory that outlives the run: an exchange over a network may still write to it after a failure.
 struct Staged {
   std::vector<std::byte> from, to;
 };
 
-// An exchange of fixed types.
+// An exchange prepared for fixed types.
 struct Prepared {
   Primitive primitive;
   ArrayType operand;
@@ -78,7 +78,7 @@ const Primitive& exchange_wait() {
 
 Attrs start_attrs(const Equation& exchange) { return exchange.attrs.with("exchange", exchange.primitive.name()); }
 
-// ---- started and not waited for ---------------------------------------------------------------------------------
+// ---- started but not yet waited for -----------------------------------------------------------------------------
 
 struct ExchangesUnderWay::Started {
   processes::Pending pending;
@@ -96,7 +96,7 @@ ExchangesUnderWay::~ExchangesUnderWay() {
     try {
       one.pending.wait_out();
     } catch (...) {
-      // The run is over already, by an error of its own.
+      // The run already ends with an error of its own.
     }
   }
 }
@@ -130,7 +130,7 @@ HostKernel make_exchange_wait(const KernelRequest&) {
     uint64_t number = 0;
     std::memcpy(&number, buffers[1], sizeof number);
     ExchangesUnderWay::Started& one = innermost->started_->at(number);
-    one.over = true;  // also where it fails: then nothing is under way any more
+    one.over = true;  // even if it fails: it is no longer in flight then
     finish(one.pending, one.staged, buffers[0]);
     one.staged.reset();
   };

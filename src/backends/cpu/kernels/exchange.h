@@ -1,4 +1,4 @@
-// Exchanges between processes as compiled programs make them: started, and waited for where their result is read.
+// Exchanges between processes in compiled programs: started early, and waited for where their result is read.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace capibara::cpu {
 
-// (operand) -> (result, number): starts the exchange that its attribute `exchange` names, in the order of the program.
+// (operand) -> (result, number): starts the exchange named by the attribute `exchange`, in program order.
 const Primitive& exchange_start();
 // (result, number, operand) -> (result), in the same memory: waits for it. The exchange reads the operand until then.
 const Primitive& exchange_wait();
@@ -17,8 +17,8 @@ HostKernel make_exchange(const Primitive& primitive, const KernelRequest& reques
 HostKernel make_exchange_start(const KernelRequest& request);
 HostKernel make_exchange_wait(const KernelRequest& request);
 
-// The exchanges that one run of a program has started and not waited for yet: where the run ends early, by an error or
-// an interruption, they are waited for before its memory goes.
+// Exchanges that one run of a program has started but not yet waited for. If the run ends early, by an error or an
+// interruption, they are waited for before its memory is freed.
 class ExchangesUnderWay {
  public:
   ExchangesUnderWay();
@@ -29,7 +29,7 @@ class ExchangesUnderWay {
   friend HostKernel make_exchange_start(const KernelRequest& request);
   friend HostKernel make_exchange_wait(const KernelRequest& request);
   struct Started;
-  std::unique_ptr<std::vector<Started>> started_;  // of most runs: none
+  std::unique_ptr<std::vector<Started>> started_;  // null in most runs
   ExchangesUnderWay* const outer_;
 };
 

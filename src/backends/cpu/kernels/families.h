@@ -10,7 +10,7 @@ KernelMakers cumulative_makers();
 KernelMakers dot_makers();
 KernelMakers extreme_makers();
 KernelMakers function_makers();
-KernelMakers fused_makers();  // of src/kernels, as far as the program was linked with them
+KernelMakers fused_makers();  // of src/kernels; only those the program is linked with
 KernelMakers index_makers();
 KernelMakers order_makers();
 KernelMakers random_makers();
@@ -21,6 +21,6 @@ KernelMakers transpose_makers();
 KernelMakers window_makers();
 
 using KernelFamily = KernelMakers (*)();
-std::span<const KernelFamily> kernel_families();  // that the program was linked with: src/assembly
+std::span<const KernelFamily> kernel_families();  // those the program is linked with: src/assembly
 
 }  // namespace capibara::cpu

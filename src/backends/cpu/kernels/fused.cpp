@@ -1,4 +1,4 @@
-// The kernels of fused operations: those of every file that is named after one of src/kernels.
+// Kernels of fused operations: those in files named after one in src/kernels.
 #include "backends/cpu/kernels/families.h"
 #include "fused_kernels.h"
 

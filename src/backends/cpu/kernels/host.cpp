@@ -1,4 +1,4 @@
-// Finds the kernel of a primitive outside of generated code; the reference kernels serve where no faster one is.
+// Finds the kernel of a primitive outside generated code; reference kernels are the fallback.
 #include "backends/cpu/kernels/host.h"
 
 #include <cstring>
@@ -19,7 +19,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Programs and foreign code may keep what they are given: callbacks hand arrays to the user.
+// Programs and foreign code may keep their operands: callbacks hand arrays to the user.
 bool may_keep_operands(const Primitive& primitive, const Attrs& attrs) {
   if (!reference::find_kernel(primitive)) return true;
   for (const auto& [name, attr] : attrs.entries()) {
@@ -31,14 +31,14 @@ bool may_keep_operands(const Primitive& primitive, const Attrs& attrs) {
   return false;
 }
 
-// An equation as the reference backend takes it: arrays over raw memory.
+// An equation for the reference backend: arrays over raw memory.
 struct Reference {
   Primitive primitive;
   Types inputs, outputs;
   Attrs attrs;
   reference::Kernel kernel;
   bool copies;
-  ForeignCall foreign;  // of a registered function, instead of the kernel
+  ForeignCall foreign;  // a registered function, called instead of the kernel
 
   Array operand(const ArrayType& type, std::byte* data) const {
     std::size_t bytes = byte_count(type);
@@ -48,7 +48,7 @@ struct Reference {
     return Array::from_buffer(type, std::move(buffer));
   }
 
-  // Kernels of the reference backend flush denormal numbers themselves, callbacks compute as their caller does.
+  // Reference kernels flush denormals themselves; callbacks use the floating-point mode of their caller.
   void operator()(std::byte* const* buffers) const {
     const math::KeepDenormals keep;
     Arrays operands;

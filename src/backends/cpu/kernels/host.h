@@ -1,4 +1,4 @@
-// Kernels outside of generated code: a primitive made ready once for fixed types, then run on raw buffers.
+// Kernels outside generated code: a primitive prepared once for fixed types, then run on raw buffers.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -11,24 +11,24 @@
 
 namespace capibara::cpu {
 
-// Runs on raw buffers: inputs, then outputs. No output overlaps an input, but the result of a scatter may be the very
-// buffer of its operand: then nothing is copied. Raises what the primitive raises. May run on several threads at once.
+// Runs on raw buffers: inputs, then outputs. Outputs do not overlap inputs, except that a scatter's result may be the
+// buffer of its operand: then nothing is copied. Raises the primitive's errors. May run on several threads at once.
 using HostKernel = std::function<void(std::byte* const* buffers)>;
 
-// The fastest kernel there is for these types; where there is none of its own, the reference kernel behind raw buffers,
-// or the primitive's evaluation rule. Raises NotImplementedError for a primitive that nothing evaluates.
-// `constants`: inputs that hold the same values in every run, of which a kernel may keep another form; empty for none.
+// The fastest kernel for these types; without one, the reference kernel behind raw buffers, or the primitive's
+// evaluation rule. Raises NotImplementedError for a primitive that has none of these.
+// `constants`: inputs with the same values in every run, which a kernel may cache in another form; empty for none.
 HostKernel host_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs,
                        const std::vector<bool>& constants = {});
 
-// A matmul that tells which rows of its result, [batch, rows, columns] taken as [batch * rows, columns], are complete:
-// each row once, by the thread that computed the last of it, and before run returns.
+// A matmul that reports which rows of its result, [batch, rows, columns] viewed as [batch * rows, columns], are
+// complete: each row once, from the thread that computed the last part of it, before run returns.
 using RowsDone = FunctionRef<void(int64_t first, int64_t count)>;
 struct ProductKernel {
   int64_t rows = 0;
-  std::function<void(std::byte* const* buffers, const RowsDone& done)> run;  // empty: not for these types
+  std::function<void(std::byte* const* buffers, const RowsDone& done)> run;  // empty: not supported for these types
 };
-// For a dot_general that finishes its rows in blocks of about the size of a cache.
+// For a dot_general that completes its rows in blocks of about the size of a cache.
 ProductKernel product_kernel(const Types& inputs, const Types& outputs, const Attrs& attrs,
                              const std::vector<bool>& constants);
 
@@ -36,7 +36,7 @@ ProductKernel product_kernel(const Types& inputs, const Types& outputs, const At
 // backend.
 const Primitive* reference_primitive(const HostKernel& kernel);
 
-// The reference kernel (or the evaluation rule) alone: what host_kernel is compared with.
+// Only the reference kernel (or the evaluation rule): the baseline for host_kernel.
 HostKernel reference_kernel(const Primitive& primitive, const Types& inputs, const Types& outputs, const Attrs& attrs);
 
 }  // namespace capibara::cpu

@@ -1,4 +1,4 @@
-// Looks the CPU backend's own kernels up by primitive.
+// Looks up the CPU backend's own kernels by primitive.
 #include "backends/cpu/kernels/exchange.h"
 #include "backends/cpu/kernels/families.h"
 

@@ -8,7 +8,7 @@
 
 namespace capibara::cpu {
 
-// What a kernel is made for; the references live during the making only.
+// The equation a kernel is made for; the references are valid only while it is being made.
 struct KernelRequest {
   const Types& inputs;
   const Types& outputs;
@@ -17,21 +17,21 @@ struct KernelRequest {
 
   bool is_constant(std::size_t input) const { return input < constants.size() && constants[input]; }
 };
-// Prepares a kernel; an empty function says that these types are left to the reference kernel.
+// Prepares a kernel; an empty function leaves these types to the reference kernel.
 using KernelMaker = HostKernel (*)(const KernelRequest&);
 
 struct KernelMakerEntry {
   const char* primitive;
   KernelMaker make;
-  bool in_programs = true;    // false: generated code is faster, the kernel serves outside of jit alone
-  bool skips_unread = false;  // leaves out results that nothing reads: their types come without elements
+  bool in_programs = true;    // false: generated code is faster; the kernel is used only outside jit
+  bool skips_unread = false;  // results that nothing reads are not computed: their types have no elements
 };
 using KernelMakers = std::vector<KernelMakerEntry>;
 
-KernelMaker find_kernel_maker(const Primitive& primitive);  // null where absent
-// Whether a compiled program calls a kernel for an equation, by its types.
+KernelMaker find_kernel_maker(const Primitive& primitive);  // null if there is none
+// True if a compiled program calls a kernel for this equation, by its types.
 bool has_own_kernel(const Program& program, const Equation& equation);
-// Whether that kernel leaves out results that nothing reads.
+// True if that kernel skips results that nothing reads.
 bool skips_unread(const Program& program, const Equation& equation);
 
 }  // namespace capibara::cpu

@@ -1,7 +1,7 @@
-// Elements moved as they are: broadcasts, slices, joins, pads and reversals of arrays outside of generated code.
+// Copies of unchanged elements: broadcasts, slices, concatenations, pads and reversals outside generated code.
 //
-// Each is one or more copies between strided views. Generated code reads through such operations instead; these kernels
-// serve operations outside of jit.
+// Each is one or more copies between strided views. Generated code reads through such operations instead; these
+// kernels serve eager operations.
 #include <algorithm>
 #include <cstring>
 
@@ -56,7 +56,7 @@ class BoxCopy {
     int64_t count, to, from;
   };
 
-  // The first `count` of step d.
+  // The first `count` entries of step d.
   template <class T>
   void run_from(std::size_t d, const T* from, T* to, int64_t count) const {
     const Step& step = steps_[d];
@@ -67,13 +67,13 @@ class BoxCopy {
 
   std::vector<Step> steps_;
   int64_t size_, to_offset_, from_offset_;
-  int64_t inner_ = 1;  // elements of one step of the outermost dimension
+  int64_t inner_ = 1;  // elements per step of the outermost dimension
   bool is_empty_;
 };
 
 int64_t size_of(const KernelRequest& request) { return storage_size(request.outputs[0].dtype); }
 
-// The output, row by row, from the only operand.
+// Fills the output, row by row, from the only operand.
 HostKernel read_strided(const KernelRequest& request, const Shape& shape, const Ints& from, int64_t offset = 0) {
   return [copy = BoxCopy(shape, row_major_strides(shape), from, size_of(request), 0, offset)](
              std::byte* const* buffers) { copy.run(buffers[0], buffers[1]); };
@@ -155,7 +155,7 @@ HostKernel make_pad(const KernelRequest& request) {
   for (std::size_t d = 0; d < in.size(); ++d) {
     const Ints& padding = *config[d].get_if<Ints>();
     const int64_t low = padding[0], step = padding[2] + 1;
-    // Element i goes to low + i * step.
+    // Element i is stored at low + i * step.
     int64_t first = 0;
     while (first < in[d] && low + first * step < 0) ++first;
     int64_t end = first;
@@ -172,8 +172,8 @@ HostKernel make_pad(const KernelRequest& request) {
   };
 }
 
-// Copies between a whole and its parts, which are side by side along a dimension; `adds`: one that the parts do not
-// have.
+// Copies between a whole and its parts, which are adjacent along a dimension; `adds`: the whole has this dimension, the
+// parts do not.
 enum class Direction { to_whole, to_parts };
 std::vector<BoxCopy> part_copies(const KernelRequest& request, std::size_t dimension, bool adds, Direction direction) {
   const bool joins = direction == Direction::to_whole;
@@ -219,7 +219,7 @@ HostKernel make_unstack(const KernelRequest& request) {
   return parted(request, as_index(request.attrs.integer("axis")), true);
 }
 
-// Where a box begins, from one scalar per dimension, clamped so that the box is inside.
+// Start of a box: one scalar per dimension, clamped so that the box is in bounds.
 struct Starts {
   std::vector<DType> dtypes;
   Ints last, strides;

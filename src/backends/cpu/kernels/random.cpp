@@ -1,4 +1,4 @@
-// random_bits of threefry keys: the block function on many counters at once, shared out among threads.
+// random_bits of threefry keys: the block function on many counters at once, split among threads.
 #include <capibara/config.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "core/runtime/thread_pool.h"
 #include "lax/math/threefry.h"
 
-// Vectors that the oldest machines have no register for travel within this file alone.
+// Vectors without a register on the oldest machines are passed only within this file.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace capibara::cpu {
@@ -35,7 +35,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Elements [first, first + count) of one key's stream; each comes from the block of its own counter.
+// Elements [first, first + count) of one key's stream; each is computed from the block of its own counter.
 template <class T>
 void fill_bits(const std::uint32_t* key, std::uint64_t first, int64_t count, T* out) {
   const std::array<RandomWords, 2> keys = {RandomWords{} + key[0], RandomWords{} + key[1]};
@@ -60,7 +60,7 @@ void fill_bits(const std::uint32_t* key, std::uint64_t first, int64_t count, T* 
 
 HostKernel make_random_bits(const KernelRequest& request) {
   const ArrayType &keys = request.inputs[0], &out = request.outputs[0];
-  // The legacy stream joins the counters of its two halves: left to the reference kernel.
+  // The legacy stream pairs counters of its two halves: left to the reference kernel.
   if (keys.dtype != DType::key_fry || !config().threefry_partitionable || keys.size() == 0) return {};
   const int64_t streams = keys.size(), each = out.size() / streams, size = storage_size(out.dtype);
   return [streams, each, size](std::byte* const* buffers) {

@@ -1,4 +1,4 @@
-// Memory that a kernel needs while it runs: uninitialised, aligned to a cache line.
+// Scratch memory of a running kernel: uninitialised, aligned to a cache line.
 #pragma once
 
 #include <cstddef>

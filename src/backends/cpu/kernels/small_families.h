@@ -1,4 +1,4 @@
-// The families of kernels for few elements outside of jit, of operations that generated code computes in its loops.
+// Kernel families for small eager operations that compiled programs compute in generated loops instead.
 #pragma once
 
 #include "backends/cpu/kernels/kernels.h"

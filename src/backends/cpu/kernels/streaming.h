@@ -1,7 +1,7 @@
 // Stores that bypass the caches, for results too large to stay in them.
 //
-// A store on x86 reads the line that it changes into the cache first, which is a pass over the whole result. Arm's
-// processors notice long runs of stores and leave that read out by themselves.
+// On x86 a store first reads its line into the cache, which costs a pass over the whole result. Arm processors detect
+// long runs of stores and skip that read themselves.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ inline constexpr bool has_streaming = true;
 inline constexpr bool has_streaming = false;
 #endif
 
-inline constexpr int64_t min_streamed_bytes = 16 << 20;  // half of what a socket's last cache holds
+inline constexpr int64_t min_streamed_bytes = 16 << 20;  // half of a socket's last-level cache
 
-// Whether to stream a result of so many bytes, whose rows are written by whole vectors: those must be aligned.
+// True if a result of this many bytes should be streamed; its rows are written as whole vectors, which must be aligned.
 inline bool streams(const void* result, int64_t bytes, int64_t row_bytes) {
   return has_streaming && bytes >= min_streamed_bytes && reinterpret_cast<std::uintptr_t>(result) % 64 == 0 &&
          row_bytes % 64 == 0;
 }
 
-// To an address that is a multiple of the vector's size. Vectors of 16 bytes are stored as others are.
+// `to` is a multiple of the vector's size. Vectors of 16 bytes are stored normally.
 template <class V>
 inline __attribute__((always_inline)) void stream(void* to, V value) {
 #if defined(__x86_64__) && defined(__clang__)
@@ -41,7 +41,7 @@ inline __attribute__((always_inline)) void stream(void* to, V value) {
 #endif
 }
 
-// At the end of a task: other threads see what it streamed before they see that it is done.
+// At the end of a task: makes streamed data visible to other threads before the task is reported done.
 inline void finish_streaming() {
 #if defined(__x86_64__)
   asm volatile("sfence" ::: "memory");

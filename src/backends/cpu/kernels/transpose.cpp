@@ -1,4 +1,4 @@
-// transpose: dimensions merged where they stay together, then copied in square blocks so that both sides stay in cache.
+// transpose: merges dimensions that stay adjacent, then copies square blocks so that both sides stay in cache.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -15,7 +15,7 @@ namespace capibara::cpu {
 namespace {
 
 struct TransposePlan {
-  // The output's last dimension by the input's last one (where that is another): the plane that blocks cut.
+  // The plane that is cut into blocks: the output's last dimension by the input's last one, if they differ.
   Axis from, to;                                      // all other dimensions of the output
   int64_t rows = 1, columns = 1;                      // of the plane
   int64_t row_from = 0, row_to = 0, column_from = 1;  // steps; the output's column step is 1
@@ -48,7 +48,7 @@ HostKernel make_transpose(const KernelRequest& request) {
   for (std::size_t d = 0; d < permutation.size(); ++d) {
     const int64_t extent = out.shape[d], step = in_strides[static_cast<std::size_t>(permutation[d])];
     if (extent == 1) continue;
-    if (!shape.empty() && from.back() == step * extent) {  // the next dimension of the input, too
+    if (!shape.empty() && from.back() == step * extent) {  // also the next dimension of the input
       shape.back() *= extent;
       from.back() = step;
       to.back() = out_strides[d];
@@ -63,7 +63,7 @@ HostKernel make_transpose(const KernelRequest& request) {
     plan->columns = shape.back();
     plan->column_from = from.back();
     for (Ints* list : {&shape, &from, &to}) list->pop_back();
-    // Rows of the plane: where the input's neighbours go, else the longest run of rows.
+    // Rows of the plane: the input's contiguous dimension, else the longest run of rows.
     if (!shape.empty()) {
       std::size_t row = shape.size() - 1;
       for (std::size_t d = 0; d < shape.size(); ++d) {

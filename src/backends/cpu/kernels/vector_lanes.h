@@ -1,4 +1,4 @@
-// Vectors of lanes in the compiler's own terms, which loops for every level of a processor are written in.
+// Vectors of lanes as compiler extensions, for loops that are compiled for every level of a processor.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct Lane {
 template <class R, int Lanes>
 using Vector = typename Lane<R, Lanes>::Vector;
 
-// Bytes as words. (By reference: a vector that is returned belongs to the ABI of its processor.)
+// Widens bytes to words. (By reference: returning a vector depends on the processor's ABI.)
 template <int Lanes, class T>
 inline __attribute__((always_inline)) void widen_bytes(const T* from, Vector<std::int32_t, Lanes>& words) {
   static_assert(sizeof(T) == 1);
 #if defined(__aarch64__)
   static_assert(Lanes == 4);
-  std::int32_t four;  // g++ has no register of four bytes, and would widen them one by one
+  std::int32_t four;  // g++ has no 4-byte vector register, and would widen them one by one
   __builtin_memcpy(&four, from, 4);
   if constexpr (std::is_signed_v<T>)
     words = reinterpret_cast<Vector<std::int32_t, 4>>(
@@ -37,13 +37,13 @@ inline __attribute__((always_inline)) void widen_bytes(const T* from, Vector<std
 #else
   constexpr bool by_hand = false;
 #endif
-  if constexpr (by_hand) {  // g++ 12 takes bytes to words in steps and pieces, which is three times slower
+  if constexpr (by_hand) {  // g++ 12 widens bytes to words in several steps and pieces, which is three times slower
     if constexpr (std::is_signed_v<T>)
       asm("vpmovsxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[Lanes]>(from)));
     else
       asm("vpmovzxbd %1, %0" : "=v"(words) : "m"(*reinterpret_cast<const char(*)[Lanes]>(from)));
   } else {
-    // A step between: otherwise one by one.
+    // Through 16 bits: otherwise the elements are converted one by one.
     using Half = Vector<std::conditional_t<std::is_signed_v<T>, std::int16_t, std::uint16_t>, Lanes>;
     Vector<T, Lanes> bytes;
     __builtin_memcpy(&bytes, from, sizeof(bytes));

@@ -1,4 +1,4 @@
-// Elements that are only moved: types by their number of bytes.
+// Elements that are only moved: dispatch on their size in bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ struct Sixteen {
   uint64_t parts[2];
 };
 
-// Calls f(Type<T>{}) with a type of as many bytes.
+// Calls f(Type<T>{}) with a type of this size.
 template <class F>
 void visit_bytes(int64_t size, F&& f) {
   switch (size) {

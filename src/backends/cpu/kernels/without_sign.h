@@ -1,4 +1,4 @@
-// Integers that wrap are the same bits with and without a sign: what adds or multiplies is compiled for those without.
+// Wrapping integers have the same bits signed and unsigned: adds and multiplies are compiled for unsigned types only.
 #pragma once
 
 #include <type_traits>

@@ -1,7 +1,7 @@
-// Decides which loops run in lanes, and finds what differs between the lanes.
+// Decides which loops run in lanes, and how values differ between the lanes.
 //
-// A loop runs in lanes where it is marked so, no loop inside of it does, and control flow in its body is the same for
-// all iterations; branches that only compute may differ. The index of the loop is affine with step 1; sums and constant
+// A loop runs in lanes if it is marked so, no loop inside it does, and control flow in its body is the same for
+// all iterations, except for branches that only compute. The loop index is affine with step 1; sums and constant
 // multiples of affine values are affine: their loads are contiguous, reversed or strided, without vectors of addresses.
 #include "backends/cpu/llvm/analysis.h"
 
@@ -110,7 +110,7 @@ struct Analysis::Walk {
   // Estimated registers: positions of definitions and last uses of vectors.
   int position = 0;
   std::unordered_map<Value, std::pair<int, int>> lives;
-  std::unordered_map<int, int> inside;  // what formulas hold at a position besides
+  std::unordered_map<int, int> inside;  // registers that formulas need in addition, by position
 
   explicit Walk(Analysis& owner)
       : analysis(owner), loaded(owner.function_.buffers.size()), stored(owner.function_.buffers.size()) {}
@@ -129,7 +129,7 @@ struct Analysis::Walk {
     }
   }
 
-  // The value will stand in a vector register.
+  // The value will be kept in a vector register.
   void as_vector(Value value) {
     if (kind(value) == Kind::affine) widest = std::max(widest, byte_size(type(value)));
     touch(value);
@@ -138,7 +138,7 @@ struct Analysis::Walk {
     if (auto it = lives.find(value); it != lives.end()) it->second.second = position;
   }
 
-  // The step of an address from lane to lane in elements; varying where an index is.
+  // The step of an address from lane to lane, in elements; varying if an index is.
   Kind address_kind(const Address& address) {
     int64_t step = 0;
     for (const Term& term : address.terms) {
@@ -206,11 +206,11 @@ struct Analysis::Walk {
   void visit(const Store& store) {
     stored[static_cast<std::size_t>(store.address.buffer)] = true;
     as_vector(store.value);
-    // All lanes would write one address: only the last iteration's value may stay there.
+    // All lanes write to one address, which must receive the last iteration's value.
     if (address_kind(store.address) == Kind::uniform && kind(store.value) != Kind::uniform) possible = false;
   }
 
-  // Marks what goes round an inner loop; returns whether a value varies only after an iteration.
+  // Marks the carries of an inner loop; returns true if a value becomes varying only after an iteration.
   bool settle(const std::vector<Carry>& carries, const std::vector<bool>& before) {
     bool changed = false;
     for (std::size_t i = 0; i < carries.size(); ++i) {
@@ -263,7 +263,7 @@ struct Analysis::Walk {
     });
   }
 
-  // Lanes that do not need such a block may run it all the same.
+  // True for blocks that are safe to run for lanes that do not need them.
   static bool only_computes(const Block& block) {
     return std::all_of(block.begin(), block.end(), [](const Statement& statement) {
       if (const auto* branch = std::get_if<Branch>(&statement.what)) {
@@ -304,7 +304,7 @@ struct Analysis::Walk {
     }
   }
 
-  // The most vectors that live at one point.
+  // Maximum number of vectors that are live at one point.
   int pressure() const {
     std::vector<int> change(static_cast<std::size_t>(position) + 2);
     for (const auto& [value, life] : lives) {
@@ -356,8 +356,8 @@ LaneChoice Analysis::try_lanes(const For& loop) {
   LaneChoice choice;
   choice.repeatable = true;
   for (std::size_t i = 0; i < walk.loaded.size(); ++i) choice.repeatable &= !(walk.loaded[i] && walk.stored[i]);
-  // Four registers for a value hide the latency of chains. Where many values live at once two are as fast, since some
-  // go through memory either way, and compile in a third of the time.
+  // Four registers per value hide the latency of dependency chains. With many live values two are as fast, since some
+  // spill to memory in any case, and compile in a third of the time.
   const int pressure = walk.pressure();
   const int registers = pressure <= 10 ? 4 : pressure <= 64 ? 2 : 1;
   choice.lanes = std::clamp(registers * vector_bytes_ / walk.widest, 1, 64);

@@ -1,4 +1,4 @@
-// What the emitter must know of a function beforehand: uses, fused multiply-adds, and which loops run in lanes.
+// Facts about a function that the emitter needs in advance: uses, fused multiply-adds, and which loops run in lanes.
 #pragma once
 
 #include <cstdint>
@@ -9,17 +9,17 @@
 
 namespace capibara::cpu {
 
-// How a value differs between the lanes of a loop: not at all, by a constant step, or anyhow.
+// How a value differs between the lanes of a loop: not at all, by a constant step, or arbitrarily.
 enum class Kind : uint8_t { uniform, affine, varying };
 
 struct LaneChoice {
   int lanes = 1;
-  bool repeatable = false;  // an iteration may run twice: nothing that is stored is also loaded
+  bool repeatable = false;  // an iteration may run twice: no buffer is both stored and loaded
 };
 
 class Analysis {
  public:
-  // `fuses`: the target multiplies and adds in one rounding, so products with one use join the sum that uses them.
+  // `fuses`: the target has fused multiply-add, so products with a single use are merged into the sum that uses them.
   Analysis(const Function& function, int vector_bytes, bool fuses);
 
   LaneChoice choice(const For& loop) const;
@@ -29,25 +29,25 @@ class Analysis {
   Kind kind(Value value) const { return kinds_[index(value)]; }
   int64_t step(Value value) const { return steps_[index(value)]; }  // of an affine value, from lane to lane
 
-  // The product that a sum takes in, or null: a multiplication, or a formula that ends in one.
+  // The product merged into a sum, or null: a multiplication, or a formula that ends in one.
   const Compute* product_of(const Compute& sum) const;
   bool is_fused(Value product) const { return fused_[index(product)]; }
 
-  // The computation of a value, null where it is loaded, carried or an index.
+  // The computation of a value; null if it is loaded, carried or an index.
   const Compute* definition(Value value) const { return definitions_[index(value)]; }
 
-  // Never stored to while the function runs: loads may move.
+  // Not stored to while the function runs: loads may move.
   bool is_constant_buffer(int32_t buffer) const { return constant_buffers_[static_cast<std::size_t>(buffer)]; }
   bool calls() const { return calls_; }
   bool polls() const { return polls_; }
   std::size_t max_arguments() const { return max_arguments_; }
-  // Statements that run when the block runs once; `limit` where more, or where a loop has no small constant extent.
+  // Statements executed per run of the block; `limit` if there are more, or if a loop has no small constant extent.
   int64_t weight(const Block& block, int64_t limit) const;
 
  private:
   static std::size_t index(Value value) { return static_cast<std::size_t>(value); }
 
-  // What a formula needs where it is written out.
+  // Requirements of a formula where it is inlined.
   struct Demand {
     bool possible = true;  // in lanes
     int widest = 1, pressure = 0;

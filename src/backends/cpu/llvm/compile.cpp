@@ -1,4 +1,4 @@
-// The module's compiler: LLVM IR to object code, with the code generator's own passes only.
+// The module's compiler: LLVM IR to object code, running only the code generator's own passes.
 #include <map>
 #include <mutex>
 #include <stdexcept>
@@ -32,8 +32,8 @@ void initialise() {
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
-  LLVMInitializeX86AsmParser();  // for the choice among the levels of an object
-  // What LLVM holds to be the end of the process ends one compilation here.
+  LLVMInitializeX86AsmParser();  // for the dispatch between an object's levels
+  // Errors that LLVM considers fatal to the process only abort one compilation here.
   llvm::install_fatal_error_handler(
       [](void*, const char* reason, bool) { throw std::runtime_error(std::string("LLVM: ") + reason); });
 }
@@ -46,7 +46,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   for (const std::string& feature : target.features) features += (features.empty() ? "" : ",") + feature;
   llvm::TargetOptions options;
   options.AllowFPOpFusion =
-      llvm::FPOpFusion::Strict;  // products and sums were fused by the emitter, on every target alike
+      llvm::FPOpFusion::Strict;  // the emitter has already fused products and sums, on every target
 #if LLVM_VERSION_MAJOR >= 21
   llvm::Triple triple(target.triple);
 #else
@@ -59,7 +59,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   return machine;
 }
 
-// The linker's identity of this very module, in hexadecimal: a changed emitter never meets code of an earlier one.
+// The linker's build id of this module, in hexadecimal: a changed emitter never uses cached code of an earlier one.
 std::string build_identity() {
   std::string identity;
   auto look = [](dl_phdr_info* object, std::size_t, void* result) {
@@ -86,8 +86,8 @@ std::string build_identity() {
   return identity;
 }
 
-// A machine with its passes and the place where they write. It serves one thread at a time; making one costs as much
-// as compiling a small function, so they are kept and used again.
+// A target machine with its passes and output buffer. Used by one thread at a time; creating one costs as much
+// as compiling a small function, so they are reused.
 struct Generator {
   std::unique_ptr<llvm::TargetMachine> machine;
   llvm::SmallString<0> object;
@@ -138,7 +138,7 @@ class LlvmCompiler : public Compiler {
     std::unique_ptr<Generator> generator = take(key, target);
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> ir = verified(module, target, context, *generator->machine);
-    // Passes that LLVM left half-way cannot be destroyed: they are given up where it throws.
+    // Passes that LLVM left half-way cannot be destroyed: they are leaked if it throws.
     Generator* running = generator.release();
     running->passes.run(*ir);
     generator.reset(running);
@@ -152,7 +152,7 @@ class LlvmCompiler : public Compiler {
   std::unique_ptr<Code> link(const std::string& object_code) override { return link_object(object_code); }
 
   std::string object_file(const Module& module, const CFunction& function, std::span<const Target> targets) override {
-    Generator* generator = new Generator(targets[0]);  // given up where LLVM throws, as in object_code
+    Generator* generator = new Generator(targets[0]);  // leaked if LLVM throws, as in object_code
     llvm::LLVMContext context;
     std::unique_ptr<llvm::Module> ir =
         checked(emit_object(module, function, targets, context), targets[0], *generator->machine);
@@ -194,6 +194,6 @@ class LlvmCompiler : public Compiler {
 }  // namespace capibara::cpu
 
 extern "C" __attribute__((visibility("default"))) capibara::cpu::Compiler* capibara_cpu_compiler() {
-  static capibara::cpu::LlvmCompiler* compiler = new capibara::cpu::LlvmCompiler;  // code may run until the very end
+  static capibara::cpu::LlvmCompiler* compiler = new capibara::cpu::LlvmCompiler;  // code may run until exit
   return compiler;
 }

@@ -1,4 +1,4 @@
-// A module of the loop form as one of LLVM: declares its functions, then writes them one by one.
+// A module of the loop form as an LLVM module: declares its functions, then writes them one by one.
 #include "backends/cpu/llvm/emit.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Loop form to LLVM IR: explicit vectors and phis, so that no pass has to find them again.
+// Loop form to LLVM IR: emits explicit vectors and phis, so that no pass has to rediscover them.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@ namespace capibara::cpu {
 inline constexpr const char* driver_symbol = "capibara_driver";
 
 std::unique_ptr<llvm::Module> emit(const Module& module, const Target& target, llvm::LLVMContext& context);
-// The functions of a module, written into one of LLVM; returns the driver. `standalone`: no Runtime is there.
+// Writes the functions of a module into an LLVM module; returns the driver. `standalone`: there is no Runtime.
 llvm::Function* emit_functions(const Module& module, const Target& target, llvm::Module& out, bool standalone);
-// A C function of its own, with code for each target in one module.
+// A standalone C function, with code for each target in one module.
 std::unique_ptr<llvm::Module> emit_object(const Module& module, const CFunction& function,
                                           std::span<const Target> targets, llvm::LLVMContext& context);
 

@@ -1,10 +1,10 @@
-// A C function around a driver: its constants, its pointers, how floats count, and the choice among several targets.
+// A C function around a driver: its constants, its pointers, the floating-point mode, and dispatch between targets.
 //
 //   void name(const void* const* inputs, void* const* outputs, void* arena) {
 //     buffers = {inputs..., constants..., outputs that the driver writes..., arena};
-//     denormal numbers count as zero, as in jax on the CPU;
+//     denormal numbers are flushed to zero, as in jax on the CPU;
 //     driver(0, buffers, 0, 0);
-//     the mode of floats is what it was; results that are inputs, constants or other results are copied;
+//     the floating-point mode is restored; results that are inputs, constants or other results are copied;
 //   }
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/IR/IRBuilder.h>
@@ -27,12 +27,12 @@ class ObjectEmitter {
   ObjectEmitter(const CFunction& function, llvm::Module& out)
       : function_(function), out_(out), b_(out.getContext()), pointer_(b_.getPtrTy()) {}
 
-  // Code for one more target; the last one that the processor has is run.
+  // Adds code for one more target; the last one that the processor supports is run.
   void add(const Module& module, const Target& target) {
     llvm::Function* driver = emit_functions(module, target, out_, true);
     driver->setLinkage(llvm::GlobalValue::InternalLinkage);
     const std::string number = function_.name + ".level" + std::to_string(drivers_.size()) + ".";
-    // What this target has added is marked, and leaves its names to the next one.
+    // Marks the functions added for this target, and renames them to free their names for the next one.
     for (llvm::Function& each : out_) {
       if (each.isDeclaration() || each.hasFnAttribute("target-cpu")) continue;
       mark(each, target);
@@ -122,9 +122,9 @@ class ObjectEmitter {
     b_.CreateIntrinsic(llvm::Intrinsic::x86_sse_ldmxcsr, {}, {room});
   }
 
-  // ---- the choice among several targets, for x86_64 alone ----------------------------------------------------------
+  // ---- dispatch between several targets, for x86_64 only -----------------------------------------------------------
 
-  // By a number that is set when the object is loaded.
+  // Selected by a number that is set when the object is loaded.
   llvm::Value* chosen_driver() {
     if (drivers_.size() == 1) return drivers_[0];
     auto* level = new llvm::GlobalVariable(out_, b_.getInt32Ty(), false, llvm::GlobalValue::InternalLinkage,
@@ -138,7 +138,7 @@ class ObjectEmitter {
     return driver;
   }
 
-  // Four registers after the instruction; `leaf` and `subleaf` are in eax and ecx before it.
+  // CPUID: `leaf` and subleaf 0 in eax and ecx; returns one of the four result registers.
   llvm::Value* cpuid(uint32_t leaf, unsigned which) {
     llvm::Type* word = b_.getInt32Ty();
     auto* registers = llvm::StructType::get(word, word, word, word);
@@ -146,7 +146,7 @@ class ObjectEmitter {
     auto* code = llvm::InlineAsm::get(signature, "cpuid", "={ax},={bx},={cx},={dx},0,2", true);
     return b_.CreateExtractValue(b_.CreateCall(code, {b_.getInt32(leaf), b_.getInt32(0)}), which);
   }
-  // Which registers the kernel saves.
+  // XCR0: the registers that the kernel saves.
   llvm::Value* saved_state() {
     llvm::Type* word = b_.getInt32Ty();
     auto* signature = llvm::FunctionType::get(llvm::StructType::get(word, word), {word}, false);

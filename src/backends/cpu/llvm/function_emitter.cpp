@@ -1,4 +1,4 @@
-// Functions and their values: entry and exit, calls, and what stands in which register.
+// Functions and their values: entry and exit, calls, and the registers of values.
 #include "backends/cpu/llvm/function_emitter.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ FunctionEmitter::FunctionEmitter(const Module& source, const Function& body, llv
 
 void FunctionEmitter::run() {
   llvm::BasicBlock* entry = new_block("entry");
-  exit_ = new_block("exit");  // in the function from the beginning: it goes with it where the emission fails
+  exit_ = new_block("exit");  // in the function from the start: destroyed with it if emission fails
   b_.SetInsertPoint(exit_);
   status_ = b_.CreatePHI(b_.getInt32Ty(), 4);
   b_.CreateRet(status_);
@@ -139,7 +139,7 @@ llvm::Value* FunctionEmitter::vector(Value value) {
     return b_.CreateAdd(splat(what), llvm::ConstantVector::get(steps));
   }
   if (llvm::isa<llvm::Constant>(what)) return splat(what);
-  // Before the loop that runs in lanes, or before the first one inside of it that does not change the value.
+  // Before the loop that runs in lanes, or before the first loop inside it that does not change the value.
   const std::size_t level = std::max(slots_[static_cast<std::size_t>(value)].level, lanes_level_);
   if (level >= scopes_.size()) return splat(what);
   llvm::Value*& known = scopes_[level].splats[value];

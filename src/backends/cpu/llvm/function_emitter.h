@@ -1,4 +1,4 @@
-// Writes one function of the loop form as LLVM IR; the methods stand in function_emitter*.cpp.
+// Writes one function of the loop form as LLVM IR; the methods are in function_emitter*.cpp.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 #include "backends/cpu/llvm/analysis.h"
 #include "backends/cpu/loops/loops.h"
 
-// What the emitter of a function keeps of values, places in memory, loops and formulas.
+// State of a function's emitter: values, places in memory, loops and formulas.
 
 namespace capibara::cpu {
 
@@ -29,19 +29,19 @@ struct Slot {
 };
 
 struct Place {
-  llvm::Value* pointer;  // of lane 0, without the gathered terms
+  llvm::Value* pointer;  // of lane 0, without the terms in `gathered`
   int64_t step = 0;      // elements from lane to lane
   std::vector<Term> gathered;
 };
 
-// A loop around the current point: what it does not change is put before it, once.
+// A loop around the current point: values it does not change are computed before it, once.
 struct Scope {
   llvm::Instruction* before;
   std::map<std::tuple<int32_t, llvm::Type*, std::vector<std::pair<Value, int64_t>>>, llvm::Value*> pointers;
   std::unordered_map<Value, llvm::Value*> splats;
 };
 
-enum class Sum : uint8_t { none, plus, minus };  // what follows the product in which a formula ends: z + ab, z - ab
+enum class Sum : uint8_t { none, plus, minus };  // the operation after the product that ends a formula: z + ab, z - ab
 struct Pending {
   llvm::Function* out;
   uint64_t formula;
@@ -53,26 +53,26 @@ class FunctionEmitter {
  public:
   FunctionEmitter(const Module& source, std::size_t index, std::span<llvm::Function* const> functions,
                   const Target& target, bool standalone);
-  // Of the body of a formula.
+  // Emits the body of a formula.
   FunctionEmitter(const Module& source, const Function& body, llvm::Function* out, const Target& target);
   void run();
 
  private:
   // ---- values (function_emitter.cpp) --------------------------------------------------------------------------------
   Scalar type(Value value) const { return function_.types[static_cast<std::size_t>(value)]; }
-  llvm::Type* type_of(Scalar type);         // in registers: f16 and bf16 are their bits
-  llvm::Type* memory_type_of(Scalar type);  // an i1 is a byte
+  llvm::Type* type_of(Scalar type);         // in registers: f16 and bf16 as their bits
+  llvm::Type* memory_type_of(Scalar type);  // an i1 is stored as a byte
   llvm::Type* widened(llvm::Type* type) { return llvm::FixedVectorType::get(type, static_cast<unsigned>(lanes_)); }
   llvm::Value* constant(Scalar type, uint64_t bits);
   llvm::ConstantInt* index(int64_t value) { return llvm::ConstantInt::getSigned(b_.getInt64Ty(), value); }
   bool is_defined(Value value) const { return slots_[static_cast<std::size_t>(value)].value != nullptr; }
   void define(Value value, llvm::Value* what);
   std::size_t mark() const { return defined_.size(); }
-  void forget(std::size_t mark);  // undefines what was defined since
+  void forget(std::size_t mark);  // undefines the values defined since then
   llvm::Value* scalar(Value value);
   llvm::Value* vector(Value value);
   llvm::Value* splat(llvm::Value* value);
-  // A vector where the carried value varies, else a scalar.
+  // A vector if the carried value varies, else a scalar.
   llvm::Value* carried(Value value, Value inside) {
     return lanes_ > 1 && analysis_.kind(inside) == Kind::varying ? vector(value) : scalar(value);
   }
@@ -90,12 +90,12 @@ class FunctionEmitter {
   void statement(const Invoke& invoke);
   void statement(const Host& host);
   void poll();
-  void require_process() const;  // throws in an object of its own
+  void require_process() const;  // throws for standalone objects
   llvm::Value* call_host(llvm::Value* kernel, llvm::Value* arguments);
   llvm::Value* call_parallel(llvm::Value* function, llvm::Value* arguments, llvm::Value* extent, llvm::Value* cost);
 
   // ---- function_emitter_call_table.cpp ------------------------------------------------------------------------------
-  std::size_t calls_in_a_row(const Block& statements, std::size_t first) const;  // 0 where a table is not worth it
+  std::size_t calls_in_a_row(const Block& statements, std::size_t first) const;  // 0 if a table is not worth it
   void call_table(std::span<const Statement> calls);
 
   // ---- function_emitter_formulas.cpp --------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class FunctionEmitter {
 
   // ---- function_emitter_structure.cpp -------------------------------------------------------------------------------
   using Values = std::vector<llvm::Value*>;
-  // Emits what does not change in a loop before it; `surely`: the block runs at least once.
+  // Emits loop-invariant computations before the loop; `surely`: the block runs at least once.
   void hoist(const Block& statements, bool surely);
   Values iteration(const For& loop, llvm::Value* at, const Values& carried);
   Values iterations(const For& loop, llvm::Value* begin, llvm::Value* end, int64_t step, Values carried);
@@ -123,7 +123,7 @@ class FunctionEmitter {
   llvm::Value* divide(Value divisor, llvm::Value* a, llvm::Value* b);
   llvm::Value* combine(Op op, llvm::Value* a, llvm::Value* b);
   llvm::Value* math(Math function, Scalar type, llvm::Value* a, llvm::Value* b);
-  // The product of a and b plus c.
+  // a * b + c, in one rounding.
   llvm::Value* multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c);
   llvm::Value* from_table(llvm::Constant* splat);
   void finish_table();
@@ -133,7 +133,7 @@ class FunctionEmitter {
   llvm::Value* to_integer(bool is_signed, llvm::Value* value, llvm::Type* to);
   llvm::Value* convert_float(Scalar from, Scalar to, llvm::Value* value);
   bool converts_halves() const;
-  // Integers of 16 bits stand for halves.
+  // Halves are represented as 16-bit integers.
   llvm::Value* half_to_float(llvm::Value* value);
   llvm::Value* float_to_half(llvm::Value* value);
 
@@ -175,17 +175,17 @@ class FunctionEmitter {
   std::vector<Scope> scopes_;
   std::vector<llvm::Value*> bases_;  // null: loaded where used
   std::vector<llvm::MDNode*> scopes_of_buffer_, others_of_buffer_;
-  std::unordered_map<const Store*, const Store*> waiting_;               // the second of a pair, and the first
+  std::unordered_map<const Store*, const Store*> waiting_;               // from the second store of a pair to the first
   std::unordered_map<const Store*, std::vector<const Store*>> squares_;  // stores that are written together
-  const Block* here_ = nullptr;  // the innermost block being written, and the statement in it
+  const Block* here_ = nullptr;  // the innermost block being written, and the current statement in it
   std::size_t position_ = 0;
-  llvm::GlobalVariable* table_ = nullptr;  // of constants that are loaded where they are used
+  llvm::GlobalVariable* table_ = nullptr;  // constants that are loaded where they are used
   std::vector<llvm::Constant*> table_entries_;
   std::map<llvm::Constant*, uint64_t> table_places_;  // in bytes
   uint64_t table_bytes_ = 0;
-  std::vector<Pending> pending_;  // formulas that were called and have no body yet
+  std::vector<Pending> pending_;  // formulas that are called but have no body yet
   llvm::Value* ask_ = nullptr;
-  llvm::Value* arguments_ = nullptr;  // room for the pointers that a callee gets
+  llvm::Value* arguments_ = nullptr;  // room for a callee's pointer arguments
   llvm::BasicBlock* exit_ = nullptr;
   llvm::PHINode* status_ = nullptr;
 };

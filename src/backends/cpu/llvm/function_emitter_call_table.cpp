@@ -1,4 +1,4 @@
-// Long runs of calls as data: one loop reads from a table whom to call with what.
+// Emits long call sequences as a table and one dispatch loop.
 //
 // The driver of a deep network is thousands of calls in a row. As instructions they would take the code generator
 // longer than the regions that they call, which identical layers share.
@@ -23,7 +23,7 @@ const std::vector<Argument>* arguments_of(const Statement& statement) {
 
 }  // namespace
 
-// Calls whose arguments are at static offsets of the function's own parameters.
+// The number of consecutive calls whose arguments are at static offsets of the function's own parameters.
 std::size_t FunctionEmitter::calls_in_a_row(const Block& statements, std::size_t first) const {
   std::size_t end = first;
   for (; end < statements.size(); ++end) {
@@ -39,8 +39,8 @@ std::size_t FunctionEmitter::calls_in_a_row(const Block& statements, std::size_t
   return end - first >= min_table_calls ? end - first : 0;
 }
 
-// A row of the table of numbers: extent (of a region) or kernel, cost of an iteration (0: on this thread), the count of
-// arguments, then parameter and offset of each. Beside it, the regions; null stands for the host.
+// A row of the table of numbers: extent (of a region) or kernel, cost per iteration (0: on this thread), number of
+// arguments, then parameter and offset of each. A second table has the regions; null means a kernel on the host.
 void FunctionEmitter::call_table(std::span<const Statement> calls) {
   std::vector<llvm::Constant*> regions;
   std::vector<uint64_t> numbers;

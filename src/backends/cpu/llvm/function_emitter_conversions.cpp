@@ -23,7 +23,7 @@ llvm::Value* FunctionEmitter::from_integer(bool is_signed, llvm::Value* value, l
   const bool rounds_twice =
       !is_x86(target_) && result->isVectorTy() && to->isFloatTy() && value->getType()->getScalarSizeInBits() == 64;
   if (!rounds_twice) return convert(value, result);
-  // LLVM takes vectors of NEON through f64, which rounds twice; the scalar instruction rounds once.
+  // On NEON, LLVM converts vectors through f64, which rounds twice; the scalar instruction rounds once.
   llvm::Value* lanes = llvm::PoisonValue::get(result);
   for (uint64_t lane = 0; lane < static_cast<uint64_t>(lanes_); ++lane) {
     lanes = b_.CreateInsertElement(lanes, convert(b_.CreateExtractElement(value, lane), to), lane);
@@ -31,8 +31,8 @@ llvm::Value* FunctionEmitter::from_integer(bool is_signed, llvm::Value* value, l
   return lanes;
 }
 
-// Toward zero, saturating, NaN becomes 0. x86_64 has no such instruction, and LLVM takes its vectors apart: there the
-// bounds are chosen after an instruction that is right between them.
+// Toward zero, saturating; NaN becomes 0. x86_64 has no such instruction, and LLVM would scalarise vectors: there the
+// bounds are selected after an instruction that is correct between them.
 llvm::Value* FunctionEmitter::to_integer(bool is_signed, llvm::Value* value, llvm::Type* to) {
   llvm::Type *from = value->getType(), *result = like(from, to);
   if (!is_x86(target_) || !from->isVectorTy()) {
@@ -48,7 +48,7 @@ llvm::Value* FunctionEmitter::to_integer(bool is_signed, llvm::Value* value, llv
   llvm::Value* whole = is_signed ? b_.CreateFPToSI(value, result) : b_.CreateFPToUI(value, result);
   whole = b_.CreateSelect(b_.CreateFCmpOLT(value, llvm::ConstantFP::get(from, beyond)), whole, bound(high));
   whole = b_.CreateSelect(b_.CreateFCmpOGE(value, llvm::ConstantFP::get(from, least)), whole, bound(low));
-  // Of a NaN every comparison is false, and the lower bound of an unsigned number is 0 already.
+  // Comparisons with NaN are false, and the lower bound of an unsigned number is 0 already.
   if (!is_signed) return whole;
   return b_.CreateSelect(b_.CreateFCmpORD(value, value), whole, llvm::Constant::getNullValue(result));
 }
@@ -72,7 +72,7 @@ llvm::Value* FunctionEmitter::convert_float(Scalar from, Scalar to, llvm::Value*
     throw std::runtime_error("emit: " + function_.name + " converts from 64 to 16 bits at once; go through 32 bits");
   }
   if (to == Scalar::f16) return float_to_half(value);
-  // To the nearest bf16, ties to even; a NaN stays one and becomes quiet.
+  // To the nearest bf16, ties to even; a NaN stays NaN and becomes quiet.
   if (!is_x86(target_) && has_feature(target_, "+bf16")) {
     return b_.CreateBitCast(b_.CreateFPTrunc(value, like(shape, llvm::Type::getBFloatTy(context_))), i16);
   }
@@ -84,7 +84,7 @@ llvm::Value* FunctionEmitter::convert_float(Scalar from, Scalar to, llvm::Value*
   return b_.CreateTrunc(b_.CreateSelect(b_.CreateFCmpUNO(value, value), quiet, rounded), i16);
 }
 
-// Of x86_64 only F16C converts f16; for others LLVM would call functions of a runtime library, lane by lane.
+// On x86_64 only F16C converts f16; without it LLVM would call runtime library functions, lane by lane.
 bool FunctionEmitter::converts_halves() const { return !is_x86(target_) || has_feature(target_, "+f16c"); }
 
 llvm::Value* FunctionEmitter::half_to_float(llvm::Value* value) {
@@ -100,7 +100,7 @@ llvm::Value* FunctionEmitter::half_to_float(llvm::Value* value) {
   llvm::Value* special = b_.CreateAdd(size, number(224u << 23));
   llvm::Value* is_nan = b_.CreateICmpSGT(size, number(0x7c00u << 13));
   special = b_.CreateSelect(is_nan, b_.CreateOr(special, number(0x400000)), special);
-  // Denormals: 2^-14 and their digits, less 2^-14. No f32 on the way is denormal, which flushing would change.
+  // Denormals: 2^-14 plus their digits, minus 2^-14. No intermediate f32 is denormal, which flushing would change.
   llvm::Value* shifted = b_.CreateBitCast(b_.CreateAdd(size, number(113u << 23)), f32);
   llvm::Value* least = b_.CreateBitCast(number(113u << 23), f32);
   llvm::Value* denormal = b_.CreateBitCast(b_.CreateFSub(shifted, least), i32);
@@ -118,11 +118,11 @@ llvm::Value* FunctionEmitter::float_to_half(llvm::Value* value) {
   llvm::Value* bits = b_.CreateBitCast(value, i32);
   llvm::Value* sign = b_.CreateAnd(b_.CreateLShr(bits, number(16)), number(0x8000));
   llvm::Value* size = b_.CreateAnd(bits, number(0x7fffffff));
-  // To the nearest, ties to even; what rounds beyond the largest number becomes infinity by its carry.
+  // To nearest, ties to even; rounding past the largest number carries into infinity.
   llvm::Value* odd = b_.CreateAnd(b_.CreateLShr(size, number(13)), number(1));
   llvm::Value* rounded = b_.CreateAdd(b_.CreateAdd(size, odd), number(0xfffu - (112u << 23)));
   llvm::Value* normal = b_.CreateLShr(rounded, number(13));
-  // Below 2^-14 the addition of 0.5 rounds to a multiple of 2^-24.
+  // Below 2^-14, adding 0.5 rounds to a multiple of 2^-24.
   llvm::Value* half = llvm::ConstantFP::get(f32, 0.5);
   llvm::Value* sum = b_.CreateBitCast(b_.CreateFAdd(b_.CreateBitCast(size, f32), half), i32);
   llvm::Value* denormal = b_.CreateSub(sum, number(0x3f000000));

@@ -1,4 +1,4 @@
-// Formulas: one LLVM function for each, for its width in lanes and for the sum that may follow, called with vectors in
+// Formulas: one LLVM function for each combination of formula, lane width and following sum, called with vectors in
 // registers.
 #include "backends/cpu/llvm/function_emitter.h"
 
@@ -6,7 +6,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// The formula with one operand more, to which its product is added, or from which it is subtracted, in one rounding.
+// The formula with one more operand, to which its product is added, or from which it is subtracted, in one rounding.
 Function with_sum(const Formula& formula, bool minus) {
   Function body = *formula.body;
   For& loop = std::get<For>(body.body.back().what);
@@ -51,7 +51,7 @@ llvm::Value* FunctionEmitter::apply(const Compute& compute, bool vectors, Sum su
   return b_.CreateCall(callee, operands);
 }
 
-// After the function itself: tables of constants are made for one function at a time.
+// Runs after the function itself: tables of constants are built for one function at a time.
 void FunctionEmitter::write_formulas() {
   for (const Pending& each : pending_) {
     const Formula& formula = function_.formulas[each.formula];

@@ -9,14 +9,14 @@ namespace capibara::cpu {
 
 namespace {
 
-// Beyond this many buffers the lists of those that do not overlap cost more than they give.
+// Above this many buffers the alias lists cost more than they gain.
 constexpr std::size_t max_described_buffers = 48;
 
 llvm::Align alignment(llvm::Type* element) { return llvm::Align(element->getScalarSizeInBits() / 8); }
 
 }  // namespace
 
-// Loads the parameters' pointers, gives the function's own buffers room, and says which accesses cannot overlap.
+// Loads the parameters' pointers, allocates the function's own buffers, and declares which accesses cannot overlap.
 void FunctionEmitter::describe_buffers() {
   const std::size_t count = function_.buffers.size();
   bases_.assign(count, nullptr);
@@ -29,7 +29,7 @@ void FunctionEmitter::describe_buffers() {
       bases_[i] = room;
       continue;
     }
-    // A function that calls others has many buffers and uses each a few times: it loads them where it needs them.
+    // A function with calls has many buffers and uses each only a few times: it loads them where needed.
     if (!analysis_.calls()) {
       bases_[i] = b_.CreateLoad(b_.getPtrTy(), b_.CreateConstGEP1_64(b_.getPtrTy(), out_->getArg(1), parameter));
     }
@@ -81,7 +81,7 @@ llvm::Value* FunctionEmitter::plus(llvm::Value* pointer, llvm::Type* element, co
   return sum ? b_.CreateGEP(element, pointer, sum) : pointer;
 }
 
-// The part of a sum that a loop does not change is added before that loop.
+// The loop-invariant part of a sum is added before that loop.
 llvm::Value* FunctionEmitter::pointer(int32_t buffer, llvm::Type* element, const std::vector<Term>& terms,
                                       std::size_t level) {
   llvm::Value* start = bases_.at(static_cast<std::size_t>(buffer));
@@ -144,7 +144,7 @@ void FunctionEmitter::store_one(llvm::Value* value, llvm::Value* pointer, const 
   described(b_.CreateAlignedStore(value, pointer, alignment(value->getType()->getScalarType())), address.buffer);
 }
 
-// Prefetches a vector that will be read soon; it may be beyond the end of the buffer.
+// Prefetches a vector that will be read soon; it may be past the end of the buffer.
 void FunctionEmitter::prefetch(llvm::Value* pointer, llvm::Type* element, int64_t ahead) {
   constexpr int64_t cache_line = 64;
   const int64_t bytes = element->getScalarSizeInBits() / 8 * lanes_;
@@ -167,7 +167,7 @@ llvm::Value* FunctionEmitter::load_lanes(const Address& address, llvm::Type* ele
     return b_.CreateShuffleVector(load_one(widened(element), first, address), reversed);
   }
   if (from.gathered.empty() && from.step == 2) {
-    // Two vectors that end at the last element wanted, so that nothing beyond it is read.
+    // Two vectors, of which the second ends at the last element needed, so that nothing past it is read.
     llvm::Value* low = load_one(widened(element), from.pointer, address);
     llvm::Value* high = load_one(widened(element), b_.CreateGEP(element, from.pointer, index(lanes_ - 1)), address);
     std::vector<int> even;
@@ -199,7 +199,7 @@ bool neighbours(const Address& a, const Address& b) {
 
 }  // namespace
 
-// Elements from lane to lane; 0 where lanes gather.
+// Elements from lane to lane; 0 if lanes gather.
 int64_t FunctionEmitter::step_of(const Address& address) const {
   int64_t step = 0;
   for (const Term& term : address.terms) {
@@ -210,7 +210,7 @@ int64_t FunctionEmitter::step_of(const Address& address) const {
 }
 
 // Real and imaginary parts: two loads with step 2, one element apart, in one block with no store to the buffer between
-// them, are one load of everything.
+// them, become one load of both.
 bool FunctionEmitter::load_pair(const Load& load) {
   if (!here_ || type(load.result) == Scalar::i1 || step_of(load.address) != 2) return false;
   llvm::Type* element = memory_type_of(type(load.result));
@@ -268,7 +268,7 @@ void FunctionEmitter::store_lanes(llvm::Value* value, const Address& address, ll
   }
 }
 
-// Two stores with step 2, one element apart, are one store of everything, where the second one stands.
+// Two stores with step 2, one element apart, become one store of both, at the position of the second.
 bool FunctionEmitter::store_pair(const Store& store) {
   if (step_of(store.address) != 2 || type(store.value) == Scalar::i1) return false;
   if (auto place_of_first = waiting_.find(&store); place_of_first != waiting_.end()) {
@@ -302,8 +302,8 @@ bool FunctionEmitter::store_pair(const Store& store) {
   return false;
 }
 
-// Four stores far apart from lane to lane, one element apart from each other: lanes and stores change places four by
-// four, so that whole vectors are written. Emitted where the last of them stands.
+// Four stores far apart from lane to lane, one element apart from each other: lanes and stores are transposed in 4 x 4
+// squares, so that whole vectors are written. Emitted at the position of the last store.
 bool FunctionEmitter::store_square(const Store& store) {
   if (auto square = squares_.find(&store); square != squares_.end()) {
     if (square->second.back() == &store) write_square(square->second);
@@ -332,7 +332,7 @@ void FunctionEmitter::write_square(const std::vector<const Store*>& stores) {
     llvm::Value* rows[4];
     for (std::size_t i = 0; i < 4; ++i)
       rows[i] = b_.CreateShuffleVector(vector(stores[i]->value), {first, first + 1, first + 2, first + 3});
-    // Interleaving halves twice transposes a square of four.
+    // Interleaving halves twice transposes a 4 x 4 square.
     auto low = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {0, 4, 1, 5}); };
     auto high = [&](llvm::Value* a, llvm::Value* b) { return b_.CreateShuffleVector(a, b, {2, 6, 3, 7}); };
     llvm::Value *even_low = low(rows[0], rows[2]), *odd_low = low(rows[1], rows[3]);

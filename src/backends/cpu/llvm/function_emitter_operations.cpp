@@ -83,7 +83,7 @@ llvm::Value* FunctionEmitter::combine(Op op, llvm::Value* a, llvm::Value* b) {
   }
 }
 
-// The number that a value is, where it is a regular constant.
+// The value's number, if it is a normal constant.
 std::optional<double> FunctionEmitter::known_number(Value value) const {
   const Compute* found = analysis_.definition(value);
   if (!found || found->op != Op::constant) return std::nullopt;
@@ -95,8 +95,8 @@ std::optional<double> FunctionEmitter::known_number(Value value) const {
   return std::isnormal(number) ? std::optional(number) : std::nullopt;
 }
 
-// x > k ? k : x and x < k ? k : x are one instruction where minima keep NaN, as on aarch64; so is the second of two
-// such choices, x < low ? low : (x > high ? high : x).
+// x > k ? k : x and x < k ? k : x are one instruction if min and max propagate NaN, as on aarch64; so is the second of
+// two such selects, x < low ? low : (x > high ? high : x).
 llvm::Value* FunctionEmitter::bound(const Compute& choice, bool vectors) {
   auto test_of = [&](const Compute& select) -> const Compute* {
     const Compute* test = analysis_.definition(select.a);
@@ -116,16 +116,16 @@ llvm::Value* FunctionEmitter::bound(const Compute& choice, bool vectors) {
   return combine(test->op == Op::gt ? Op::minimum : Op::maximum, operand(choice.c), operand(choice.b));
 }
 
-// On aarch64 the sum overwrites the register of c. A constant would be copied there first, which takes a pipe of the
-// arithmetic and a port of the registers; loaded each time it takes neither.
+// On aarch64 the sum overwrites the register of c. A constant would first be copied there, which occupies an arithmetic
+// pipe and a register port; loading it each time needs neither.
 llvm::Value* FunctionEmitter::multiply_add(llvm::Value* a, llvm::Value* b, llvm::Value* c) {
   auto* known = llvm::dyn_cast<llvm::Constant>(c);
   if (known && c->getType()->isVectorTy() && !is_x86(target_)) c = from_table(known);
   return b_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, c});
 }
 
-// A constant that is the same in all lanes, from a table that has it once for each register: nothing says that the
-// table does not change, so that loads stay inside of loops, and no two of them are of the same place.
+// A splat constant, loaded from a table that repeats it for each register of the vector: the table is not marked
+// constant, so that loads stay inside loops, and no two registers load from the same address.
 llvm::Value* FunctionEmitter::from_table(llvm::Constant* splat) {
   const auto bytes = splat->getType()->getPrimitiveSizeInBits().getFixedValue() / 8;
   if (!splat->getSplatValue() || bytes % 16 != 0) return splat;
@@ -306,7 +306,7 @@ llvm::Value* FunctionEmitter::math(Math function, Scalar scalar_type, llvm::Valu
     return y ? b_.CreateCall(callee, {x, y}) : b_.CreateCall(callee, {x});
   };
   if (!a->getType()->isVectorTy()) return call(a, b);
-  // A loop over the lanes in memory: as many calls in a row took the code generator longer than the rest of a region.
+  // A loop over the lanes in memory: unrolled calls took the code generator longer than the rest of a region.
   llvm::IRBuilder<> top(&out_->getEntryBlock(), out_->getEntryBlock().begin());
   llvm::Value* lanes = top.CreateAlloca(a->getType());
   llvm::Value* others = b ? top.CreateAlloca(b->getType()) : nullptr;

@@ -1,8 +1,8 @@
-// Loops and branches: carries are phis, tiny loops are straight code, and loops in lanes run over vectors.
+// Loops and branches: carries are phis, tiny loops are unrolled, and loops in lanes run over vectors.
 //
-// A loop in lanes over n iterations, L at a time. Where an iteration may run twice, the last L are one more vector from
-// n-L on, so that no scalar remainder is left: a carried value then takes in only the lanes that are new. Else the
-// remainder runs one iteration at a time. Lanes of a carried value are joined in halves: 0..L/2 with L/2..L, and so on.
+// A loop in lanes over n iterations, L at a time. If an iteration may run twice, the last L are one more vector from
+// n-L on, so that no scalar remainder is left: a carried value then accumulates only the new lanes. Otherwise the
+// remainder runs one iteration at a time. Lanes of a carried value are reduced in halves: 0..L/2 with L/2..L, etc.
 #include <stdexcept>
 
 #include <llvm/IR/MDBuilder.h>
@@ -13,7 +13,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// A loop of few iterations becomes straight code up to so many statements.
+// A loop of few iterations is unrolled up to this many statements.
 constexpr int64_t straight_iterations = 4, straight_statements = 24;
 
 const llvm::ConstantInt* as_constant(llvm::Value* value) { return llvm::dyn_cast<llvm::ConstantInt>(value); }
@@ -216,7 +216,7 @@ FunctionEmitter::Values FunctionEmitter::lanes_loop(const For& loop, LaneChoice 
     return {};
   }
 
-  llvm::Value* middle;  // where the last whole vector ends
+  llvm::Value* middle;  // end of the last whole vector
   if (first && last) {
     middle = index(first->getSExtValue() + (last->getSExtValue() - first->getSExtValue()) / width * width);
   } else {
@@ -287,7 +287,7 @@ void FunctionEmitter::statement(const While& loop) {
   for (std::size_t i = 0; i < phis.size(); ++i) define(loop.carries[i].result, phis[i]);
 }
 
-// The lanes differ: all take the second side, and the first only where one of them needs it, which is rare.
+// Divergent branch: all lanes take the second side, and the first only if any lane needs it, which is rare.
 void FunctionEmitter::lanes_branch(const Branch& branch) {
   const std::size_t outer = mark();
   block(branch.no);

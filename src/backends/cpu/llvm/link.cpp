@@ -1,7 +1,7 @@
-// The linker: one block of memory for each object, and no symbols but those of libm and the copying of memory.
+// The linker: one block of memory per object, and no symbols except those of libm and memory copies.
 //
-// Each object has a linker and a block of its own, so that threads link at once without a lock. One block keeps code
-// and constants within reach of relative addresses, and costs the process one mapping.
+// Each object has its own linker and block, so that threads link concurrently without a lock. One block keeps code
+// and constants within range of relative addresses, and costs the process one mapping.
 #include "backends/cpu/llvm/link.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ struct Symbol {
 #name "f", reinterpret_cast < void*>(static_cast <float (*)(float, float)>(::name##f))          \
   }
 
-// What `call` names (Math), and what code generators put in for operations the machine lacks.
+// Functions that `call` names (Math), and those that code generators insert for operations the machine lacks.
 const Symbol symbols[] = {
     ONE(sin),
     ONE(cos),
@@ -83,7 +83,7 @@ const Symbol symbols[] = {
 
 std::size_t rounded(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Code and constants are in one executable mapping, variables (there are none as yet) on pages after them.
+// Code and constants are in one executable mapping, variables (currently none) on pages after them.
 class Memory : public llvm::RuntimeDyld::MemoryManager {
  public:
   Memory() = default;

@@ -1,4 +1,4 @@
-// Makes object code callable in this process.
+// Links object code into this process and makes it callable.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// Features of the host, from what the kernel and the processor report; the name of the processor decides nothing.
+// Features of the host, as reported by the kernel and the processor; the processor's name is not used.
 //
-// A name promises more than a machine keeps: where the kernel or a virtual machine hides SVE, code for "neoverse-v1"
+// A name may imply features that a machine lacks: if the kernel or a virtual machine hides SVE, code for "neoverse-v1"
 // traps. So the name is that of the bare architecture, and every extension that code may use is listed.
 #include "backends/cpu/llvm/target.h"
 
@@ -48,7 +48,7 @@ Target host_target() {
   Target target;
   target.triple = "x86_64-unknown-linux-gnu";
   target.cpu = "x86-64";
-  // The builtin asks CPUID, and XGETBV whether the kernel saves the wide registers.
+  // The builtin queries CPUID, and XGETBV for whether the kernel saves the wide registers.
 #define CAPIBARA_FEATURE(name) \
   if (__builtin_cpu_supports(name)) target.features.push_back("+" name)
   __builtin_cpu_init();

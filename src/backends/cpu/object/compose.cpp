@@ -1,4 +1,4 @@
-// Chooses what is composed for an object; convolutions as one matmul per place of the window.
+// Chooses the operations to compose for an object; convolutions become one matmul per window element.
 #include "backends/cpu/object/compose.h"
 
 #include <capibara/config.h>
@@ -29,12 +29,12 @@ namespace lax = jax::lax;
 
 namespace {
 
-// Whether a function of the loop form stands for the equation.
+// True if the equation has a function in loop form.
 bool has_routine(const Program& program, const Equation& equation) {
   if (!equation.effects.empty()) return false;
   Types inputs;
   for (Atom input : equation.inputs) inputs.push_back(program.type(input));
-  if (equation.primitive == prim::gather())  // out of bounds: masked by its lower rule
+  if (equation.primitive == prim::gather())  // out-of-bounds indices: masked by its lower rule
     return lax::GatherScatterMode::fill_or_drop != mode_of(equation.attrs);
   const Types outputs = equation.primitive->type(inputs, equation.attrs).types;
   return write_routine(equation.primitive, inputs, outputs, equation.attrs, false).has_value();
@@ -46,7 +46,7 @@ bool needs_no_kernel(const Program& program, const Equation& equation) {
          has_routine(program, equation);
 }
 
-// A call of LAPACK for whose primitive there is a routine. Others stay calls, which the object then refuses.
+// True for LAPACK calls whose primitive has a routine. Others stay calls, which the object then rejects.
 bool calls_known_routine(const Equation& equation) {
   static const std::set<std::string> known = {"geqrf", "gesdd", "gesvd", "getrf", "heevd", "orgqr", "syevd", "ungqr"};
   return equation.primitive == prim::custom_call() &&
@@ -72,7 +72,7 @@ LowerRule object_rule(const Program& program, const Equation& equation) {
 }  // namespace
 
 Program optimised_for_object(const Program& program) {
-  const ConfigScope scope(config_for(program));  // what stands for an operation has its types
+  const ConfigScope scope(config_for(program));  // compositions take their types from the program's
   OptimiseOptions options = chosen_options(compiler_options());
   options.keep = needs_no_kernel;
   options.own_rule = object_rule;
@@ -81,12 +81,12 @@ Program optimised_for_object(const Program& program) {
 
 namespace objects {
 
-// By a comparator with branches, for which there is no routine: a network of exchanges.
+// For comparators with branches, which have no routine: a sorting network of exchanges.
 Arrays sort_general(std::span<const Array> inputs, const Attrs& attrs) {
   return regions::sort_by_exchanges(attrs.program("comparator"), inputs, attrs.integer("dimension"));
 }
 
-// Sorted upwards from the end, so that of equal elements the first one comes first when all is reversed.
+// Sorts in ascending order from the end, so that the first of equal elements comes first after reversing.
 Arrays top_k(std::span<const Array> inputs, const Attrs& attrs) {
   const Array& x = inputs[0];
   const int64_t last = x.ndim() - 1, k = attrs.integer("k");
@@ -99,7 +99,7 @@ Arrays top_k(std::span<const Array> inputs, const Attrs& attrs) {
   return both;
 }
 
-// The places of the window one after the other: what they meet of the input, times the kernel there, is added.
+// One window element after another: adds the part of the input it meets, times the kernel there.
 Arrays convolution(std::span<const Array> inputs, const Attrs& attrs) {
   const auto& numbers = attrs.get<ConvDimensionNumbers>("dimension_numbers");
   const Ints &strides = attrs.ints("window_strides"), &dilation = attrs.ints("rhs_dilation"),
@@ -111,7 +111,7 @@ Arrays convolution(std::span<const Array> inputs, const Attrs& attrs) {
   const DType dtype =
       attrs["preferred_element_type"].is_none() ? inputs[0].dtype() : attrs.dtype("preferred_element_type");
 
-  // Input [batch, space..., in], kernel [place, in, groups, out], both without padding and dilation.
+  // Input [batch, space..., in], kernel [window element, in, groups, out], both without padding and dilation.
   const auto channels_last = [](const Ints& spec, std::size_t leading) {
     Ints order;
     if (leading == 0) order.push_back(spec[0]);
@@ -132,7 +132,7 @@ Arrays convolution(std::span<const Array> inputs, const Attrs& attrs) {
   const int64_t in = kernel.shape(-2), out = kernel.shape(-1) / groups, places = element_count(window);
   kernel = lax::reshape(kernel, {places, in, groups, out});
 
-  Shape positions;  // of the window in space
+  Shape positions;  // spatial output shape
   Ints sizes = {x.shape(0)}, steps = {1};
   for (std::size_t d = 0; d < space; ++d) {
     const int64_t count =
@@ -145,7 +145,7 @@ Arrays convolution(std::span<const Array> inputs, const Attrs& attrs) {
   steps.push_back(1);
   const int64_t batch = x.shape(0), rows = element_count(positions);
 
-  // What one place of the window meets: [groups, batch * positions, in].
+  // The input that one window element meets: [groups, batch * positions, in].
   const auto met = [&](const Array& whole) {
     const Array strided = lax::slice(whole, Ints(sizes.size(), 0), sizes, steps);
     if (batches > 1) return lax::reshape(strided, {batches, batch / batches * rows, in});
@@ -177,7 +177,7 @@ Arrays convolution(std::span<const Array> inputs, const Attrs& attrs) {
     sums = lax::detail::scan_flat(step, {zero}, sequence, std::nullopt, false, 1)[0];
   }
 
-  // [groups, batch * positions, out] as [batch, features, positions...], then as the caller has it.
+  // [groups, batch * positions, out] as [batch, features, positions...], then in the caller's layout.
   Shape shape = {groups, own_batch};
   shape.insert(shape.end(), positions.begin(), positions.end());
   shape.push_back(out);

@@ -1,12 +1,12 @@
-// Operations that kernels compute in a process, composed of what generated code holds: for objects.
+// For objects: operations that kernels compute in a process, composed of operations with generated code.
 #pragma once
 
 #include <capibara/primitive.h>
 
 namespace capibara::cpu {
 
-// The program that an object is made of: what the optimiser makes of the given one, without operations that only
-// kernels compute, as far as there are compositions.
+// The program that an object is compiled from: the given one, optimised, with compositions in place of operations that
+// only kernels compute, where there are any.
 Program optimised_for_object(const Program& program);
 
 namespace objects {

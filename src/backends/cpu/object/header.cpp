@@ -37,7 +37,7 @@ std::string in_comment(const std::string& text) {
   return result;
 }
 
-// What an element is in C.
+// The C type of an element.
 std::string c_element(DType dtype) {
   switch (dtype) {
     case DType::float32:

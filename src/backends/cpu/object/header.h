@@ -1,4 +1,4 @@
-// The C header of an object: its function, the arena that it needs, and what each pointer is to.
+// The C header of an object: its function, the size of its arena, and the meaning of each pointer.
 #pragma once
 
 #include <capibara/object_code.h>
@@ -17,7 +17,7 @@ struct ObjectHeader {
 
 std::string to_string(const ObjectHeader& header);
 
-// A name as C takes it: predict, lambda_, f3.
+// A valid C identifier for a name: predict, lambda_, f3.
 std::string c_identifier(const std::string& name);
 
 }  // namespace capibara::cpu

@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t min_external_bytes = 256, weights_alignment = 64;
 
-// `weights`: gets the constants that are not in the object; null where all are.
+// `weights`: receives the constants that are not in the object; null if all are.
 CFunction function_of(const std::string& name, const Program& program, const Lowered& lowered, std::string* weights) {
   CFunction function;
   function.name = name;

@@ -1,4 +1,4 @@
-// The table of targets that objects are made for.
+// The table of targets for objects.
 #include "backends/cpu/object/targets.h"
 
 #include <capibara/error.h>
@@ -17,7 +17,7 @@ struct ObjectTarget {
   int vector_bytes;
 };
 
-// The levels of the x86-64 psABI as far as generated code uses them; aarch64 is ARMv8-A with NEON.
+// The x86-64 psABI levels, limited to what generated code uses; aarch64 is ARMv8-A with NEON.
 const std::vector<ObjectTarget>& object_target_table() {
   static const std::vector<ObjectTarget> table = [] {
     const std::vector<std::string> v3 = {"+sse3", "+ssse3", "+sse4.1", "+sse4.2", "+popcnt", "+avx",

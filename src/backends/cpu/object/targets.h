@@ -8,7 +8,7 @@
 
 namespace capibara::cpu {
 
-// From the lowest level on. Raises ValueError for a name that there is not, and for different architectures.
+// In ascending order of levels. Raises ValueError for an unknown name, and for different architectures.
 std::vector<Target> object_targets(const std::vector<std::string>& names);
 
 }  // namespace capibara::cpu

@@ -1,4 +1,4 @@
-// Arithmetic on elements, addresses of matrices, and loops between positions.
+// Arithmetic on elements, addresses of matrices, and loops over positions.
 #include "backends/cpu/routines/algebra.h"
 
 #include "program/ir/handles.h"

@@ -1,5 +1,5 @@
-// Matrices in memory and the arithmetic of their elements, real and complex alike: what routines of linear algebra and
-// Fourier transforms are written in.
+// Matrices in memory and arithmetic on their elements, real and complex: the vocabulary in which routines of linear
+// algebra and Fourier transforms are written.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ struct Position {
   Position operator*(int64_t factor) const;
 };
 
-// Rows and columns with their distances in memory, in elements; `base` is where the first element is.
+// Rows and columns with their strides, in elements; `base` is the offset of the first element.
 struct Matrix {
   int32_t buffer = 0;
   Position base = {};
@@ -37,7 +37,7 @@ struct Matrix {
 
 class Algebra {
  public:
-  // `dtype`: of the elements, a float of 32 or 64 bits or a complex number of such.
+  // `dtype`: of the elements, float32, float64 or the complex numbers of these.
   Algebra(Builder& builder, DType dtype);
 
   // ---- elements; a real number of the same width is a Value -------------------------------------------------------
@@ -70,7 +70,7 @@ class Algebra {
   // ---- memory -----------------------------------------------------------------------------------------------------
   Element load(const Matrix& matrix, const Position& i, const Position& j = 0);
   void store(const Matrix& matrix, const Position& i, const Position& j, const Element& element);
-  // Real numbers in arrays of their own.
+  // Real numbers in separate arrays.
   Value load_real(const Matrix& matrix, const Position& i, const Position& j = 0);
   void store_real(const Matrix& matrix, const Position& i, const Position& j, Value value);
   void store_int32(const Matrix& matrix, const Position& i, const Position& j, const Position& value);
@@ -78,20 +78,20 @@ class Algebra {
   // ---- loops over [begin, end) ------------------------------------------------------------------------------------
   using Body = std::function<void(const Position&)>;
   void range(const Position& begin, const Position& end, const Body& body) { loop(begin, end, false, body); }
-  // Iterations that do not depend on each other: they may run in vectors.
+  // Independent iterations: they may be vectorised.
   void lanes(const Position& begin, const Position& end, const Body& body) { loop(begin, end, true, body); }
   // start + term(begin) + term(begin + 1) + ...
   Element sum(const Position& begin, const Position& end, bool lanes, const Element& start,
               const std::function<Element(const Position&)>& term);
   Value real_sum(const Position& begin, const Position& end, bool lanes, Value start,
                  const std::function<Value(const Position&)>& term);
-  // Values of any type that go from one iteration to the next.
+  // Values of any type carried from one iteration to the next.
   using Step = std::function<std::vector<Value>(const Position&, std::span<const Value>)>;
   std::vector<Value> carry(const Position& begin, const Position& end, const std::vector<Value>& initial,
                            const Step& step);
   void when(Value condition, const std::function<void()>& yes);
 
-  Value value(const Position& position);  // as a number of 64 bits
+  Value value(const Position& position);  // as a 64-bit integer
   Builder& builder() { return b_; }
 
  private:
@@ -106,7 +106,7 @@ class Algebra {
   bool complex_;
 };
 
-// All combinations of indices of leading dimensions, row-major, with matrices of `size` elements behind them.
+// Calls body for each of `count` matrices, numbered in row-major order of the leading dimensions.
 void each_matrix(Builder& builder, int64_t count, const std::function<void(const Position& number)>& body);
 
 }  // namespace capibara::cpu::routines

@@ -1,4 +1,4 @@
-// Factorizations into triangles and solves with them, in place and row by row: cholesky, lu, triangular_solve.
+// Triangular factorizations and solves, in place and row by row: cholesky, lu, triangular_solve.
 #include "backends/cpu/routines/linalg.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ Matrix matrix_of(int32_t buffer, const ArrayType& type, const Position& number, 
   return {buffer, number * (last(type, 1) * last(type, 2)), last(type, 1), 1};
 }
 
-// Row by row: what lies left of an element is final when it is computed.
+// Row by row: everything left of an element is final when the element is computed.
 //   for i: for j < i: l[i, j] = (a[i, j] - l[i, :j] . conj(l[j, :j])) / l[j, j]
 //          l[i, i] = sqrt(a[i, i] - |l[i, :i]|^2)
 Function cholesky(const Types& inputs, const Types& outputs, const Attrs&) {
@@ -68,7 +68,7 @@ Function cholesky(const Types& inputs, const Types& outputs, const Attrs&) {
   return function;
 }
 
-// Gaussian elimination with the largest element of each column as pivot; complex ones by the sum of their parts.
+// Gaussian elimination, pivoting on the largest element of each column; for complex ones |real| + |imag| counts.
 Function lu(const Types& inputs, const Types& outputs, const Attrs&) {
   Function function;
   Builder b(function);
@@ -124,14 +124,14 @@ Function lu(const Types& inputs, const Types& outputs, const Attrs&) {
 
 namespace {
 
-// Solves t X = B by substitution, X in the place of B: t is triangular, seen as lower where `forward`.
+// Solves t X = B by substitution, X in place of B: t is triangular, treated as lower if `forward`.
 struct Substitution {
   Algebra& x;
   Matrix t, right;
   int64_t n, columns;
   bool forward, conjugate, unit;
 
-  // The i-th row from the end where the triangle is an upper one.
+  // Row i, counted from the end for an upper triangle.
   Position row(const Position& i) const { return forward ? i : Position(n - 1) - i; }
   Element element(const Position& i, const Position& j) const {
     const Element own = x.load(t, i, j);

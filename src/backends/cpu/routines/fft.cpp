@@ -1,10 +1,10 @@
 // Fourier transforms in Stockham's order: each factor of the length is one pass from one array to another.
 //
-// A pass of radix r over n elements that s elements lie apart, n = r m:
+// A pass of radix r over n elements, s elements apart, n = r m:
 //   for p < m, q < s: y[q + s (r p + k)] = w^(p k) sum_j x[q + s (p + m j)] exp(-2 pi i j k / r),   w = exp(-2 pi i /
 //   n)
-// and goes on with n / r and s r. Dimensions behind the transformed one are part of s from the beginning. Prime factors
-// up to 13 are written out; greater ones are sums in a loop, in a time that grows with their square.
+// and continues with n / r and s r. Dimensions after the transformed one are part of s from the start. Prime factors
+// up to 13 are unrolled; larger ones are sums in a loop, whose time grows with their square.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -41,14 +41,14 @@ std::vector<int64_t> radices_of(int64_t length) {
 struct Root {
   double real, imaginary;
 };
-// exp(-2 pi i k / n), from the first eighth of the circle.
+// exp(-2 pi i k / n), reduced to the first eighth of the circle.
 Root root_of_unity(int64_t k, int64_t n) {
   k = (k % n + n) % n;
   if (8 * k > 4 * n) {
     const Root other = root_of_unity(n - k, n);
     return {other.real, -other.imaginary};
   }
-  if (8 * k > 2 * n) {  // beyond a quarter: turned back by one
+  if (8 * k > 2 * n) {  // beyond a quarter: rotated back by one
     const Root other = root_of_unity(4 * k - n, 4 * n);
     return {other.imaginary, -other.real};
   }
@@ -90,7 +90,7 @@ class Transform {
   using Read = std::function<Element(const Position& i)>;
   using Write = std::function<void(const Position& i, const Element& element)>;
 
-  // Elements by their positions among length * inner ones. `in_place`: what is written is what is read.
+  // Elements are indexed among length * inner ones. `in_place`: reads and writes the same memory.
   void run(Read read, const Write& write, bool in_place) {
     const std::vector<int64_t> radices = radices_of(length_);
     const int64_t size = length_ * inner_;
@@ -125,7 +125,7 @@ class Transform {
     }
   }
 
-  // Of scratch memory: two arrays for the passes and a third one, each with real and imaginary parts apart.
+  // Scratch memory: two arrays for the passes and a third one, each with separate real and imaginary parts.
   static int64_t scratch_elements(int64_t length, int64_t inner) { return 6 * length * inner; }
 
   Element load(int buffer, const Position& i) {
@@ -140,7 +140,7 @@ class Transform {
     x.store_real(imaginary, i, 0, element.parts[1]);
   }
 
-  // The root number k of the transform's length, or its conjugate for the inverse.
+  // Root k of the transform's length, or its conjugate for the inverse.
   Element root(const Position& k) {
     const Matrix real{table_, 0, table_step_, 0}, imaginary{table_, table_length_, table_step_, 0};
     const Element own{x.load_real(real, k), x.load_real(imaginary, k)};
@@ -178,7 +178,7 @@ class Transform {
     const auto sums = [&](const Position& p, const Position& q) {
       x.range(0, r, [&](const Position& k) {
         const Element zero = x.zero();
-        // The number of the root for j k, kept below r.
+        // The index of the root for j k, kept below r.
         const std::vector<Value> sum =
             x.carry(0, r, {zero.parts[0], zero.parts[1], b.index(0)}, [&](const Position& j, auto before) {
               const Position number = Position::of(before[2]);
@@ -233,7 +233,7 @@ class Transform {
     return result;
   }
 
-  // Of points at even and at odd places, then both together.
+  // Combines points at even and at odd indices.
   std::vector<Element> halves(const std::vector<Element>& v) {
     const std::size_t r = v.size(), half = r / 2;
     std::vector<Element> even, odd, result(r);
@@ -266,16 +266,16 @@ class Transform {
   int64_t table_step_, table_length_;
 };
 
-// ---- lines of real numbers ------------------------------------------------------------------------------------------
+// ---- real lines -----------------------------------------------------------------------------------------------------
 
-// All of an odd spectrum, of which the first half is kept.
+// Computes all of an odd-length spectrum, and keeps the first half.
 void whole_forward(Algebra& x, Transform& line, const Matrix& from, const Matrix& to, int64_t length) {
   line.run([&](const Position& i) { return x.element(x.load_real(from, i)); },
            [&](const Position& i, const Element& element) { line.store(2, i, element); }, false);
   x.lanes(0, length / 2 + 1, [&](const Position& i) { x.store(to, i, 0, line.load(2, i)); });
 }
 
-// The other half of an odd spectrum is the conjugate; the imaginary part of the first element does not count.
+// The other half of an odd-length spectrum is the conjugate; the imaginary part of the first element is ignored.
 void whole_inverse(Algebra& x, Transform& line, const Matrix& from, const Matrix& to, int64_t length) {
   const int64_t given = length / 2 + 1;
   x.lanes(0, given, [&](const Position& i) { line.store(2, i, x.load(from, i)); });
@@ -285,7 +285,7 @@ void whole_inverse(Algebra& x, Transform& line, const Matrix& from, const Matrix
            [&](const Position& i, const Element& element) { x.store_real(to, i, 0, element.parts[0]); }, false);
 }
 
-// Numbers at even places as real parts, those at odd places as imaginary parts: a transform z of half the length m.
+// Even elements as real parts and odd ones as imaginary parts: a transform z of half the length m.
 //   E = (z[k] + conj(z[m-k])) / 2, O = (z[k] - conj(z[m-k])) / 2i, X[k] = E + w^k O, w = exp(-2 pi i / n)
 void halved_forward(Algebra& x, Transform& line, Transform& half, const Matrix& from, const Matrix& to,
                     int64_t length) {
@@ -351,7 +351,7 @@ Routine fft(const Types& inputs, const Types& outputs, const Attrs& attrs) {
                                                     : table_of_roots<float>(real, length));
     tables.push_back(parameter_for(b, routine.tables.back().type(), false));
   }
-  // The spectrum where all dimensions but the last one are transformed, and the passes' own memory.
+  // A buffer for the spectrum after all dimensions but the last are transformed, and scratch memory for the passes.
   const bool halved = kind == real_inverse;
   const ArrayType& spectrum = halved ? in_type : out_type;
   const int64_t real_bytes = byte_size(computed_type(x.real_dtype()));
@@ -365,7 +365,7 @@ Routine fft(const Types& inputs, const Types& outputs, const Attrs& attrs) {
   const int32_t scratch = b.parameter(scratch_elements * real_bytes, true);
   const bool back = kind == inverse || kind == real_inverse;
 
-  // Dimension d of the spectrum, in `buffer`, in place.
+  // Transforms along dimension d of the spectrum, in `buffer`, in place.
   const auto along = [&](int32_t buffer, std::size_t d) {
     const int64_t length = lengths[d - first], inner = product(spectrum.shape, d + 1, rank), size = length * inner;
     each_matrix(b, product(spectrum.shape, 0, d), [&](const Position& number) {

@@ -1,4 +1,4 @@
-// Linear algebra in loop form: what LAPACK computes under jit.
+// Linear algebra in loop form: replaces LAPACK under jit.
 #pragma once
 
 #include "backends/cpu/routines/algebra.h"
@@ -14,7 +14,7 @@ Function householder_product(const Types& inputs, const Types& outputs, const At
 Function eigh(const Types& inputs, const Types& outputs, const Attrs& attrs);
 Function svd(const Types& inputs, const Types& outputs, const Attrs& attrs);
 
-// ---- batches: an array is `count` matrices (or vectors) behind each other ------------------------------------------
+// ---- batches: an array is `count` contiguous matrices (or vectors) -------------------------------------------------
 int32_t parameter_for(Builder& builder, const ArrayType& type, bool written);
 int64_t matrix_count(const ArrayType& type, std::size_t rank = 2);
 Matrix matrix_of(int32_t buffer, const ArrayType& type, const Position& number, std::size_t rank = 2);

@@ -1,11 +1,11 @@
-// dot_general as loops: tiles of several rows and one vector of columns whose sums stay in registers.
+// dot_general as loops: tiles of several rows and one vector of columns, with their sums in registers.
 //
-//   for j in vectors of n:            vectors of k where both operands have that dimension last
+//   for j in vectors of n:            vectors of k if that is the last dimension of both operands
 //     for i in tiles of m:
 //       sums[rows of the tile] = 0
 //       for k: sums += a[i, k] * b[k, j]
 //       out[i, j] = sums
-// Nothing is packed: one vector of columns of b, read by every tile, stays in the first or second cache. Of large
+// Nothing is packed: one vector of columns of b, read by every tile, stays in the L1 or L2 cache. For large
 // floats a strip of b's columns is copied to scratch memory, a block of k at a time, where all tiles read it in order.
 #include <algorithm>
 
@@ -16,20 +16,20 @@ namespace capibara::cpu::routines {
 
 namespace {
 
-constexpr int64_t tile_rows = 6;     // with two registers of columns: 12 sums, as many as 16 registers leave room for
+constexpr int64_t tile_rows = 6;     // with two registers of columns: 12 sums, which is what 16 registers allow
 constexpr int64_t tile_columns = 2;  // where lanes run along k, of three rows
 constexpr int64_t min_lanes_of_k = 8;
 constexpr int64_t strip_bytes = 128;          // of one row of packed columns: two registers of the widest vectors
 constexpr int64_t max_block = 256;            // rows of a packed strip
-constexpr int64_t max_block_bytes = 1 << 20;  // of a, which meets all strips before the next block does
+constexpr int64_t max_block_bytes = 1 << 20;  // of a, which is multiplied with all strips before the next block
 constexpr int64_t min_packed_rows = 24, min_packed_bytes = 32 << 10;
 
-// One loop: how far its operands and the result are from one iteration to the next, in elements.
+// One loop: strides of its operands and the result, in elements.
 struct Dim {
   int64_t size = 1, a = 0, b = 0, out = 0;
 };
 
-// Neighbouring dimensions through which all arrays run with one stride become one.
+// Merges adjacent dimensions that all arrays traverse with one stride.
 std::vector<Dim> collapsed(const std::vector<Dim>& dims) {
   std::vector<Dim> result;
   for (const Dim& dim : dims) {
@@ -46,7 +46,7 @@ std::vector<Dim> collapsed(const std::vector<Dim>& dims) {
   return result;
 }
 
-// Takes the last dimension of a list, or one of a single element.
+// Removes and returns the last dimension of a list; one of a single element if it is empty.
 Dim taken(std::vector<Dim>& dims) {
   if (dims.empty()) return {};
   const Dim last = dims.back();
@@ -129,7 +129,7 @@ class Matmul {
     for (std::vector<Dim>* each : {&batch_, &rows_, &columns_, &summed_}) *each = collapsed(*each);
   }
 
-  // Along which dimension vectors run: one that is contiguous in what is loaded and stored there.
+  // Chooses the dimension of vectors: one that is contiguous in what is loaded and stored.
   void write_tiles() {
     const bool lanes_of_k = k_.a == 1 && k_.b == 1 && k_.size >= min_lanes_of_k && summed_.empty() && sums_in_lanes();
     if (n_.size > 1 && n_.b == 1) return tiles(n_, m_);
@@ -157,12 +157,12 @@ class Matmul {
 
   int64_t element_bytes() const { return byte_size(stored_type(output_.dtype)); }
   int64_t strip() const { return strip_bytes / element_bytes(); }
-  // Blocks of k are of one size but for the last one.
+  // All blocks of k except the last have the same size.
   int64_t block() const {
     const int64_t blocks = (k_.size + max_block - 1) / max_block;
     return (k_.size + blocks - 1) / blocks;
   }
-  // Blocks of rows are of one size but for the last one, in whole tiles.
+  // All blocks of rows except the last have the same size, in whole tiles.
   int64_t block_rows() const {
     const int64_t most = std::max(tile_rows, max_block_bytes / (block() * element_bytes()));
     const int64_t blocks = (m_.size + most - 1) / most, rows = (m_.size + blocks - 1) / blocks;
@@ -190,7 +190,7 @@ class Matmul {
       });
       return std::vector<Value>();
     });
-    // A block of a stays in the second cache while all strips of b go by.
+    // A block of a stays in the L2 cache while all strips of b stream by.
     const int64_t whole = m_.size / block_rows(), remaining = m_.size % block_rows();
     b_.loop(blocks, {}, {}, [&](Value number, std::span<const Value>) {
       const Value begin = b_.compute(Op::mul, number, b_.index(block()));
@@ -296,7 +296,7 @@ class Matmul {
     });
   }
 
-  // Calls write(place, count) for `most` iterations at a time, and once for those that are left.
+  // Calls write(place, count) for `most` iterations at a time, and once for the remaining ones.
   template <class Write>
   void in_groups(const Dim& dim, int64_t most, const Place& place, const Write& write) {
     const int64_t whole = dim.size / most;
@@ -316,7 +316,7 @@ class Matmul {
     write(rest, dim.size % most);
   }
 
-  // The sums of products over all of k, which start at these places.
+  // Accumulates products over all of k, for operands that start at these places.
   void accumulate(const std::vector<Place>& places, Builder::LoopOptions options) {
     const Element zero = identity_element(b_, Monoid::add, dtype());
     std::vector<Builder::Initial> initial;
@@ -383,7 +383,7 @@ class Matmul {
     return b_.compute(logical ? Op::bit_or : Op::add, sum, b_.compute(logical ? Op::bit_and : Op::mul, a, b));
   }
 
-  // Loads that several rows or columns of a tile share are one.
+  // Loads shared by several rows or columns of a tile are emitted once.
   Element loaded(int32_t buffer, DType dtype, int64_t offset, const std::vector<Term>& terms) {
     for (const Loaded& known : loaded_) {
       if (known.buffer == buffer && known.offset == offset && same(known.terms, terms)) return known.element;
@@ -401,7 +401,7 @@ class Matmul {
                       [](const Term& x, const Term& y) { return x.index == y.index && x.factor == y.factor; });
   }
 
-  // What sums are held in: floats narrower than 32 bits as float32.
+  // The accumulator type: float32 for narrower floats.
   DType dtype() const {
     return is_floating(output_.dtype) && computed_type(output_.dtype) == Scalar::f32 ? DType::float32 : output_.dtype;
   }
@@ -419,7 +419,7 @@ class Matmul {
   Builder b_;
   const ArrayType &left_, &right_, &output_;
   int32_t left_buffer_, right_buffer_, out_buffer_;
-  int32_t scratch_ = -1;  // where columns are packed
+  int32_t scratch_ = -1;  // packed columns
   std::vector<Dim> batch_, rows_, columns_, summed_;
   Dim m_, n_, k_;
   Place base_;

@@ -1,4 +1,4 @@
-// Householder reflectors: geqrf leaves them below R, householder_product multiplies them out. H = 1 - tau v adjoint(v).
+// Householder reflectors: geqrf stores them below R, householder_product multiplies them. H = 1 - tau v adjoint(v).
 #include <algorithm>
 
 #include "backends/cpu/routines/linalg.h"
@@ -22,7 +22,7 @@ void reflect(Algebra& x, const Matrix& a, int64_t m, const Position& k, const Po
   });
 }
 
-// The square root of |a[k+1:m, k]|^2 + more, summed in 64 bits, where squares of 32 bits neither overflow nor vanish.
+// The square root of |a[k+1:m, k]|^2 + more, summed in 64 bits, where squares of float32 cannot over- or underflow.
 Value norm_below(Algebra& x, const Matrix& a, int64_t m, const Position& k, const Element* more) {
   Builder& b = x.builder();
   const auto wide = [&](Value part) { return b.convert(Op::float_convert, Scalar::f64, part); };
@@ -41,7 +41,7 @@ Value norm_below(Algebra& x, const Matrix& a, int64_t m, const Position& k, cons
 
 }  // namespace
 
-// LAPACK's choice: beta has the sign that differs from alpha's, tau = (beta - alpha) / beta, v = x / (alpha - beta).
+// LAPACK's convention: beta has the opposite sign of alpha, tau = (beta - alpha) / beta, v = x / (alpha - beta).
 Function geqrf(const Types& inputs, const Types& outputs, const Attrs&) {
   Function function;
   Builder b(function);
@@ -78,7 +78,7 @@ Function geqrf(const Types& inputs, const Types& outputs, const Attrs&) {
   return function;
 }
 
-// The last reflector first, so that those before it meet columns of the unit matrix where nothing was written yet.
+// Starts with the last reflector, so that earlier ones meet columns of the identity that are still unwritten.
 Function householder_product(const Types& inputs, const Types& outputs, const Attrs&) {
   Function function;
   Builder b(function);

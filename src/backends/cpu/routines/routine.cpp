@@ -1,4 +1,4 @@
-// Which operations are written as loops of their own, and the loops that they share.
+// Selects the operations that are written as loops of their own, and defines the loops they share.
 #include "backends/cpu/routines/routine.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Functions of linear algebra, whose elements are of the types that LAPACK has.
+// Linear algebra functions, whose element types are those of LAPACK.
 using Write = Function (*)(const Types& inputs, const Types& outputs, const Attrs& attrs);
 Write linear_algebra(const Primitive& of) {
   static const std::unordered_map<const PrimitiveRecord*, Write> rows = {

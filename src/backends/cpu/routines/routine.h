@@ -1,4 +1,4 @@
-// Operations that kernels compute in a process, as functions in loop form: for objects, which have no process.
+// Operations that kernels compute in a process, as functions in loop form: for objects, which have no kernels.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -12,14 +12,14 @@
 
 namespace capibara::cpu {
 
-// The parameters are the inputs, the outputs, the tables, and what is left is scratch memory.
+// The parameters are the inputs, the outputs, the tables, and then scratch memory.
 struct Routine {
   Function function;
-  std::vector<Array> tables = {};  // of constants
+  std::vector<Array> tables = {};  // constant tables
 };
 
-// Nothing where there is no such function for these types. `in_place`: the first input is in the output's memory
-// already, and is no parameter.
+// Empty if there is no such function for these types. `in_place`: the first input is already in the output's memory
+// and is not a parameter.
 std::optional<Routine> write_routine(const Primitive& primitive, const Types& inputs, const Types& outputs,
                                      const Attrs& attrs, bool in_place);
 
@@ -31,10 +31,10 @@ std::optional<Function> scatter(const Types& inputs, const Types& outputs, const
 std::optional<Function> sort(const Types& inputs, const Program& comparator, int64_t dimension);
 Routine fft(const Types& inputs, const Types& outputs, const Attrs& attrs);
 
-// Loops within each other; the innermost may run in lanes.
+// Nested loops; the innermost may run in lanes.
 void nest(Builder& builder, std::span<const int64_t> extents, bool lanes,
           const std::function<void(std::span<const Value>)>& body);
-// Of a row-major array, in elements.
+// Strides of a row-major array, in elements.
 Ints strides_of(const Shape& shape);
 
 }  // namespace routines

@@ -1,4 +1,4 @@
-// Sorting by merges from one scratch array to another and back, in O(n log n) comparisons by a region; always stable.
+// Merge sort between two scratch arrays, in O(n log n) comparisons by a region; always stable.
 #include <unordered_map>
 
 #include "backends/cpu/routines/linalg.h"
@@ -10,7 +10,7 @@ namespace capibara::cpu::routines {
 
 namespace {
 
-// Whether all that the region computes is written on single elements.
+// True if the region consists only of operations on single elements, without control flow.
 bool is_straight(const Program& region) {
   for (const Equation& equation : region.equations()) {
     if (equation.outputs.size() != 1 || equation.outputs[0].dropped() || !equation.effects.empty()) return false;
@@ -46,7 +46,7 @@ Element evaluated(Builder& b, const Program& region, const std::vector<Element>&
   return element(region.outputs()[0]);
 }
 
-// One of the arrays that are sorted together: a line of it, and two copies of that line.
+// One of the arrays that are sorted together: its buffers, and two scratch copies of a line.
 struct Operand {
   DType dtype;
   int32_t in, out, copies[2];
@@ -57,7 +57,7 @@ class MergeSort {
   MergeSort(Builder& builder, const Program& comparator, std::vector<Operand> operands, int64_t length)
       : b_(builder), x_(builder, DType::float32), comparator_(comparator), operands_(std::move(operands)), n_(length) {}
 
-  // The line that begins at `base`, whose elements are `step` apart.
+  // Sorts the line that starts at `base`, with elements `step` apart.
   void sort_line(const Position& base, int64_t step) {
     for (const Operand& each : operands_) {
       x_.lanes(0, n_, [&](const Position& i) { move(each.dtype, each.in, base + i * step, each.copies[0], i); });
@@ -82,7 +82,7 @@ class MergeSort {
   }
   Value lesser(Value a, Value b) { return b_.compute(Op::select, b_.compute(Op::lt, a, b), a, b); }
 
-  // Runs of `width` elements become runs of twice that.
+  // Merges runs of `width` elements into runs of twice that.
   void merge_all(Value width, int from) {
     const Value begin[] = {b_.index(0)};
     b_.repeat(
@@ -95,7 +95,7 @@ class MergeSort {
         });
   }
 
-  // The element of the right run is taken where it goes strictly before that of the left one.
+  // Takes the element of the right run if it sorts strictly before that of the left one.
   void merge(Value low, Value middle, Value high, int from) {
     const Value one = b_.index(1), last_left = b_.compute(Op::sub, middle, one),
                 last_right = b_.compute(Op::sub, high, one);

@@ -1,4 +1,4 @@
-// Eigenvalues and singular values by Jacobi's rotations, which make pairs of columns orthogonal until all are.
+// Eigenvalues and singular values by Jacobi rotations, which orthogonalise pairs of columns until all are orthogonal.
 #include <algorithm>
 #include <limits>
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t max_sweeps = 40;  // about eight are needed
 
-// The unitary matrix on two columns p and q that makes their inner product, |product| * phase, zero:
+// The unitary transformation of two columns p and q that zeroes their inner product, |product| * phase:
 //   p, q = c p - s conj(phase) q, s p + c conj(phase) q
 struct Rotation {
   Value c, s, t, size;  // t = s / c
@@ -21,7 +21,7 @@ class Jacobi {
  public:
   explicit Jacobi(Algebra& algebra) : x(algebra), b(algebra.builder()) {}
 
-  // `low`, `high`: the squares of the columns' norms, or the elements on the diagonal.
+  // `low`, `high`: squared norms of the columns, or diagonal elements.
   Rotation rotation(const Element& product, Value low, Value high) {
     Rotation r;
     r.size = x.size(product);
@@ -34,7 +34,7 @@ class Jacobi {
     return r;
   }
 
-  // Rows p and q of a matrix whose rows are the columns meant.
+  // Rotates rows p and q of a matrix that stores columns as rows.
   void rotate(const Matrix& rows, int64_t count, const Position& p, const Position& q, const Rotation& r,
               const Element& phase) {
     const Element left = x.negate(x.scale(phase, r.s)), right = x.scale(phase, r.c);
@@ -45,7 +45,7 @@ class Jacobi {
     });
   }
 
-  // Sweeps over all pairs until one needs no rotation. `rotates` says whether the pair did.
+  // Sweeps over all pairs until no rotation was needed. `rotates` returns whether a pair was rotated.
   void sweep(int64_t n, const std::function<Value(const Position& p, const Position& q)>& rotates) {
     const Value begin[] = {b.index(0), b.constant_int(Scalar::i1, 1)};
     b.repeat(
@@ -64,7 +64,7 @@ class Jacobi {
         });
   }
 
-  // Yes where the condition holds, after `write`.
+  // Runs `write` if the condition holds; returns the condition.
   Value where(Value condition, const std::function<void()>& write) {
     return b.branch(
         condition,
@@ -130,7 +130,7 @@ int64_t element_bytes(DType dtype) { return part_count(dtype) * byte_size(stored
 
 }  // namespace
 
-// The matrix is divided by its largest element, so that no square overflows or vanishes.
+// The matrix is divided by its largest element, so that squares neither overflow nor underflow.
 Function eigh(const Types& inputs, const Types& outputs, const Attrs& attrs) {
   Function function;
   Builder b(function);
@@ -142,7 +142,7 @@ Function eigh(const Types& inputs, const Types& outputs, const Attrs& attrs) {
                 out_values = parameter_for(b, outputs[1], true),
                 scratch = b.parameter(n * n * element_bytes(x.dtype()), true);
   each_matrix(b, matrix_count(inputs[0]), [&](const Position& number) {
-    // v: eigenvectors as rows until the end.
+    // v: eigenvectors, stored as rows until the end.
     const Matrix given = matrix_of(in, inputs[0], number), v = matrix_of(out_vectors, outputs[0], number),
                  values = matrix_of(out_values, outputs[1], number, 1), a = {scratch, 0, n, 1};
     const auto triangle = [&](const Position& i, const Position& j) {  // j <= i
@@ -222,7 +222,7 @@ Function svd(const Types& inputs, const Types& outputs, const Attrs& attrs) {
                 scratch_right = vectors ? b.parameter(rank * rank * bytes, true) : -1;
   each_matrix(b, matrix_count(inputs[0]), [&](const Position& number) {
     const Matrix given = matrix_of(in, inputs[0], number), values = matrix_of(out_values, outputs[0], number, 1);
-    const Matrix columns = {scratch, 0, length, 1}, right = {scratch_right, 0, rank, 1};  // as rows
+    const Matrix columns = {scratch, 0, length, 1}, right = {scratch_right, 0, rank, 1};  // stored as rows
     const Value largest = x.carry(0, m, {x.number(0)}, [&](const Position& i, auto before) {
       return x.carry(0, n, {before[0]}, [&](const Position& j, auto so_far) {
         return std::vector<Value>{jacobi.largest_part(x.load(given, i, j), so_far[0])};
@@ -264,7 +264,7 @@ Function svd(const Types& inputs, const Types& outputs, const Attrs& attrs) {
 
     const Value poison = jacobi.poison(largest);
     if (vectors && basis > 0) {
-      // Columns of norm 0, or of rounding alone, and those beyond the rank: what is orthogonal to all before.
+      // Columns with a norm of 0 or rounding error, and those beyond the rank: made orthogonal to all earlier ones.
       const Value smallest = rank > 0 ? x.times(x.load_real(values, 0), x.number(x.epsilon())) : x.number(0);
       const auto normalize = [&](const Position& j) {
         const Value factor = x.over(x.number(1), jacobi.unit_where_zero(x.root(square(j))));

@@ -1,4 +1,4 @@
-// Gather and scatter: windows of an array at the positions that an array of indices names.
+// Gather and scatter: windows of an array at positions given by an array of indices.
 #include <algorithm>
 
 #include "backends/cpu/routines/routine.h"
@@ -17,16 +17,16 @@ bool contains(const Ints& list, std::size_t d) {
   return std::find(list.begin(), list.end(), static_cast<int64_t>(d)) != list.end();
 }
 
-// How the dimensions of an operand, of index vectors and of windows belong together, for gather and scatter alike.
-// `moved`: what is gathered or scattered, whose dimensions are those of the index vectors and of the window.
+// How the dimensions of operand, index vectors and windows correspond, for both gather and scatter.
+// `moved`: the gathered or scattered array, whose dimensions are those of the index vectors and of the window.
 struct Windows {
   const ArrayType &operand, &indices, &moved;
   GatherDimensionNumbers dims;
-  Ints sizes = {};                    // of a window, for each dimension of the operand
-  std::vector<int64_t> vectors = {};  // extents over index vectors
+  Ints sizes = {};                    // of a window, per operand dimension
+  std::vector<int64_t> vectors = {};  // extents of the index vectors' dimensions
   Ints moved_by_vector = {};          // strides of `moved` for them
   Ints index_by_vector = {};          // strides of `indices`
-  std::vector<int64_t> window = {};   // extents over the elements of a window
+  std::vector<int64_t> window = {};   // extents of a window's dimensions
   Ints moved_by_window = {}, operand_by_window = {};
   Ints operand_strides = {};
 
@@ -34,7 +34,7 @@ struct Windows {
     const Ints moved_strides = strides_of(moved.shape), index_strides = strides_of(indices.shape);
     operand_strides = strides_of(operand.shape);
     std::size_t vector = 0, inner = 0;
-    std::vector<std::size_t> kept;  // dimensions of the operand that windows have
+    std::vector<std::size_t> kept;  // operand dimensions that windows have
     for (std::size_t d = 0; d < operand.shape.size(); ++d) {
       if (!contains(dims.collapsed_slice_dims, d) && !contains(dims.operand_batching_dims, d)) kept.push_back(d);
     }
@@ -57,7 +57,7 @@ struct Windows {
     return result;
   }
 
-  // Component k of an index vector, which begins a window in a dimension of the operand.
+  // Component k of an index vector: the start of a window in one operand dimension.
   Value start(Builder& b, int32_t buffer, std::span<const Value> at, std::size_t k) const {
     const Element loaded =
         load_element(b, indices.dtype, {buffer, static_cast<int64_t>(k), terms(at, index_by_vector)});
@@ -67,7 +67,7 @@ struct Windows {
     const auto d = static_cast<std::size_t>(dims.start_index_map[k]);
     return operand.shape[d] - sizes[d];
   }
-  // The dimensions that both arrays share.
+  // Adds the batching dimensions.
   void add_batch(std::span<const Value> at, std::vector<Term>& place) const {
     for (std::size_t i = 0; i < dims.operand_batching_dims.size(); ++i) {
       const auto vector = static_cast<std::size_t>(dims.start_indices_batching_dims[i]);
@@ -87,7 +87,7 @@ Value clamped(Builder& b, Value index, int64_t limit) {
   return b.compute(Op::select, b.compute(Op::gt, positive, last), last, positive);
 }
 
-// What the region of a scatter does to an element: nothing but the new one where it replaces.
+// The combining operation of a scatter; no primitive if the new element replaces the old.
 struct Update {
   bool known = false;
   std::optional<Primitive> primitive = std::nullopt;
@@ -167,7 +167,7 @@ std::optional<Function> scatter(const Types& inputs, const Types& outputs, const
       Value start = plan.start(b, indices, at, k);
       if (clamps) {
         start = clamped(b, start, plan.limit(k));
-      } else {  // of negative ones, too, since they are large without their sign
+      } else {  // also rejects negative starts, which are large when unsigned
         inside = b.compute(Op::bit_and, inside, b.compute(Op::le_unsigned, start, b.index(plan.limit(k))));
       }
       place.push_back({start, plan.operand_strides[d]});

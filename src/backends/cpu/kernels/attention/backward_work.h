@@ -1,4 +1,4 @@
-// The blocks of attention backwards: what one thread packs and accumulates, and the products of one pair of blocks.
+// Block steps of the attention gradient: packing and accumulation of one thread, and the matmuls of one pair of blocks.
 #pragma once
 
 #include "backends/cpu/kernels/attention/hide.h"
@@ -71,9 +71,9 @@ class BackwardWork {
     std::fill_n(dquery_.data(), shape_.query_blocks * size_rows_ * shape_.query_width, C(0));
   }
 
-  // Adds the gradients of one block of queries by one block of keys; `bias_slopes` are those of the head.
+  // Adds the gradients of one block of queries by one block of keys; `bias_slopes` belong to this head.
   void pull_block(const Head& head, int64_t i, int64_t j, C* bias_slopes);
-  // The sums of a head of queries, or of a block of keys, as rows.
+  // Stores the sums of a head of queries, or of a block of keys, as rows.
   template <class To>
   void store_queries(To* dquery) const;
   template <class To>
@@ -100,7 +100,7 @@ class BackwardWork {
   std::vector<bool> keys_packed_, queries_packed_;
   // Packed as left operands with their own rows (left) or their columns (across), or as right operands.
   Scratch<P> key_left_, key_across_, value_left_, query_right_, query_across_, slope_right_, slope_across_;
-  Scratch<C> base_, delta_, dquery_, dkey_, dvalue_;  // sums are transposed: [size, keys or queries of a block]
+  Scratch<C> base_, delta_, dquery_, dkey_, dvalue_;  // sums are transposed: [size, queries or keys of a block]
   Scratch<C> shares_, weights_, slopes_;              // of a panel: [keys, queries]; weights: after dropout
   Scratch<P> narrow_, narrow_slopes_, panel_, weights_right_, slopes_right_;
 };
@@ -158,7 +158,7 @@ void BackwardWork<K, S>::pull_panel(const Head& head, int64_t i, int64_t j, cons
     functions_.slopes[vectors - 1](shares + first * width, slopes + first * width, last - first, delta_.data() + place);
     if (bias_slopes) add_bias_slopes(columns, key, first, last, bias_slopes);
   }
-  for (C* part : {weights, slopes}) {  // what is not seen
+  for (C* part : {weights, slopes}) {  // hidden keys
     std::fill(part, part + first * width, C(0));
     std::fill(part + last * width, part + rows * width, C(0));
   }
@@ -173,7 +173,7 @@ void BackwardWork<K, S>::pull_panel(const Head& head, int64_t i, int64_t j, cons
   turn_panel(narrowed<K>(weights, 0, rows * width, narrow_.data()), rows, columns, weights_right_.data());
 }
 
-// Rows of keys as the columns of right operands, whose k are queries.
+// Packs rows of keys as the columns of right operands, whose k are queries.
 template <class K, class S>
 void BackwardWork<K, S>::turn_panel(const P* rows, int64_t keys, const Columns& columns, P* right) const {
   const ColumnPanels panels = tiles_.panels(keys);
@@ -193,7 +193,7 @@ void BackwardWork<K, S>::add_bias_slopes(const Columns& columns, int64_t key, in
   }
 }
 
-// ---- how rows are packed and results stored
+// ---- packing rows and storing results
 
 template <class K, class S>
 void BackwardWork<K, S>::pack_keys(int64_t j) {
@@ -233,7 +233,7 @@ void BackwardWork<K, S>::pack_queries(int64_t i) {
   for (int64_t q = 0; q < shape_.query_width; ++q) {
     const bool own = q < count;
     const C lse = own ? lse_[first + q] : C(0);
-    // Columns beyond the queries have no shares; nor has a query that sees no key, whose logits are all hidden.
+    // Columns beyond the queries have no weights; nor has a query that sees no key, whose logits are all hidden.
     base_[place + q] = !own                       ? -minus_infinity<C>
                        : lse == minus_infinity<C> ? C(0)
                                                   : lse * static_cast<C>(1.4426950408889634);
@@ -265,7 +265,7 @@ void BackwardWork<K, S>::store_keys(int64_t j, To* dkeys, To* dvalues) {
   const int64_t first = j * shape_.key_block, rows = std::min(shape_.key_block, plan_.sizes.keys - first);
   const int64_t width = shape_.key_width;
   const C scale = static_cast<C>(plan_.spec.scale);
-  pack_keys(j);  // zeros where no query saw the block
+  pack_keys(j);  // zeros if no query saw the block
   const C *dkey = dkey_.data() + j * size_rows_ * width, *dvalue = dvalue_.data() + j * value_rows_ * width;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t d = 0; d < size_; ++d) dkeys[(first + r) * size_ + d] = static_cast<To>(dkey[d * width + r] * scale);

@@ -1,8 +1,8 @@
-// Fused attention on the CPU: blocks of queries by blocks of keys, each product by the tiles of the matmul.
+// Fused attention on the CPU: blocks of queries by blocks of keys, each matmul computed by the GEMM tiles.
 //
-// Logits are computed as key query^T, so that a column is a query: the softmax goes down the rows, and what it leaves
-// is the right operand of value^T shares as it is. Tasks are heads of keys and parts of their queries; each packs the
-// keys and values that it reads. Rows do not depend on how they are shared out.
+// Logits are computed as key query^T, so that a column is a query: the softmax runs down the rows, and its result
+// is the right operand of value^T weights without repacking. Tasks are key heads and parts of their queries; each
+// packs the keys and values it reads. Rows do not depend on how they are split among tasks.
 #include "backends/cpu/kernels/attention/backward_work.h"
 #include "backends/cpu/kernels/attention/hide.h"
 #include "backends/cpu/kernels/attention/kernel.h"
@@ -10,11 +10,11 @@
 #include "backends/cpu/kernels/scratch.h"
 #include "lax/math/denormals.h"
 
-// Attention backwards on the CPU: shares are computed again from the log-sum-exp, block by block.
+// The gradient of attention on the CPU: softmax weights are recomputed from the log-sum-exp, block by block.
 //
-// Five products for each pair of blocks. Tasks are heads of keys and parts of their keys; where there are several
-// parts, each has a dquery of its own, added in order. Their number follows from the shape, so results do not depend on
-// threads.
+// Five matmuls for each pair of blocks. Tasks are key heads and parts of their keys; where there are several parts,
+// each has its own dquery, and these are added in order. The number of parts follows from the shape, so results do not
+// depend on the number of threads.
 
 namespace capibara::cpu::attention {
 
@@ -31,7 +31,7 @@ class Backward {
         sizes_(plan.sizes),
         buffers_(buffers),
         outputs_(plan.extras + static_cast<std::size_t>(plan.spec.extras)) {
-    // Heads that share a bias are one task: its gradients are sums over them.
+    // Heads that share a bias form one task: the bias gradient is a sum over them.
     if (plan.spec.has_bias && plan.bias.step[0] == 0) batch_share_ = sizes_.batch;
     if (plan.spec.has_bias && plan.bias.step[1] == 0) group_share_ = sizes_.groups;
     const int64_t heads = sizes_.batch / batch_share_ * (sizes_.groups / group_share_);
@@ -90,7 +90,7 @@ class Backward {
     });
   }
 
-  // All heads of queries by the blocks [begin, end) of the keys of one head.
+  // All query heads of a group by key blocks [begin, end) of its key head.
   void pull_group(Work& work, int64_t b, int64_t g, int64_t begin, int64_t end, C* partial, C* bias_sums) const {
     const int64_t key_row = (b * sizes_.groups + g) * sizes_.keys;
     work.begin_keys(rows_of(2, key_row, sizes_.size), rows_of(3, key_row, sizes_.value_size));
@@ -132,9 +132,9 @@ class Backward {
   int64_t batch_share_ = 1, group_share_ = 1, parts_ = 1;
 };
 
-// Attention of a few queries by many keys, as when tokens are generated: keys and values are read once, as they are.
+// Attention of a few queries by many keys, as in decoding: keys and values are read once, in place.
 //
-// Tasks are heads of keys and parts of their keys, whose number follows from the shape; parts are merged in order.
+// Tasks are key heads and parts of their keys, whose number follows from the shape; parts are merged in order.
 
 template <class K, class S>
 class Decode {
@@ -154,7 +154,7 @@ class Decode {
   void run() const {
     const int64_t groups = sizes_.batch * sizes_.groups, state = sizes_.value_size + 2;
     const int64_t rows = sizes_.batch * sizes_.heads * sizes_.queries;
-    Scratch<C> states(rows * parts_ * state, name);  // of each row and part: maximum, sum, sums of values
+    Scratch<C> states(rows * parts_ * state, name);  // per row and part: maximum, sum, weighted sum of values
     const double bytes = static_cast<double>(sizes_.keys * (sizes_.size + sizes_.value_size)) * sizeof(S);
     parallel_for_cost(groups * parts_, bytes / 8 / static_cast<double>(parts_), [&](int64_t begin, int64_t end) {
       Work work(*this);
@@ -193,7 +193,7 @@ class Decode {
     Scratch<C> keys, values, queries, logits, sums, maximum, total;
   };
 
-  // Elements as sums are, in place where they are.
+  // Elements converted to the accumulator type; in place if they already have it.
   static const C* widened(const S* from, int64_t count, C* hold) {
     if constexpr (std::is_same_v<S, C>) return from;
     for (int64_t i = 0; i < count; ++i) hold[i] = packed_element<C>(from[i]);
@@ -251,7 +251,7 @@ class Decode {
     }
   }
 
-  // The parts of a row into the first.
+  // Merges the parts of a row into the first.
   void merge(C* states) const {
     const int64_t size = sizes_.value_size + 2;
     for (int64_t part = 1; part < parts_; ++part) {
@@ -321,7 +321,7 @@ class Forward {
   }
 
  private:
-  // What one thread works in.
+  // Working memory of one thread.
   struct Work {
     explicit Work(const Forward& f)
         : keys(f.key_blocks_ * f.key_panel_, name),
@@ -343,7 +343,7 @@ class Forward {
     static constexpr const char* name = "flash_attention";
     Scratch<P> keys, values, queries, narrow, panel;
     Scratch<C> logits, sums, maximum, total;
-    std::vector<bool> packed;  // blocks of keys
+    std::vector<bool> packed;  // key blocks already packed
     int64_t group = -1;
   };
 
@@ -439,9 +439,9 @@ class Forward {
   const int64_t key_block_, query_block_, query_blocks_, key_blocks_, value_rows_, key_panel_, value_panel_;
 };
 
-// ---- the kernel for the types of a call -----------------------------------------------------------------------------
+// ---- choosing the kernel by the types of a call ---------------------------------------------------------------------
 
-// Calls make(kind of product, type of the elements in memory); no kernel for other types and sizes.
+// Calls make(kind of matmul, type of the elements in memory); returns no kernel for other types and sizes.
 template <class Make>
 HostKernel make_for(const Plan& plan, Make&& make) {
   const kernels::AttentionSizes& sizes = plan.sizes;

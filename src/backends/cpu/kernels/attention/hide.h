@@ -1,4 +1,4 @@
-// Logits of a panel that conditions change: the bias added, minus infinity where a query does not see a key.
+// Biases and masks on a panel of logits: adds the bias, and sets minus infinity where a query does not see a key.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include "kernels/attention/spec.h"
 #include "lax/math/threefry.h"
 
-// One call of attention on the CPU: where its operands are, which keys a query sees, how it is cut into blocks.
+// One call of attention on the CPU: its operands, which keys a query sees, and how it is cut into blocks.
 
 namespace capibara::cpu::attention {
 
@@ -30,16 +30,16 @@ struct Broadcast {
   }
 };
 
-// What follows from types and attributes alone.
+// Everything that follows from types and attributes alone.
 struct Plan {
   kernels::AttentionSpec spec;
   kernels::AttentionSizes sizes;
   DType dtype, bias_dtype = DType::float32;
   Broadcast mask, bias, blocks;
-  int64_t segment_batch[2] = {};  // steps of segment ids from one batch entry to the next
+  int64_t segment_batch[2] = {};  // steps between batch entries of segment ids
   int64_t dropout_keys = 1, bias_size = 0;
-  int64_t pattern = 0;  // size of the blocks of a sparse pattern; 0: dense
-  std::size_t extras;   // number of the first operand that is not always there
+  int64_t pattern = 0;  // block size of a sparse pattern; 0: dense
+  std::size_t extras;   // index of the first optional operand
 
   Plan(const KernelRequest& request, std::size_t leading)
       : spec(request.attrs),
@@ -68,7 +68,7 @@ struct Plan {
     if (spec.dropout_key >= 0) dropout_keys = shape(spec.dropout_key)[0];
   }
 
-  // A size of blocks near `near` that a block of the pattern consists of.
+  // The largest divisor of the pattern's block size in [near / 2, 2 near]; if there is none, that size.
   int64_t block_size(int64_t near) const {
     if (pattern == 0) return near;
     for (int64_t size = std::min<int64_t>(pattern, 2 * near); size >= near / 2; --size) {
@@ -77,7 +77,7 @@ struct Plan {
     return pattern;
   }
 
-  // Keys [begin, end) that some of the queries [first, last) may see; order and windows alone.
+  // Keys [begin, end) that some of the queries [first, last) may see; causal order and windows only.
   std::pair<int64_t, int64_t> seen(int64_t first, int64_t last) const {
     int64_t begin = 0, end = sizes.keys;
     if (spec.left >= 0 && spec.sinks == 0 && spec.prefix == 0) begin = first + spec.query_offset - spec.left;
@@ -87,7 +87,7 @@ struct Plan {
     begin = std::clamp<int64_t>(begin, 0, sizes.keys);
     return {begin, std::max(end, begin)};
   }
-  // Queries [begin, end) that see a key by order and windows; begin may be below 0, end behind the last.
+  // Queries [begin, end) that see a key by causal order and windows; begin may be negative, end past the last.
   std::pair<int64_t, int64_t> seen_by(int64_t key) const {
     int64_t begin = 0, end = sizes.queries;
     if (key < spec.prefix) return {begin, end};
@@ -98,7 +98,7 @@ struct Plan {
   }
 };
 
-// Pointers to what one head reads beside query, key and value.
+// Pointers to the operands of one head other than query, key and value.
 struct Head {
   const std::uint8_t* mask = nullptr;
   const std::byte* bias = nullptr;
@@ -126,20 +126,20 @@ struct Head {
     }
   }
 
-  // Whether some of these queries may be in the segment of some of these keys.
+  // True if some of these queries may be in the segment of some of these keys.
   bool segments_meet(int64_t query, int64_t queries, int64_t key, int64_t keys) const {
     if (!query_segments) return true;
     const auto [low, high] = std::minmax_element(query_segments + query, query_segments + query + queries);
     const auto [first, last] = std::minmax_element(key_segments + key, key_segments + key + keys);
     return *first <= *high && *last >= *low;
   }
-  // Whether the pattern keeps the block that these begin.
+  // True if the pattern keeps the block that starts here.
   bool keeps(const Plan& plan, int64_t query, int64_t key) const {
     return !blocks || blocks[plan.blocks.at(0, 0, query / plan.pattern, key / plan.pattern)];
   }
 };
 
-// Logits of keys [key + first, key + last) by queries [query, query + count): rows of `width`, row 0 is that of `key`.
+// Logits of keys [key + first, key + last) by queries [query, query + count): rows of `width`, row 0 belongs to `key`.
 template <class C>
 struct LogitPanel {
   C* logits;
@@ -204,14 +204,14 @@ void hide_by_mask(const Plan& plan, const Head& head, const LogitPanel<C>& panel
 
 template <class C>
 void hide_by_position(const Plan& plan, const LogitPanel<C>& panel) {
-  // Later keys are seen by later queries, but for the first ones, which more queries see: two keys tell of all.
+  // Later keys are seen by later queries, except the first ones, which more queries see: checking two keys is enough.
   const int64_t last_key = panel.key + panel.last - 1;
   const int64_t first_key =
       std::clamp(std::max<int64_t>(plan.spec.prefix, plan.spec.sinks), panel.key + panel.first, last_key);
   if (plan.seen_by(last_key).first <= panel.query && plan.seen_by(first_key).second >= panel.query + panel.count)
     return;
   for (int64_t r = panel.first; r < panel.last; ++r) {
-    // Neighbouring queries see a key: those before the first of them and behind the last do not.
+    // The queries that see a key are contiguous: hide those before the first and after the last.
     const auto [begin, end] = plan.seen_by(panel.key + r);
     const int64_t first = std::clamp<int64_t>(begin - panel.query, 0, panel.count);
     const int64_t last = std::clamp<int64_t>(end - panel.query, first, panel.count);
@@ -231,11 +231,11 @@ void hide_by_segment(const Head& head, const LogitPanel<C>& panel) {
   }
 }
 
-// Whether logits are multiplied by the scale before maxima are taken: where a bias is added, or the scale turns the
-// order.
+// True if logits are multiplied by the scale before maxima are taken: if a bias is added, or the scale is not
+// positive and so does not keep their order.
 inline bool scaled_logits(const Plan& plan, const Head& head) { return head.bias || !(plan.spec.scale > 0); }
 
-// All of them. Returns the factor by which logits are multiplied in the exponent of 2.
+// Applies all of these. Returns the factor of the logits in the exponent of 2.
 template <class C>
 C change_logits(const Plan& plan, const Head& head, const LogitPanel<C>& panel) {
   constexpr double log2e = 1.4426950408889634;

@@ -1,4 +1,4 @@
-// Packed panels of attention's operands, and their products by the tiles of the matmul.
+// Packed panels of attention's operands, and their matmuls by the GEMM tiles.
 //
 // A left operand is packed as panels of a tile's rows, a right one as panels of one to three vectors of columns. Panels
 // hold panel[k / together][row or column][k % together].
@@ -10,7 +10,7 @@
 
 namespace capibara::cpu::attention {
 
-// Columns as panels of up to `most` vectors; a last one of a single vector is avoided.
+// Splits columns into panels of up to `most` vectors; avoids a last panel of a single vector.
 struct ColumnPanels {
   int64_t vectors, most;
   int64_t count() const { return (vectors + most - 1) / most; }
@@ -38,14 +38,14 @@ struct Tiles {
     return whole == rows ? rows : whole + panel_height(rows - whole);
   }
 
-  // Columns whose k are neighbours: column c from from + c * stride on; columns from `count` to `width` are zeros.
+  // Columns with contiguous k: column c starts at from + c * stride; columns from `count` to `width` are zeros.
   template <class S>
   void pack_right(const S* from, int64_t stride, int64_t count, int64_t k, int64_t width, P* out) const {
     const S* start[max_panel_width];
     for (int64_t i = 0; i < width; ++i) start[i] = i < count ? from + i * stride : absent_row<S>();
     pack_transposed<K, S>(start, k, width, out);
   }
-  // Rows whose k are neighbours.
+  // Rows with contiguous k.
   template <class S>
   void pack_left(const S* from, int64_t stride, int64_t rows, int64_t k, P* out) const {
     for (int64_t r = 0; r < rows; r += tile.rows) {
@@ -53,7 +53,7 @@ struct Tiles {
       pack_right(from + r * stride, stride, std::min(rows - r, height), k, height, out + r * padded(k));
     }
   }
-  // Rows that are neighbours, whose k are `stride` apart.
+  // Contiguous rows, whose k are `stride` apart.
   template <class S>
   void pack_left_across(const S* from, int64_t stride, int64_t rows, int64_t k, P* out) const {
     for (int64_t r = 0; r < rows; r += tile.rows) {
@@ -62,9 +62,9 @@ struct Tiles {
     }
   }
 
-  // c = or += left * right for rows [first, last) and k [k0, k1), of a left operand with `k` in all; `first` is a
-  // multiple of a tile's rows, k0 of `together`. `right` begins at k0, `right_step` elements for each k; c begins at
-  // row 0.
+  // c = or += left * right for rows [first, last) and k [k0, k1), where `left` has `k` in total; `first` is a
+  // multiple of a tile's rows, k0 of `together`. `right` begins at k0, with `right_step` elements for each k; c begins
+  // at row 0.
   void multiply(const P* left, int64_t rows, int64_t k, int64_t first, int64_t last, int64_t k0, int64_t k1,
                 const P* right, int64_t right_step, C* c, int64_t c_stride, int64_t vectors, bool accumulate) const {
     const int64_t steps = (k1 - k0 + together - 1) / together;
@@ -78,7 +78,7 @@ struct Tiles {
   }
 };
 
-// Values as panels hold them: in place where that is what sums are, else rounded into `hold`.
+// Accumulators as panels store them: in place if the types are equal, else rounded into `hold`.
 template <class K>
 const typename K::Packed* narrowed(const typename K::Sum* values, int64_t begin, int64_t end,
                                    typename K::Packed* hold) {
@@ -94,7 +94,7 @@ const typename K::Packed* narrowed(const typename K::Sum* values, int64_t begin,
   }
 }
 
-// `k` rows of `width` values as a panel of a right operand: in place where nothing is interleaved.
+// `k` rows of `width` values as a panel of a right operand: in place if nothing is interleaved.
 template <class K>
 const typename K::Packed* as_panel(const typename K::Packed* rows, int64_t k, int64_t width, typename K::Packed* hold) {
   if constexpr (K::together == 1) {
@@ -105,7 +105,7 @@ const typename K::Packed* as_panel(const typename K::Packed* rows, int64_t k, in
   }
 }
 
-// The element type of arrays whose bits are packed from S.
+// The array element type whose bits are packed from S.
 template <class S>
 struct ElementOf {
   using type = S;

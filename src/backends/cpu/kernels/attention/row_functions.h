@@ -1,4 +1,4 @@
-// The loops over rows of attention for the widest vectors of this processor, and those for single queries.
+// Row loops of attention for the widest vectors of this processor, and those for single queries.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 // The softmax of attention on a panel of logits: one row for each key, one column for each query.
 //
-// Columns fill vectors: maxima and sums over keys need no sums across lanes. Compiled for each width of vectors.
+// Columns fill vectors: maxima and sums over keys need no reductions across lanes. Compiled for each vector width.
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -18,7 +18,7 @@
 namespace capibara::cpu::attention {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed only to functions that are inlined
 
 template <class C, int Bytes>
 struct Lane {
@@ -34,7 +34,7 @@ struct Lane {
   static CAPIBARA_INLINE void store(C* to, V value) { std::memcpy(to, &value, sizeof value); }
   static CAPIBARA_INLINE V all(C value) { return V{} + value; }
 
-  // The greater of two, by one instruction; b where it is NaN.
+  // The greater of two, in one instruction; NaN if b is NaN.
   static CAPIBARA_INLINE V greater(V a, V b) {
 #if defined(__aarch64__)
     if constexpr (std::is_same_v<C, float> && Bytes == 16) return vmaxq_f32(a, b);
@@ -42,18 +42,18 @@ struct Lane {
     return a > b ? a : b;
   }
 
-  // 2^x for x up to 127; 0 below -126.5; the polynomial is within 2e-9 of it on [-0.5, 0.5].
+  // 2^x for x up to 127; 0 below -126.5; the polynomial's error is at most 2e-9 on [-0.5, 0.5].
   static CAPIBARA_INLINE V exp2(V x) {
     if constexpr (std::is_same_v<C, double>) {
       for (int i = 0; i < count; ++i) x[i] = std::exp2(x[i]);
       return x;
     } else {
-      // 1.5 * 2^23, and the bias of exponents: its low bits are those of 2^x, all 0 for -127.
+      // 1.5 * 2^23 plus the exponent bias: adding it leaves the exponent of 2^x in the low bits, all 0 for -127.
       constexpr float shift = 12582912.0f + 127.0f;
       const V inside = greater(all(-127.0f), x);
       const V shifted = inside + shift;
       const V rest = inside - (shifted - shift);
-      // In pairs, whose sums are added into: the addend of a fused multiplication need not be copied first.
+      // In pairs that are accumulated into: the addend of a fused multiply-add need not be copied first.
       const V square = rest * rest, high = rest * 0.00015345812f + 0.0013399932f;
       V middle = rest * 0.009618489f + 0.055503288f, low = rest * 0.24022647f + 0.6931472f;
       middle += high * square;
@@ -67,7 +67,7 @@ struct Lane {
 template <class C>
 constexpr C minus_infinity = -std::numeric_limits<C>::infinity();
 
-// Logits become exp2(factor (logit - maximum)); `maximum` and `sum` of the columns go on, earlier sums need `decay`.
+// Logits become exp2(factor (logit - maximum)); updates each column's `maximum` and `sum`; `decay` scales older sums.
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void softmax_rows(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay) {
   using L = Lane<C, Bytes>;
@@ -118,7 +118,7 @@ CAPIBARA_INLINE void share_rows(C* logits, int64_t rows, C factor, const C* base
   }
 }
 
-// The gradients of shares become those of logits: share (gradient - delta).
+// Gradients of weights become gradients of logits: weight (gradient - delta).
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void slope_rows(const C* shares, C* slopes, int64_t rows, const C* delta) {
   using L = Lane<C, Bytes>;
@@ -134,7 +134,7 @@ CAPIBARA_INLINE void slope_rows(const C* shares, C* slopes, int64_t rows, const 
   }
 }
 
-// Rows of sums by one factor for each column.
+// Scales rows of sums by one factor per column.
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void scale_rows(C* sums, int64_t rows, const C* factor) {
   using L = Lane<C, Bytes>;
@@ -150,17 +150,17 @@ CAPIBARA_INLINE void scale_rows(C* sums, int64_t rows, const C* factor) {
   }
 }
 
-// Dropout of attention: sixteen bits for each element, by its head, query and key, the same on every backend.
+// Dropout of attention: sixteen bits for each element, determined by its head, query and key; same on every backend.
 
 // Elements whose bits are at least `threshold` are kept. The words of Philox for counters (key / 16, 0,
-// 8 (query / 16) + query % 8, 0) are digits of 32 numbers, of two queries by 16 keys:
+// 8 (query / 16) + query % 8, 0) are the binary digits of 32 numbers, of two queries by 16 keys:
 // src/kernels/attention/blockwise.cpp.
 struct Dropout {
   std::uint32_t key[2] = {};  // of the head
   std::uint32_t threshold = 0;
 };
 
-// Of `Width` neighbouring queries at once.
+// Philox for `Width` neighbouring queries at once.
 template <int Width>
 CAPIBARA_INLINE void philox_rows(const std::uint32_t* key, std::uint32_t first_query, std::uint32_t column,
                                  std::uint32_t (*words)[Width]) {
@@ -184,8 +184,8 @@ CAPIBARA_INLINE void philox_rows(const std::uint32_t* key, std::uint32_t first_q
   }
 }
 
-// Which numbers, whose next four digits are the bits of `words`, are at least those of `threshold`; where they are
-// equal, as `kept` says.
+// One step of comparing numbers with `threshold`, from the lowest digit: `words` are the next four binary digits, and
+// `kept` is the result so far, which decides where these digits are equal.
 template <int Width>
 CAPIBARA_INLINE void compare_digits(const std::uint32_t (*words)[Width], std::uint32_t threshold, std::uint32_t* kept) {
   for (int digit = 0; digit < 4; ++digit) {
@@ -194,7 +194,7 @@ CAPIBARA_INLINE void compare_digits(const std::uint32_t (*words)[Width], std::ui
   }
 }
 
-// The bits of the 16 keys from 16 `group` on, where kept_bit says.
+// Which of the 16 keys from 16 `group` on are kept; kept_bit gives a key's position.
 template <int Width>
 CAPIBARA_INLINE void kept_words(const Dropout& dropout, std::uint32_t first_query, std::uint32_t group,
                                 std::uint32_t* kept) {
@@ -219,8 +219,8 @@ constexpr int kept_bit(int key) {
   return (key >> 2 & 1) * 16 + (key & 1) * 8 + (key >> 1 & 1) * 4 + (key >> 3 & 1) * 2;
 }
 
-// What is not kept becomes 0, what is kept is multiplied by `scale`: values of rows [first, last), which are the keys
-// from first_key on. `second`, if any, is treated the same.
+// Zeroes dropped values and multiplies kept ones by `scale`: rows [first, last), which are the keys from first_key on.
+// `second`, if not null, is treated the same.
 template <class C, int Bytes, int Vectors>
 CAPIBARA_INLINE void drop_rows(const Dropout& dropout, C* values, C* second, int64_t first, int64_t last,
                                int64_t first_key, int64_t first_query, C scale) {
@@ -241,7 +241,7 @@ CAPIBARA_INLINE void drop_rows(const Dropout& dropout, C* values, C* second, int
   }
 }
 
-// The products of `count` rows by one more, each `size` long.
+// Dots of `count` rows with one vector, each `size` long.
 template <class C, int Bytes>
 CAPIBARA_INLINE void dot_rows(const C* rows, int64_t count, int64_t size, const C* by, C* out, int64_t out_step) {
   using L = Lane<C, Bytes>;
@@ -262,7 +262,7 @@ CAPIBARA_INLINE void dot_rows(const C* rows, int64_t count, int64_t size, const 
   }
 }
 
-// sums += weight row, for `count` rows; four at a time, so that sums are read and written once for four.
+// sums += weight row, for `count` rows; four at a time, so that sums are loaded and stored once per four rows.
 template <class C, int Bytes>
 CAPIBARA_INLINE void add_rows(C* sums, const C* rows, int64_t count, int64_t size, const C* weights, int64_t step) {
   using L = Lane<C, Bytes>;
@@ -286,7 +286,7 @@ CAPIBARA_INLINE void add_rows(C* sums, const C* rows, int64_t count, int64_t siz
 
 // ---- the widest vectors of this processor ------------------------------------------------------------------------
 
-// By the number of vectors of a panel, less one; and those for rows.
+// By the number of vectors of a panel, minus one; then those for rows.
 template <class C>
 struct RowFunctions {
   void (*softmax[3])(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay);
@@ -344,7 +344,7 @@ RowFunctions<C> all_widths(decltype(RowFunctions<C>::dot) dot, decltype(RowFunct
           add};
 }
 
-// For the lanes that the tile of the matmul has.
+// For a GEMM tile of this many lanes.
 template <class C>
 RowFunctions<C> row_functions(int64_t lanes) {
 #if defined(__x86_64__)

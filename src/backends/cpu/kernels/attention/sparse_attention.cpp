@@ -1,4 +1,4 @@
-// Block-sparse attention on the CPU: the kernels of dense attention, which skip the blocks that a pattern leaves out.
+// Block-sparse attention on the CPU: the dense kernels, which skip the blocks that the pattern leaves out.
 #include "backends/cpu/kernels/attention/kernel.h"
 
 namespace capibara::cpu {

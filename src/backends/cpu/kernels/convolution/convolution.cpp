@@ -1,14 +1,14 @@
-// conv_general_dilated: a matmul one of whose operands is gathered from the input while it is packed.
+// conv_general_dilated: a matmul one of whose operands is collected from the input while it is packed.
 //
-// Rows of that operand are places of the window (batch, space), its inner dimension is (element of the window,
-// feature), or (feature, element) where the window is long: weight gradients, whose window is an image. The other
-// operand is the kernel. The result's features are the columns where they are contiguous, else the rows.
+// Rows of that operand are output positions (`places`: batch, space), its inner dimension is (window element, feature),
+// or (feature, element) where the window is long: weight gradients, whose window is an image. The other operand is the
+// kernel. The result's features are the columns where they are contiguous, else the rows.
 //
-// A dilated input (the gradient of a strided convolution) is mostly zeros: places fall into phases, each of which meets
-// its own part of the window and is a convolution without holes.
+// A dilated input (the gradient of a strided convolution) is mostly zeros: output positions are split into phases, each
+// of which meets its own part of the window and is a convolution without holes.
 //
-// Where the processor has the tiles for it, floats with channels first are not packed at all: convolution_direct.cpp
-// reads places from planes, and convolution_pairs.cpp computes the gradients of kernels.
+// Where the processor has suitable tiles, floats with channels first are not packed at all: convolution_direct.cpp
+// reads padded planes, and convolution_pairs.cpp computes kernel gradients.
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -24,7 +24,7 @@
 #include "backends/reference/kernels.h"
 #include "program/ir/window_shape.h"
 
-// Packs panels of a convolution from its input in padded planes: no element of the window is outside.
+// Packs panels of a convolution from its input in padded planes: every window element is in bounds.
 
 namespace capibara::cpu {
 
@@ -34,7 +34,7 @@ struct ConvolutionPlanePack {
   const ConvolutionPlan& plan;
   const S* planes;  // of one group
 
-  // One panel of `width` rows, of which places [first, first + used) are there.
+  // One panel of `width` rows; only positions [first, first + used) exist.
   void operator()(int64_t first, int64_t used, int64_t k0, int64_t k, int64_t width, S* out) const {
     if (plan.by_images)
       by_elements(first, used, k0, k, width, out);
@@ -45,7 +45,7 @@ struct ConvolutionPlanePack {
  private:
   int64_t image_step() const { return plan.lhs_features * plan.layout->elements(); }
 
-  // Places along a row are neighbours: one copy for each row that the panel touches.
+  // Positions along a row are contiguous: one copy for each row that the panel touches.
   void by_places(int64_t first, int64_t used, int64_t k0, int64_t k, int64_t width, S* out) const {
     const int64_t columns = plan.window.places.back(), rows = plan.dims.size() == 2 ? plan.window.places[0] : 1;
     PlaneRun<S> runs[max_panel_width];
@@ -60,7 +60,7 @@ struct ConvolutionPlanePack {
     plane_code<S>().panel({runs, run_count, plan.offsets.data() + k0, k, width, used}, out);
   }
 
-  // Elements of the window along a row are neighbours.
+  // Window elements along a row are contiguous.
   void by_elements(int64_t first, int64_t used, int64_t k0, int64_t k, int64_t width, S* out) const {
     const int64_t all = plan.window_size(), length = plan.window.size.back();
     const auto places = static_cast<int64_t>(plan.taps.size());
@@ -82,9 +82,9 @@ struct ConvolutionPlanePack {
   }
 };
 
-// Packs the input of a convolution into panels, whose rows are places of the window.
+// Packs the input of a convolution into panels, whose rows are output positions.
 
-// The places of one panel.
+// The output positions of one panel.
 struct ConvolutionLanes {
   int64_t count;
   int64_t place[max_panel_width][max_convolution_dims], image[max_panel_width];
@@ -100,15 +100,15 @@ struct ConvolutionLanes {
   }
 };
 
-// K: the kind of matmul, S: elements of the input.
+// K: the kind of matmul, S: the element type of the input.
 template <class K, class S>
 struct ConvolutionPack {
   using P = typename K::Packed;
   const ConvolutionPlan& plan;
   const S* input;   // of one group
-  const S* planes;  // the same as the plan's layout says; null where it has none
+  const S* planes;  // the same as padded planes; null if the plan has no layout
 
-  // Packs places [first, first + count) as panels of `width` rows.
+  // Packs output positions [first, first + count) as panels of `width` rows.
   void operator()(int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* out) const {
     const int64_t padded = (k + K::together - 1) / K::together * K::together;
     for (int64_t i = 0; i < count; i += width) {
@@ -147,7 +147,7 @@ struct ConvolutionPack {
     }
   }
 
-  // Runs along the last dimension of the window, with zeros where they leave the input.
+  // Runs along the last dimension of the window, with zeros outside the input.
   void along_window(const ConvolutionLanes& lanes, int64_t k0, int64_t k, int64_t width,
                     typename K::Packed* out) const {
     const std::size_t space = plan.window.size.size();
@@ -194,11 +194,11 @@ struct ConvolutionPack {
   }
 };
 
-// Convolutions with few features out: the input is multiplied once with the whole kernel, and what every element of the
-// window gives is added to the places that meet it.
+// Convolutions with few output features: the input is multiplied once with the whole kernel, and the product of each
+// window element is added to the output positions that meet it.
 //
-// A matmul with a row for each feature out would pack more than it multiplies; here rows are (feature out, element of
-// the window), and columns are the input as it is. Zeros of a dilated input, as in the gradient of a stride, are never
+// A matmul with a row for each output feature would pack more than it multiplies; here rows are (output feature, window
+// element), and columns are the unpacked input. Zeros of a dilated input, as in the gradient of a stride, are never
 // met.
 
 template <class K>
@@ -242,11 +242,11 @@ class SpreadConvolution {
   }
 
  private:
-  static constexpr int64_t band = 64, chunk = 4;  // rows of places, rows of the input that are multiplied at once
+  static constexpr int64_t band = 64, chunk = 4;  // output rows, and input rows that are multiplied at once
   static constexpr ConvolutionDimension single{1, 1, 1, 0, 1, 1, 0, 1, 0, 0};
 
-  // Where an element of the window puts the first column of the input: a phase of the columns of places, and its index
-  // there.
+  // Where a window element puts the first column of the input: a phase of the output columns, and the index within
+  // it.
   struct Shift {
     int64_t phase, by;
   };
@@ -259,7 +259,7 @@ class SpreadConvolution {
     const int64_t count = std::min(band, row_.places - first), step = row_.lhs_dilation;
     const int64_t row_size = column_.lhs_dilation * pitch_;
     std::fill_n(sums, plan_.group_features * count * row_size, T(0));
-    // Place p meets the row (p - padding + e * dilation) / step.
+    // Output row p meets the input row (p - padding + e * dilation) / step.
     auto down = [step](int64_t x) { return x >= 0 ? x / step : -((-x + step - 1) / step); };
     const int64_t from = std::max<int64_t>(0, down(first - row_.padding + step - 1));
     const int64_t to =
@@ -285,7 +285,7 @@ class SpreadConvolution {
     write(image, first, count, sums);
   }
 
-  // to[element of the kernel][column of the input]; or packs the kernel for it.
+  // to[kernel element][input column]; or, if `packed` is passed, packs the kernel for it.
   void multiply(const T* input, const T* kernel, T* to, int64_t count, Scratch<T>* packed = nullptr) const {
     const Axis rows = Axis::regular(kernel_rows_.extent(), count), columns = Axis::regular(count, 1);
     const Axis features = Axis::regular(plan_.in_features, plan_.lhs_feature_stride);
@@ -332,7 +332,7 @@ class SpreadConvolution {
 
 namespace {
 
-// The results of all phases as the output: columns of the phases alternate in a row.
+// Combines the results of all phases into the output: columns of the phases alternate in a row.
 template <class T>
 void weave(const ConvolutionPlan& plan, const T* parts, T* out) {
   const PlaneCode<T>& code = plane_code<T>();
@@ -360,7 +360,7 @@ void weave(const ConvolutionPlan& plan, const T* parts, T* out) {
   });
 }
 
-// Calls run(plan, lhs, rhs, out) for each phase; a phase that meets nothing of the window is zero.
+// Calls run(plan, lhs, rhs, out) for each phase; a phase that meets no window element is zero.
 template <class S, class Sum, class F>
 void each_phase(const ConvolutionPlan& plan, const S* lhs, const S* rhs, Sum* out, F&& run) {
   if (plan.phases.empty()) return run(plan, lhs, rhs, out);
@@ -404,7 +404,7 @@ void run_group(const ConvolutionPlan& plan, int64_t g, const S* lhs, const S* pl
     Product<K>{plan.inner(), pack_kernel, pack_places, target, plan.features, plan.places}.run();
 }
 
-// The whole input as padded planes.
+// Lays out the whole input as padded planes.
 template <class T>
 void lay_input(const ConvolutionPlan& plan, const T* lhs, T* planes) {
   const PlaneCode<T>& code = plane_code<T>();
@@ -433,7 +433,7 @@ void run_groups(const ConvolutionPlan& plan, const S* lhs, const S* rhs, typenam
   }
   each_phase(plan, lhs, rhs, out,
              [&hold](const ConvolutionPlan& part, const S* x, const S* kernel, typename K::Sum* to) {
-               // A few groups share out their own parts; many are shared out whole.
+               // A few groups are each split among the threads; many groups are distributed whole.
                const double cost = multiply_cost<K>(static_cast<double>(part.places.extent() * part.group_features) *
                                                     static_cast<double>(part.inner()));
                auto run = [&](int64_t begin, int64_t end) {
@@ -447,7 +447,7 @@ void run_groups(const ConvolutionPlan& plan, const S* lhs, const S* rhs, typenam
              });
 }
 
-// ---- without --------------------------------------------------------------------------------------------------------
+// ---- without matmuls ------------------------------------------------------------------------------------------------
 
 template <class T>
 void run_depthwise(const ConvolutionPlan& plan, const T* lhs, const T* rhs, T* out) {
@@ -514,7 +514,7 @@ void run_depthwise_gradient(const ConvolutionPlan& plan, const T* lhs, const T* 
   }
 }
 
-// Complex numbers one by one: convolutions of them are rare.
+// Complex numbers, one by one: such convolutions are rare.
 template <class T>
 void run_complex(const ConvolutionPlan& plan, const T* lhs, const T* rhs, T* out) {
   const std::size_t space = plan.window.size.size();

@@ -1,8 +1,8 @@
-// Convolutions straight from padded planes: no panel of the input is packed.
+// Convolutions straight from padded planes: no input panel is packed.
 //
-// Vectors run along places, which are neighbours in a plane for every element of the window, and rows of a tile are
-// features. A task lays some rows of one image as planes, which stay in the second cache, and multiplies them with the
-// whole packed kernel. Every sum meets k in rising order, in blocks that the shape alone decides.
+// Vectorised over output positions, which are contiguous in a plane for every window element; tile rows are output
+// features. A task lays out some rows of one image as planes, which stay in the L2 cache, and multiplies them with the
+// whole packed kernel. Every sum accumulates k in increasing order, in blocks that the shape alone decides.
 #include "backends/cpu/kernels/convolution/convolution_direct.h"
 
 #include <algorithm>
@@ -67,15 +67,15 @@ class DirectConvolution {
   }
 
  private:
-  // One phase, or all: where its packed kernel and its results of a band are.
+  // One phase, or the whole plan: where its packed kernel and its results of a band are.
   struct Part {
     const ConvolutionPlan* plan;
     int64_t kernel_offset, packed_offset, results_offset;
   };
-  static constexpr int64_t row_block = 128;  // features whose packed kernel stays in the second cache
+  static constexpr int64_t row_block = 128;  // features whose packed kernel stays in the L2 cache
 
   static int64_t rows_of(const ConvolutionPlan& part) { return part.rows() ? part.rows()->places : 1; }
-  // Elements of the kernel for one block of k: that of a panel of features and the places it meets fit the first cache.
+  // Kernel elements in one block of k: a panel of features and the output positions it meets fit the L1 cache.
   static int64_t inner_block(const ConvolutionPlan& part) {
     const int64_t window = part.window_size(), limit = 640 / static_cast<int64_t>(sizeof(T));
     const int64_t most = std::max<int64_t>(1, limit / window), blocks = (part.in_features + most - 1) / most;
@@ -108,7 +108,7 @@ class DirectConvolution {
     });
   }
 
-  // Rows of places [first, first + band) of one image.
+  // Output rows [first, first + band) of one image.
   void run_band(int64_t g, int64_t n, int64_t first, const T* kernel, T* laid, T* results) const {
     const int64_t image = plan_.batch_groups ? g * plan_.batch + n : n,
                   feature = plan_.batch_groups ? 0 : g * plan_.in_features;
@@ -129,7 +129,7 @@ class DirectConvolution {
     if (!plan_.phases.empty()) weave(first, results, out);
   }
 
-  // The rows of all features that a band meets; those of the next feature but one are prefetched meanwhile.
+  // Lays out the rows of all features that a band meets, and prefetches those of the feature after the next.
   void lay(const T* input, int64_t first, T* laid) const {
     constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T)), ahead = 2;
     const ConvolutionDimension &column = plan_.dims.back(), *row = plan_.rows();
@@ -189,7 +189,7 @@ class DirectConvolution {
       tile.out = target;
       return run(tile);
     }
-    // Fewer features than rows: those that are there are copied.
+    // Fewer features than tile rows: copy only those that exist.
     T rows[16 * 2 * 16];
     PlaneTile<T> own = tile;
     own.out = rows;
@@ -203,7 +203,7 @@ class DirectConvolution {
     }
   }
 
-  // Rows of the output from the results of all phases.
+  // Interleaves the results of all phases into rows of the output.
   void weave(int64_t first, const T* results, T* out) const {
     const ConvolutionDimension &columns = plan_.dims.back(), *rows = plan_.rows();
     const int64_t row_phases = rows ? rows->lhs_dilation : 1, phases = columns.lhs_dilation;

@@ -1,4 +1,4 @@
-// Convolutions straight from padded planes: no panel of the input is packed.
+// Convolutions straight from padded planes: no input panel is packed.
 #pragma once
 
 #include "backends/cpu/kernels/convolution/convolution_plan.h"
@@ -6,7 +6,7 @@
 
 namespace capibara::cpu {
 
-// K: Singles or Doubles. The plan says its band of rows.
+// K: Singles or Doubles. Requires plan.band != 0.
 template <class K>
 void convolve_from_planes(const ConvolutionPlan& plan, const typename K::Packed* lhs, const typename K::Packed* rhs,
                           typename K::Packed* out);

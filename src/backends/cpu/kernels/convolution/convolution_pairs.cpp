@@ -1,9 +1,9 @@
-// Convolutions whose window is an image and whose places are few: the gradient of a kernel.
+// Convolutions whose window is an image and whose output positions are few: the gradient of a kernel.
 //
-// Each place of the window is a matmul of the input's images by the kernel's features over all positions of the image.
-// Both operands are packed once with the features of one position as neighbours, in which a place is only another
-// beginning: the input is not packed again for every place. Fixed parts of the positions are summed apart, in their
-// order, whatever the number of threads is.
+// Each output position is a matmul of the input's images by the kernel's features over all positions of the image.
+// Both operands are packed once with the features of one image position contiguous, so that an output position is only
+// a different offset: the input is not repacked for each. Fixed parts of the image positions are summed separately and
+// combined in order, whatever the number of threads.
 #include "backends/cpu/kernels/convolution/convolution_pairs.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ class PairConvolution {
     const int64_t row_bytes = rights_ * panel_width_ * column_.size * static_cast<int64_t>(sizeof(T));
     band_ = even(row_.size, std::max<int64_t>(1, band_bytes / row_bytes));
     bands_ = (row_.size + band_ - 1) / band_;
-    // Rows of both operands that stay in the first cache for all places.
+    // Rows of both operands that stay in the L1 cache for all output positions.
     const int64_t positions = (taps_ == 1 ? 1280 : 640) / static_cast<int64_t>(sizeof(T));
     chunk_ = even(band_, std::max<int64_t>(1, positions / column_.size));
     part_size_ = lefts_.count() * rights_ * taps_ * slot_;
@@ -73,7 +73,7 @@ class PairConvolution {
  private:
   static constexpr ConvolutionDimension single{1, 1, 1, 0, 1, 1, 0, 1, 0, 0};
 
-  // Positions of the input that all places meet with so many elements of the window.
+  // Input positions that all output positions meet with this many window elements.
   static int64_t reach(const ConvolutionDimension& d, int64_t elements) {
     return (elements - 1) * d.dilation + (d.places - 1) * d.stride + 1;
   }
@@ -83,7 +83,7 @@ class PairConvolution {
   }
   int vectors(int64_t right) const { return plan_.group_features - right * panel_width_ > code_.lanes ? 2 : 1; }
 
-  // Some bands of some images, for one group of panels of the input.
+  // Some bands of some images, for one group of input panels.
   void run_part(int64_t part, int64_t group, T* left, T* right, T* sums) const {
     const int64_t units = plan_.in_features * bands_, first = units * part / parts_, last = units * (part + 1) / parts_;
     const int64_t from = lefts_.count() * group / groups_, to = lefts_.count() * (group + 1) / groups_;
@@ -117,7 +117,7 @@ class PairConvolution {
     }
   }
 
-  // `count` neighbours of `width` rows, which begin at `from` and are `step` apart; those from `used` on are zeros.
+  // Packs `count` groups of `width` rows, starting at `from` and `step` apart; rows from `used` on are zeros.
   static void pack(const T* from, int64_t step, int64_t used, int64_t count, int64_t width, T* to) {
     constexpr int64_t run = max_inner_bytes / static_cast<int64_t>(sizeof(T));
     const T* rows[max_panel_width];
@@ -130,7 +130,7 @@ class PairConvolution {
     const T* start = rhs_ + image * plan_.kernel_in_stride + y * row_.kernel_step;
     for (int64_t r = 0; r < rights_; ++r) {
       const int64_t width = vectors(r) * code_.lanes, first = r * panel_width_;
-      const bool joined = row_.kernel_step == column_.size;  // rows are one
+      const bool joined = row_.kernel_step == column_.size;  // rows are contiguous
       const int64_t runs = joined ? 1 : rows, run = column_.size * (joined ? rows : 1);
       T* panel = to + r * rows * column_.size * panel_width_;
       for (int64_t i = 0; i < runs; ++i, panel += run * width)
@@ -160,7 +160,7 @@ class PairConvolution {
     }
   }
 
-  // The result of one panel by one panel.
+  // Adds the product of one panel and one panel to the result.
   void add_parts(int64_t block, T* sums) const {
     const int64_t panel = block / rights_, right = block % rights_;
     const int64_t width = vectors(right) * code_.lanes, height = lefts_.height(panel);

@@ -1,4 +1,4 @@
-// Convolutions whose window is an image and whose places are few: the gradient of a kernel.
+// Convolutions whose window is an image and whose output positions are few: the gradient of a kernel.
 #pragma once
 
 #include "backends/cpu/kernels/convolution/convolution_plan.h"
@@ -6,7 +6,7 @@
 
 namespace capibara::cpu {
 
-// K: Singles or Doubles. The plan says that it pairs features.
+// K: Singles or Doubles. Requires plan.pairs_features().
 template <class K>
 void convolve_pairs(const ConvolutionPlan& plan, const typename K::Packed* lhs, const typename K::Packed* rhs,
                     typename K::Packed* out);

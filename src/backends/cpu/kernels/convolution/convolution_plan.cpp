@@ -42,7 +42,7 @@ bool ConvolutionPlan::pairs_features() const {
   if (heights[0] == 0 || batch < min_features || group_features < min_features) return false;
   const int64_t taps = dims.back().places * (rows() ? rows()->places : 1), columns = dims.back().size;
   if (taps > max_taps || taps * batch < min_pairs || columns < min_columns || columns > max_columns) return false;
-  // Sums that are computed for nothing.
+  // Products including padding, which are computed in vain.
   const int64_t left = TileHeights(batch, heights).rows(), right = (group_features + lanes - 1) / lanes * lanes;
   return window_size() >= min_image && window_size() >= taps && 4 * batch * group_features >= 3 * left * right;
 }
@@ -147,7 +147,7 @@ void ConvolutionPlan::set_phases() {
   } while (reference::next_index(residue, counts));
 }
 
-// Whether neighbouring places are neighbouring columns of a matmul.
+// True if neighbouring output positions are neighbouring columns of a matmul.
 bool ConvolutionPlan::meets_neighbours() const {
   return is_planar() && out_feature_stride != 1 && dims.back().places >= std::max<int64_t>(8, dims.back().size);
 }
@@ -170,8 +170,8 @@ void ConvolutionPlan::set_direct_offsets(const PlaneLayout& planes, int64_t y, i
   }
 }
 
-// Whether places are computed straight from planes, and how many rows of them at once: so many that the planes stay in
-// the second cache and few lanes of vectors are computed for nothing.
+// Decides whether to compute straight from planes, and how many output rows at once: as many as keep the planes in the
+// L2 cache while few vector lanes are wasted.
 bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimension& columns,
                                  std::span<ConvolutionPlan* const> parts) {
   constexpr int64_t preferred_bytes = 256 * 1024, max_bytes = 1024 * 1024, min_features = 4;
@@ -179,16 +179,16 @@ bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimensio
   const int64_t lanes = wide ? plane_code<double>().lanes : plane_code<float>().lanes, size = wide ? 8 : 4;
   const int height = wide ? plane_code<double>().tiles.heights[0] : plane_code<float>().tiles.heights[0];
   if (height == 0 || group_features < min_features || (!phases.empty() && woven_size == 0)) return false;
-  double products = 0;  // for each place and feature in
+  double products = 0;  // per output position and input feature
   for (const ConvolutionPlan* part : parts) {
     const ConvolutionDimension& last = part->dims.back();
     if (last.out_step != 1 || (part->rows() && part->rows()->out_step != last.places)) return false;
-    // The lanes of a vector are in two rows at most.
+    // The lanes of a vector span two rows at most.
     if (last.places < lanes - 1 && last.places != columns.length(columns.places)) return false;
     products += static_cast<double>(group_features * part->window_size());
   }
   const int64_t row_bytes = in_features * columns.length(columns.places) * rows.stride * columns.stride * size;
-  const int64_t more = (rows.reach() + rows.stride - 1) / rows.stride - 1;  // rows of planes beyond those of places
+  const int64_t more = (rows.reach() + rows.stride - 1) / rows.stride - 1;  // rows of planes beyond those of the band
   if ((1 + more) * row_bytes > max_bytes) return false;
   const int64_t tasks = std::max(8, 4 * thread_count());
   const int64_t limit = std::min({rows.places, std::max<int64_t>(1, preferred_bytes / row_bytes - more),
@@ -199,7 +199,7 @@ bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimensio
     const int64_t last = rows.places % some;
     for (int64_t own : {some, last}) {
       const int64_t full = (own * columns.places + lanes - 1) / lanes;
-      // A single vector at the end takes a little longer than half of two.
+      // A single vector at the end takes a little more than half the time of two.
       vectors +=
           (static_cast<double>(full) + (full % 2) * 0.15) * static_cast<double>(own == some ? rows.places / some : 1);
     }
@@ -229,7 +229,7 @@ bool ConvolutionPlan::set_direct(const PlaneDimension& rows, const PlaneDimensio
   return true;
 }
 
-// Phases share one layout: it has the padding of the phase that begins first.
+// Phases share one layout, with the padding of the phase that begins first.
 void ConvolutionPlan::set_layout() {
   constexpr int64_t max_elements = int64_t{1} << 26, max_lanes = 16;
   if (!is_floating(types.out) || out_size == 0 || inner() == 0) return;
@@ -272,7 +272,7 @@ void ConvolutionPlan::set_layout() {
     layout = shared;
   } else if (phases.empty() && is_planar() && along_window && !points) {
     const PlaneDimension image_rows = image_over_plane(rows()), image_columns = image_over_plane(&dims.back());
-    // Rows that need no padding and have no holes are read as they are.
+    // Rows without padding and holes are read in place.
     const PlaneDimension columns = over_plane(&dims.back());
     const int64_t end = (columns.places - 1) * columns.stride + columns.reach() - columns.padding;
     if (columns.dilation == 1 && columns.padding <= 0 && end <= columns.extent) return;

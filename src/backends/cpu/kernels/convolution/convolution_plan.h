@@ -11,9 +11,9 @@
 
 namespace capibara::cpu {
 
-inline constexpr std::size_t max_convolution_dims = 16;  // of space
+inline constexpr std::size_t max_convolution_dims = 16;  // spatial dimensions
 
-// One dimension of space: of window, places, input, output and kernel.
+// One spatial dimension: of window, output positions (`places`), input, output and kernel.
 struct ConvolutionDimension {
   int64_t size, places, extent, step, stride, dilation, padding, lhs_dilation, out_step, kernel_step;
 };
@@ -34,14 +34,14 @@ struct ConvolutionPlan {
   int64_t out_batch_stride, kernel_in_stride;
   struct Phase;
   std::vector<Phase> phases;  // empty: the input is not dilated
-  // Results of all phases, each a contiguous array, which are woven into rows of the output; 0: phases write into it.
+  // Size of the results of all phases, each contiguous, which are interleaved into the output; 0: phases write into it.
   int64_t woven_size = 0;
-  // The input as padded planes, which panels are packed from; null: it is packed as it is.
+  // The input as padded planes, from which panels are packed; null: the input itself is packed.
   std::shared_ptr<const PlaneLayout> layout;
-  bool by_images = false;        // the window is an image: its elements are neighbours in a plane, not its places
+  bool by_images = false;        // the window is an image: its elements are contiguous in a plane, rather than places
   std::vector<int64_t> offsets;  // of each k in the planes, for the first place
   std::vector<int64_t> taps;     // of each place in a plane, for the first element of an image
-  // Rows of places that are computed straight from planes at once, whose layout is theirs alone; 0: panels are packed.
+  // Rows of places that are computed straight from planes at once; `layout` then serves only these. 0: packs panels.
   int64_t band = 0;
   std::vector<int32_t> direct_offsets;  // of each k, which is (feature, element) here
   Axis direct_inner;                    // the same k in the kernel
@@ -54,20 +54,20 @@ struct ConvolutionPlan {
   int64_t window_size() const { return inner() / in_features; }
   int64_t element_of(int64_t p) const { return along_window ? p % window_size() : p / in_features; }
   int64_t feature_of(int64_t p) const { return along_window ? p / window_size() : p % in_features; }
-  // Whether runs of the inner dimension fill whole groups of k.
+  // True if runs of the inner dimension fill whole groups of k.
   bool fills(int64_t together) const;
 
-  // Rows of the input are contiguous, and there are no other dimensions.
+  // Rows of the input are contiguous, and there are at most two spatial dimensions.
   bool is_planar() const { return !dims.empty() && dims.size() <= 2 && window.regular && dims.back().step == 1; }
   const ConvolutionDimension* rows() const { return dims.size() == 2 ? &dims[0] : nullptr; }
   int64_t row_step() const { return rows() ? rows()->step : 0; }
-  // One feature in for each group, few out.
+  // One input feature for each group, few output features.
   bool is_depthwise() const;
-  // The gradient of such a kernel: few places of a window that is an image, one feature out for each group.
+  // The gradient of such a kernel: few output positions, a window that is an image, one output feature for each group.
   bool sums_images() const;
-  // The gradient of a kernel: few places of a window that is an image, many images by many features.
+  // The gradient of a kernel: few output positions, a window that is an image, many images by many features.
   bool pairs_features() const;
-  // Few features out and many in, and each element of the input meets every element of the window.
+  // Few output and many input features, and each input element meets every window element.
   bool spreads() const;
 
  private:
@@ -81,7 +81,7 @@ struct ConvolutionPlan::Phase {
   int64_t kernel_offset, out_offset;
 };
 
-// A dimension of the window over a plane, and with window and places exchanged.
+// A spatial dimension over a plane; and the same with window and output positions exchanged.
 inline PlaneDimension over_plane(const ConvolutionDimension* d) {
   return d ? PlaneDimension{d->size, d->places, d->extent, d->stride, d->dilation, d->padding} : PlaneDimension();
 }

@@ -1,4 +1,4 @@
-// The window of a convolution: where its elements are at every place.
+// The window of a convolution: offsets of its elements at every output position.
 #pragma once
 
 #include <capibara/attributes.h>
@@ -7,10 +7,10 @@
 
 namespace capibara::cpu {
 
-// The window of a convolution over its places, dimension by dimension.
+// The window of a convolution over its output positions, dimension by dimension.
 struct Window {
-  Ints size, places;  // of the window; how many places it has
-  Ints extent, step;  // of the input: size, elements between neighbours
+  Ints size, places;  // of the window; the number of output positions
+  Ints extent, step;  // of the input: size, stride between neighbours
   Ints stride, dilation, padding;
   bool regular = true;  // the input is not dilated
   std::vector<std::vector<int64_t>>
@@ -21,7 +21,7 @@ struct Window {
   }
   // Offset into the input of one window element at one place; -1 in the padding.
   int64_t tap(const int64_t* place, const int64_t* element) const { return sum(place, element, size.size()); }
-  // Without the last dimension.
+  // The same without the last dimension.
   int64_t outer_tap(const int64_t* place, const int64_t* element) const { return sum(place, element, size.size() - 1); }
 
  private:

@@ -1,5 +1,5 @@
-// Convolutions with one feature in and one out for each group: no matmul is left, but straight sums over the
-// window, along the features where they are contiguous, else along the last dimension of space.
+// Convolutions with one input and one output feature for each group: not matmuls but plain sums over the window,
+// vectorised along the features where they are contiguous, else along the last spatial dimension.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +14,10 @@
 #include "core/array/element.h"
 #include "core/runtime/thread_pool.h"
 
-// Convolutions of each feature alone, and the gradients of their kernels, with rows of images contiguous in memory.
+// Depthwise convolutions, and the gradients of their kernels, with rows of images contiguous in memory.
 //
-// A band of an image is laid out in phases, with its padding; then every element of the window is one multiplication of
-// a vector that may begin anywhere. Padding, strides and dilations cost nothing in the loop.
+// A band of an image is laid out in phases, with its padding; each window element is then one multiplication by a
+// vector at any offset. Padding, strides and dilations cost nothing in the loop.
 
 namespace capibara::cpu {
 
@@ -65,10 +65,10 @@ struct DepthwisePlanes {
   }
 };
 
-// What such a kernel gets of its images: the window is an image here, and its places are the elements of the kernel.
+// The gradient of such a kernel: the window is an image here, and `places` are the elements of the kernel.
 template <class T>
 struct DepthwiseGradient {
-  PlaneDimension rows, columns;  // of the kernel over the padded plane: places are those of the image
+  PlaneDimension rows, columns;  // of the kernel over the padded plane: `places` are positions of the image
   int64_t groups, batch, images;
   int64_t lhs_batch_stride, lhs_feature_stride, lhs_row_step;
   int64_t image_group_stride, image_stride, image_row_step;
@@ -148,7 +148,7 @@ struct Depthwise {
   }
 
  private:
-  // One element of the window: where its factors are, and for which results.
+  // One window element: its factors, and the results [low, high) it contributes to.
   struct Tap {
     const T* x;
     const T* w;
@@ -188,7 +188,7 @@ struct Depthwise {
     }
   }
 
-  // All places of the last dimension, from `first` on; place.back() is 0.
+  // All positions of the last dimension, from `first` on; place.back() is 0.
   void sum_row(const T* input, const T* kernel, const int64_t* place, T* target, int64_t first,
                std::vector<Tap>& taps) const {
     const std::size_t last = window.size.size() - 1;
@@ -210,7 +210,7 @@ struct Depthwise {
       return;
     }
     taps.clear();
-    int64_t low = 0, high = count;  // where every element of the window is inside
+    int64_t low = 0, high = count;  // where every window element is in bounds
     const int64_t stride = window.stride[last], step = stride * window.step[last];
     for (int64_t e = 0; e < window_size(); ++e) {
       const int64_t outer = window.outer_tap(place, element(e));
@@ -241,14 +241,14 @@ struct Depthwise {
     for (; o < count; ++o) one(o);
   }
 
-  // Results [low, high), which meet every tap, in vectors; the last vector ends with the last of them. Returns where it
-  // ended.
+  // Results [low, high), which meet every tap, as vectors; the last vector ends at the last result. Returns the end of
+  // what was computed.
   template <int Step>
   static int64_t sum_inside(const std::vector<Tap>& taps, int64_t low, int64_t high, T* target) {
     int64_t o = low;
     if constexpr (has_lanes<T>) {
       using L = Lanes<T>;
-      // With a step of 2 a vector reads one element too many: the next result has it.
+      // With a stride of 2 a vector reads one element too many: the next result covers it.
       for (; o + 4 * L::count + (Step - 1) <= high; o += 4 * L::count) {
         typename L::V sum[4] = {};
         for (const Tap& tap : taps) {

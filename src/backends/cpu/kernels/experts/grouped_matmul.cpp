@@ -1,7 +1,7 @@
-// Matmuls of ragged groups of rows: one product of matrices for each group, by the blocks and tiles of dot_general.
+// Matmuls of ragged groups of rows: one matmul for each group, by the blocks and tiles of dot_general.
 //
-// Groups are shared out among threads whole, the costly ones first; a group that is a large part of all the work shares
-// out its own blocks. A product is cut up by its shape alone: the number of threads changes nothing.
+// Groups are distributed to threads whole, costly ones first; a group that is a large part of all the work is split
+// into its own blocks. Each matmul is partitioned by its shape alone: the number of threads changes nothing.
 #include <algorithm>
 #include <numeric>
 
@@ -16,9 +16,9 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr double small_product = 4096;  // multiplications: straight loops
+constexpr double small_product = 4096;  // multiplications: plain loops
 
-// An operand: [batch, free, inner], and matrices of groups `group` elements apart where each group has its own.
+// An operand: [batch, free, inner]; if each group has its own matrix, these are `group` elements apart.
 struct Operand {
   int64_t size = 0;
   Axis batch, free, inner;
@@ -29,22 +29,22 @@ struct GroupedPlan {
   ProductTypes types;
   Operand left, right;
   DType sizes_type;
-  int64_t batch = 1, groups = 0, length = 0;  // of the ragged dimension
+  int64_t batch = 1, groups = 0, length = 0;  // length: of the ragged dimension
   int64_t step = 1;                           // rows (or inner elements) of the left operand at one position of it
-  bool over_inner = false;                    // groups cut the inner dimension: each has a result of its own
-  bool shared_sizes = false;                  // of all batches
+  bool over_inner = false;                    // groups cut the inner dimension: each has its own result
+  bool shared_sizes = false;                  // by all batches
   int64_t out_size = 0, out_batch = 0, out_group = 0;
 
   int64_t columns() const { return right.free.extent(); }
 };
 
-// One product: of positions [begin, end) of the ragged dimension.
+// One matmul: positions [begin, end) of the ragged dimension.
 struct Task {
   int64_t batch, group, begin, end;
   double cost;
 };
 
-// Group sizes below zero are zero, positions that do not exist are in no group.
+// Negative group sizes count as zero; positions past the end belong to no group.
 std::vector<Task> tasks_of(const GroupedPlan& plan, const std::byte* sizes, std::vector<int64_t>& ends) {
   std::vector<Task> tasks;
   const double elements = static_cast<double>(plan.step) * static_cast<double>(plan.columns()) *
@@ -162,7 +162,7 @@ void run(const GroupedPlan& plan, const S* lhs, const S* rhs, const std::byte* s
     parallel_for(count, 1, some);
 }
 
-// Of operands with numbers of one kind; an empty kernel for others.
+// For operands of the same numeric kind; an empty kernel for others.
 HostKernel kernel_of(GroupedPlan plan) {
   const auto shared = std::make_shared<const GroupedPlan>(std::move(plan));
   HostKernel kernel;
@@ -189,7 +189,7 @@ HostKernel kernel_of(GroupedPlan plan) {
   return kernel;
 }
 
-// ---- what is multiplied ------------------------------------------------------------------------------------------
+// ---- operands ----------------------------------------------------------------------------------------------------
 
 Axis axis_of(const ArrayType& type, const Ints& dims) {
   const Ints strides = reference::row_major_strides(type.shape);
@@ -232,7 +232,7 @@ HostKernel make_ragged_dot(const KernelRequest& request) {
   plan.over_inner = mode == RaggedMode::contracting;
   const Ints& cut = plan.over_inner ? dot.lhs_contracting : lhs_free;
   const Axis& cut_axis = plan.over_inner ? plan.left.inner : plan.left.free;
-  // Groups of neighbouring rows only.
+  // Supports only groups of adjacent rows.
   if (cut[0] != ragged || !cut_axis.is_regular() || (plan.over_inner && !plan.right.inner.is_regular())) return {};
   plan.batch = plan.left.batch.extent();
   plan.length = lhs.shape[static_cast<std::size_t>(ragged)];
@@ -248,7 +248,7 @@ HostKernel make_ragged_dot(const KernelRequest& request) {
   return kernel_of(std::move(plan));
 }
 
-// Leading dimensions of these numbers, as one axis.
+// All dimensions except the last `own`.
 Ints leading(int64_t rank, int64_t own) {
   Ints dims(static_cast<std::size_t>(rank - own));
   std::iota(dims.begin(), dims.end(), 0);

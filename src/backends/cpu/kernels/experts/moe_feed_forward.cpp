@@ -1,4 +1,4 @@
-// Rows of tokens copied to their experts and summed back: each result row is written once, by one thread.
+// Copies rows of tokens to their experts and sums them back: each result row is written once, by one thread.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -18,7 +18,7 @@ namespace {
 template <class T>
 using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// In straight code, which compilers turn into vectors.
+// Straight-line code, which compilers vectorise.
 template <class T>
 CAPIBARA_INLINE Wide<T> widened(T value) {
   if constexpr (std::is_same_v<T, BFloat16>)
@@ -44,7 +44,7 @@ struct Extents {
   int64_t copies() const { return tokens * choices; }
 };
 
-// Nanoseconds for a row that is read and written.
+// Nanoseconds to read and write a row.
 template <class T>
 double row_cost(const Extents& extents) {
   return 20 + static_cast<double>(extents.features) * static_cast<double>(sizeof(T)) / 10;
@@ -147,7 +147,7 @@ HostKernel combine_grad_kernel(const Extents& extents) {
   };
 }
 
-// Calls make(Type<T>{}, extents) for the types that rows may have; no kernel for others, and where there are no rows.
+// Calls make(Type<T>{}, extents) for the supported element types; returns no kernel for others, or without rows.
 template <class Make>
 HostKernel make_for(const ArrayType& tokens, const ArrayType& rows, Make&& make) {
   if (rows.size() == 0) return {};

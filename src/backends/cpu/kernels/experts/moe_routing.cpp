@@ -1,7 +1,7 @@
-// Routing of tokens to experts: blocks of tokens choose and count, then each copy is put where its expert's rows are.
+// Routing of tokens to experts: blocks of tokens choose and count, then each copy is written to its expert's rows.
 //
-// Blocks of tokens, whose size is fixed, count the copies of each choice and expert; sums of the counts before it tell
-// a block where its copies go, so that the order is that of a stable sort and the number of threads changes nothing.
+// Blocks of tokens, whose size is fixed, count the copies per choice and expert; prefix sums of these counts give each
+// block its destinations, so that the order is that of a stable sort and the number of threads changes nothing.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -16,16 +16,16 @@
 #include "core/runtime/thread_pool.h"
 #include "lax/math/denormals.h"
 
-// Powers of e in straight code, which compilers turn into vectors, and sums of rows in lanes.
+// Exponentials in straight-line code, which compilers vectorise, and sums of rows in lanes.
 
 namespace capibara::cpu {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-// exp(x) of x <= 0 in straight code, which compilers turn into vectors; 2 ulp.
+// exp(x) for x <= 0 in straight-line code, which compilers vectorise; 2 ulp.
 CAPIBARA_INLINE float power(float x) {
-  constexpr float least = -87.0f, shift = 12582912.0f;  // 1.5 * 2^23: the last bits of a sum are an integer
-  // By bits, since compilers make branches of conditions.
+  constexpr float least = -87.0f, shift = 12582912.0f;  // 1.5 * 2^23: the low bits of a sum are an integer
+  // With bit operations, since compilers compile conditions to branches.
   const std::uint32_t below = 0u - static_cast<std::uint32_t>(x < least);
   const auto bits = std::bit_cast<std::uint32_t>(x), bound = std::bit_cast<std::uint32_t>(least);
   const float bounded = std::bit_cast<float>((bits & ~below) | (bound & below));
@@ -43,7 +43,7 @@ CAPIBARA_INLINE float power(float x) {
 }
 CAPIBARA_INLINE double power(double x) { return std::exp(x); }
 
-// In a fixed order that vectors keep.
+// Sums in a fixed order that is the same for vectors.
 template <class C>
 CAPIBARA_INLINE C sum_of(const C* values, int64_t count) {
   C a = 0, b = 0, c = 0, d = 0;
@@ -71,7 +71,7 @@ struct Extents {
   bool renormalize, load_balancing;
 };
 
-// Memory of one thread: a row of logits, of powers, and of keys.
+// Scratch memory of one thread: a row each of logits, exponentials and keys.
 template <class C>
 struct RowMemory {
   explicit RowMemory(int64_t experts)
@@ -91,8 +91,8 @@ CAPIBARA_INLINE void load_row(const T* from, int64_t count, Wide<T>* to) {
   }
 }
 
-// The positions of the greatest keys by falling key, of equal ones the first; keys may be overwritten. Few are found
-// one after the other in straight passes, without branches that processors would have to guess.
+// The positions of the greatest keys in descending order, the first among equal ones; may overwrite keys. A few are
+// found one after another in straight-line passes, without unpredictable branches.
 template <class Key>
 CAPIBARA_INLINE void choose(Key* keys, int64_t count, int64_t choices, int32_t* order, int32_t* chosen) {
   if (choices > few_choices) {
@@ -102,7 +102,7 @@ CAPIBARA_INLINE void choose(Key* keys, int64_t count, int64_t choices, int32_t* 
     std::copy_n(order, choices, chosen);
     return;
   }
-  // Zero stands for what is chosen: the least key of all, a NaN with all bits set, becomes the next one.
+  // Zero marks chosen keys: the least key of all, a NaN with all bits set, is changed to the next one.
   for (int64_t e = 0; e < count; ++e) keys[e] += keys[e] == 0;
   for (int64_t j = 0; j < choices; ++j) {
     Key greatest = 0;
@@ -115,7 +115,7 @@ CAPIBARA_INLINE void choose(Key* keys, int64_t count, int64_t choices, int32_t* 
   }
 }
 
-// Powers of the logits over their greatest, and their sum.
+// Exponentials of the logits minus their maximum, and their sum.
 template <class C>
 CAPIBARA_INLINE C sum_powers(const C* row, C greatest, int64_t count, C* powers) {
   for (int64_t e = 0; e < count; ++e) powers[e] = power(row[e] - greatest);
@@ -160,7 +160,7 @@ struct Slopes {
   const T* logits;
   const int32_t* experts;
   const Wide<T>* weights;
-  const Wide<T>* loss;  // by expert: of the probabilities; null: no loss
+  const Wide<T>* loss;  // by expert: gradient of the probabilities; null: no loss
   T* dlogits;
 };
 
@@ -253,7 +253,7 @@ TokenFunctions<T> token_functions() {
 
 // ---- kernels -----------------------------------------------------------------------------------------------------
 
-// The results of one batch.
+// Buffers of one batch's results.
 template <class C>
 struct Results {
   C* weights;
@@ -261,7 +261,7 @@ struct Results {
   C* loss;
 };
 
-// Nanoseconds.
+// Nanoseconds per token.
 double token_cost(const Extents& shape) { return 30 + 3.0 * static_cast<double>(shape.experts + shape.choices); }
 
 template <class T>
@@ -269,7 +269,7 @@ void route(const Extents& shape, int64_t capacity, const TokenFunctions<T>& func
            const Results<Wide<T>>& out) {
   using C = Wide<T>;
   const int64_t n = shape.experts, choices = shape.choices, blocks = (shape.tokens + block_tokens - 1) / block_tokens;
-  Scratch<int32_t> before(blocks * choices * n, "counts of copies");  // [block][choice][expert]: earlier copies of it
+  Scratch<int32_t> before(blocks * choices * n, "counts of copies");  // [block][choice][expert]: earlier copies
   Scratch<int32_t> first(n, "rows of experts"), first_without(n, "copies without room");
   Scratch<C> shares(blocks * n, "probabilities of experts");
   const double cost = token_cost(shape) * static_cast<double>(block_tokens);
@@ -377,7 +377,7 @@ HostKernel backward_kernel(const Extents& shape, int64_t batches) {
   };
 }
 
-// Calls make(Type<T>{}, batches) for the types that logits may have; no kernel for others, and where there are no
+// Calls make(Type<T>{}, batches) for the supported types of logits; returns no kernel for others, or without
 // tokens.
 template <class Make>
 HostKernel make_for(const ArrayType& logits, Make&& make) {

@@ -1,5 +1,5 @@
-// Fourier transforms: one dimension after another, lines in groups of lanes where there are many, one by one where they
-// are few and long. float32 is computed in float32. How lines are grouped does not depend on the number of threads.
+// Fourier transforms: one dimension after another; many lines in groups of lanes, few and long lines one by one.
+// float32 is computed in float32. The grouping of lines does not depend on the number of threads.
 #include "backends/cpu/kernels/fft/fft.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using fft::Form;
 using fft::Group;
 using fft::Kind;
 
-constexpr int64_t max_work_bytes = 384 << 10;  // of a group: larger ones leave the second cache
+constexpr int64_t max_work_bytes = 384 << 10;  // of a group: larger ones do not fit the L2 cache
 
 template <class R>
 class Transform {
@@ -59,8 +59,8 @@ class Transform {
 
   // ---- several dimensions ------------------------------------------------------------------------------------------
 
-  // The last two dimensions together make slabs. Where there are many, each goes through both transforms while it is in
-  // the cache. Shapes alone decide, since some lengths are transformed in other ways when there are few lines.
+  // The last two dimensions form slabs. If there are many, each goes through both transforms while it is in
+  // the cache. Shapes alone decide, since some lengths use other algorithms when there are few lines.
   static constexpr int64_t min_slabs = 16, max_slab_bytes = 256 << 10;
   bool in_slabs(const Shape& shape) const {
     const std::size_t dims = shape.size();
@@ -126,15 +126,15 @@ class Transform {
 
   // ---- lines of one dimension --------------------------------------------------------------------------------------
 
-  // Whether lines are transformed one after another.
+  // True if lines are transformed one after another.
   static bool one_by_one(int64_t lines, int64_t length) {
     const auto& code = fft::lanes<R>();
     const bool waits = length >= 256 && 2 * lines <= code.count;
-    // The lengths that convolutions need are up to four times as long.
+    // Convolutions need lengths up to four times as long.
     return waits || 4 * code.count * length * static_cast<int64_t>(sizeof(R)) > max_work_bytes;
   }
 
-  // Groups of `lines` lines; `side` places the first line of a group.
+  // Transforms groups of lines; `place` sets the position of a group's first line.
   template <class Place>
   void groups(const fft::Plan<R>& plan, int64_t lines, const Place& place) const {
     const auto& code = fft::lanes<R>();
@@ -155,8 +155,8 @@ class Transform {
     });
   }
 
-  // Vectors within lines, one line after another; false where this is not the way for their length. Several lines may
-  // be taken together where they are contiguous.
+  // Vectors within lines, one line after another; false if other algorithms are faster for their length. Several lines
+  // may be transformed at once if they are contiguous.
   bool within(int64_t length, int64_t lines, bool may_be_several, fft::Lines<R> all) const {
     const auto plan = fft::within_plan_for<R>(length, fft::lanes<R>().count, may_be_several);
     if (!plan || lines < plan->together) return false;
@@ -190,7 +190,7 @@ class Transform {
     return true;
   }
 
-  // Lines one after another; several at a time where there are many.
+  // Lines one after another; several in parallel if there are many.
   template <class Line>
   static void each_line(int64_t lines, int64_t length, const Line& line) {
     const double cost = static_cast<double>(length) * 3;
@@ -223,7 +223,7 @@ class Transform {
     });
   }
 
-  // Along a dimension that is not the last, also in place.
+  // Along a dimension other than the last, possibly in place.
   void along(const Shape& shape, std::size_t d, const R* in, R* out, R scale) const {
     const int64_t n = shape[d], inner = inner_of(shape, d);
     along(count_of(shape) / (n * inner), n, inner, in, out, scale);

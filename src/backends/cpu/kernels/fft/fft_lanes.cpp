@@ -1,6 +1,6 @@
-// The steps of Fourier transforms on vectors: element e of all lines of a group is one vector of real and one of
+// Vectorised steps of Fourier transforms: element e of all lines of a group is one vector of real and one of
 // imaginary parts, so that no step moves numbers between lanes. Steps work in place, and the last one writes results in
-// order: to columns in memory, where that is where they go.
+// order: directly to columns in memory if that is their destination.
 #include "backends/cpu/kernels/fft/fft_lanes.h"
 
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "backends/cpu/kernels/fft/fft_butterflies.h"
 #include "core/runtime/processor.h"
 
-// Loads and stores of groups of lines, in each form that they have in memory.
+// Loads and stores of groups of lines, in each memory layout.
 
 namespace capibara::cpu::fft {
 
@@ -164,7 +164,7 @@ struct Code : Moves<R, Bytes> {
   using Own::times;
   using Own::times_minus_i;
 
-  // ---- where results go --------------------------------------------------------------------------------------------
+  // ---- destinations of results -------------------------------------------------------------------------------------
 
   struct Work {
     C* z;
@@ -194,7 +194,7 @@ struct Code : Moves<R, Bytes> {
       }
     }
   };
-  // Results times roots in planes.
+  // Multiplies results by roots stored in planes.
   struct Rooted {
     C* z;
     const R *re, *im;
@@ -231,7 +231,7 @@ struct Code : Moves<R, Bytes> {
     }
   }
 
-  // The last step: where the results of a block go, each `apart` elements from the one before, is in `bases`.
+  // The last step: `bases` has the index of each block's first result; its results are `apart` elements apart.
   template <int radix, class Sink>
   static CAPIBARA_FFT_INLINE void last_step(int64_t blocks, const C* z, const int32_t* bases, int64_t apart,
                                             const Sink& sink) {
@@ -333,7 +333,7 @@ struct Code : Moves<R, Bytes> {
     }
   }
 
-  // In place in `a`, but results go to `columns` or to `rooted`, where one is given, or to `b`.
+  // Steps in place in `a`; results go to `columns` or `rooted`, whichever is not null, else to `b`.
   static CAPIBARA_FFT_INLINE void steps(const Plan<R>& plan, C* a, C* b, const Columns* columns, const Rooted* rooted) {
     if (plan.stages.empty()) {
       b[0] = a[0];
@@ -342,12 +342,12 @@ struct Code : Moves<R, Bytes> {
     const Stage* stages = plan.stages.data();
     const R* roots = plan.roots.data();
     const std::size_t last = plan.stages.size() - 1;
-    // Blocks of transforms that stay in the first cache go through all their steps before the next.
+    // Blocks of transforms that fit the L1 cache go through all their steps before the next block.
     constexpr int64_t max_block = (16 << 10) / static_cast<int64_t>(sizeof(C));
     std::size_t split = 0;
     while (split < last && plan.length / stages[split].outer > max_block) ++split;
     const int64_t blocks = stages[split].outer, length = plan.length / blocks;
-    // Block -1: the steps of all elements that come before those of blocks.
+    // Block -1: the steps over all elements that precede those of blocks.
     for (int64_t block = split > 0 ? -1 : 0; block < blocks; ++block) {
       const bool all = block < 0;
       C* z = all ? a : a + block * length;
@@ -375,7 +375,7 @@ struct Code : Moves<R, Bytes> {
     }
   }
 
-  // From `a`, by way of both; returns where the result is.
+  // Transforms `a`, with `b` as scratch; returns which of them has the result.
   static CAPIBARA_FFT_INLINE C* forward(const Plan<R>& plan, C* a, C* b, const Columns* columns, const Rooted* rooted) {
     const bool convolution = plan.is_convolution();
     const Plan<R>& inner = convolution ? *plan.inner : plan;
@@ -388,7 +388,7 @@ struct Code : Moves<R, Bytes> {
       if (!convolution) return b;
       std::swap(a, b);
       if (pass == 1) break;
-      // The way back is the way there of the conjugate.
+      // The inverse transform is the forward transform of the conjugate.
       multiply(a, plan.kernel.data(), inner.length, false, true);
     }
     multiply(a, plan.chirp.data(), plan.length, true, false);
@@ -417,7 +417,7 @@ struct Code : Moves<R, Bytes> {
     }
   }
 
-  // And back: the n pairs of whose unscaled inverse 2 n real numbers are made, times two.
+  // The reverse: the n pairs whose unscaled inverse is 2 n real numbers, times two.
   static CAPIBARA_FFT_INLINE void from_half_spectrum(const Plan<R>& plan, C* z) {
     const int64_t n = plan.length;
     const V first = z[0].re, last = z[n].re;
@@ -455,7 +455,7 @@ struct Code : Moves<R, Bytes> {
     if (group.swap_in) exchange(a, n);
     const bool direct = group.kind == Kind::complex && !plan.is_convolution() && !plan.stages.empty();
     const bool rooted = direct && group.real && !group.swap_out;
-    // In any order only where a vector of pairs fills lines of the cache.
+    // Out of order only if a vector of pairs fills whole cache lines.
     const bool columns =
         direct && !group.real && group.out.form == Form::columns && group.lanes == count && 2 * Bytes >= 64;
     const Columns columns_out = {group.out.data, group.out.step, group.swap_out, group.scale};

@@ -1,5 +1,5 @@
-// Transforms of as many lines at once as a vector register has lanes: what a machine has code for, and how lines are
-// placed in memory.
+// Transforms of as many lines at once as a vector register has lanes: the code for this machine, and the memory layouts
+// of lines.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace capibara::cpu::fft {
 
-// How the lines of a group are placed. Steps count numbers of type R.
+// The memory layout of a group of lines. Steps count numbers of type R.
 enum class Form : uint8_t {
   columns,    // element e of lane l: a pair at e * step + 2 * l
   rows,       // a pair at l * step + 2 * e
   real_rows,  // one number at l * step + e
-  planes,     // real parts at e * step + l, imaginary parts in `imag` likewise
+  planes,     // real parts at e * step + l, imaginary parts in `imag` at the same offsets
   turned      // as planes, at l * step + e
 };
 
@@ -25,11 +25,11 @@ struct Side {
   R* imag = nullptr;
 };
 
-// What is done with the spectrum beside the transform of complex lines.
+// How the spectrum is converted before or after the transform of complex lines.
 enum class Kind : uint8_t {
   complex,
-  real_even,     // lines of 2 * length real numbers, read as pairs; length + 1 elements come out
-  real_odd,      // lines of `length` real numbers; length / 2 + 1 elements come out
+  real_even,     // in: lines of 2 * length real numbers, read as pairs; out: length + 1 elements
+  real_odd,      // in: lines of `length` real numbers; out: length / 2 + 1 elements
   to_real_even,  // the inverse of both
   to_real_odd
 };
@@ -38,11 +38,11 @@ template <class R>
 struct Group {
   const Plan<R>* plan;
   Side<R> in, out;
-  int64_t lanes;                           // in use, from the first
+  int64_t lanes;                           // in use, from lane 0
   bool swap_in = false, swap_out = false;  // real and imaginary parts: both make the inverse, which is not scaled
   Kind kind = Kind::complex;
   R scale = 1;
-  // Roots by which elements are multiplied afterwards, in planes; null for none.
+  // Roots by which results are multiplied, in planes; null for none.
   const R* real = nullptr;
   const R* imag = nullptr;
   int64_t roots_step = 0;

@@ -1,5 +1,5 @@
-// One line: within the first cache where its length allows it, else as a matrix: transforms of its columns, roots,
-// transforms of its rows. The first of these passes turns its results over, so that both read and write whole vectors.
+// One line: within the L1 cache if its length allows it, else as a matrix: transforms of its columns, roots,
+// transforms of its rows. The first of these passes transposes its results, so that both read and write whole vectors.
 #include "backends/cpu/kernels/fft/fft_line.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace capibara::cpu::fft {
 
 namespace {
 
-// Of one group of lanes, estimated.
+// Estimated cost of one group of lanes.
 template <class R>
 double group_nanoseconds(const Plan<R>& plan) {
   const auto length = static_cast<double>(plan.work_length());

@@ -1,4 +1,4 @@
-// The transform of one line; a long one in two passes over lanes, by all threads.
+// The transform of one line; a long one in two passes over lanes, on all threads.
 #pragma once
 
 #include <cstdint>

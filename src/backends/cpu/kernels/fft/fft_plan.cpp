@@ -14,10 +14,10 @@ namespace capibara::cpu::fft {
 
 namespace {
 
-// Greater primes are faster as convolutions.
+// Larger primes are faster as convolutions.
 constexpr int64_t max_radix = 47;
 constexpr std::size_t max_plans = 64;
-// Longer lines leave the first cache many times within one line; two passes over lanes leave it twice.
+// Longer lines leave the L1 cache many times within one line; two passes over lanes leave it twice.
 constexpr int64_t max_within = 4096;
 
 std::vector<int64_t> factors_of(int64_t length) {
@@ -57,7 +57,7 @@ void push(std::vector<R>& pairs, Root value) {
   pairs.push_back(static_cast<R>(value.imag));
 }
 
-// The plans used last, of one type; the one that was not used for longest goes.
+// The most recently used plans of one type; the least recently used one is evicted.
 template <class Key, class Value>
 class Cache {
  public:
@@ -83,22 +83,22 @@ class Cache {
   std::list<std::pair<Key, std::shared_ptr<const Value>>> entries_;
 };
 
-// The number of rows of two passes: both sides near the square root, little of the lanes unused. 0: one pass is better.
+// The number of rows for two passes: both sides near the square root, few lanes unused. 0: one pass is better.
 int64_t rows_of(int64_t length, int64_t lanes) {
   constexpr int64_t min_length = 64;
   if (length < min_length) return 0;
   auto padded = [lanes](int64_t count) { return (count + lanes - 1) / lanes * lanes; };
   int64_t best = 0;
-  // One pass works in all lanes for a single line; two passes do more for each element, the more the shorter the line.
+  // One pass uses all lanes for a single line; two passes do more work per element, the more the shorter the line.
   const double overhead = length < 256 ? 4 : length < 1024 ? 2 : 1.4;
-  double least = static_cast<double>(lanes) / overhead;  // of the work of a transform without waste
+  double least = static_cast<double>(lanes) / overhead;  // relative to a transform without waste
   for (int64_t rows = 2; rows * rows <= length; ++rows) {
     if (length % rows != 0) continue;
     for (const int64_t side : {rows, length / rows}) {
       const int64_t other = length / side;
       const double waste = static_cast<double>(padded(other)) / static_cast<double>(other) +
                            static_cast<double>(padded(side)) / static_cast<double>(side);
-      // Long sides leave the cache.
+      // Long sides do not fit the cache.
       const double ratio = static_cast<double>(std::max(side, other)) / std::sqrt(static_cast<double>(length));
       const double cost = waste / 2 + 0.02 * ratio;
       if (cost < least) {
@@ -114,8 +114,8 @@ int64_t rows_of(int64_t length, int64_t lanes) {
 
 Root root(int64_t k, int64_t n) {
   k %= n;
-  // From the eighth of the circle where the argument is small.
-  const int64_t quarter = (8 * k / n + 1) / 2 % 4;       // which multiple of pi / 2 is nearest
+  // Reduced to an eighth of the circle, where the argument is small.
+  const int64_t quarter = (8 * k / n + 1) / 2 % 4;       // nearest multiple of pi / 2
   const int64_t rest = 4 * k - (8 * k / n + 1) / 2 * n;  // k - quarter n / 4, times 4
   const double angle = std::numbers::pi / 2 * (static_cast<double>(rest) / static_cast<double>(n));
   const double c = std::cos(angle), s = std::sin(angle);
@@ -139,7 +139,7 @@ Plan<R>::Plan(int64_t length) : length(length) {
     inner = plan_for<R>(size);
     for (int64_t k = 0; k < length; ++k)
       push(chirp, root(static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * length)), 2 * length));
-    // The spectrum of the chirp, in double precision whatever the type; with the scale of the way back.
+    // The spectrum of the chirp, in double precision for any type; includes the scale of the inverse.
     std::vector<double> line(static_cast<std::size_t>(2 * size)), spectrum(line.size());
     for (int64_t k = 0; k < length; ++k) {
       const Root value = root(static_cast<int64_t>(static_cast<__int128>(k) * k % (2 * length)), 2 * length);

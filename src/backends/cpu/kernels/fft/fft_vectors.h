@@ -1,4 +1,4 @@
-// Vectors of the lanes of Fourier transforms, and how numbers move between lanes.
+// Vectors of the lanes of Fourier transforms, and moves between lanes.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace capibara::cpu::fft {
 
-// Into functions for one processor, whatever the flags of the file.
+// Inlined into functions for one processor, whatever the flags of the file.
 #define CAPIBARA_FFT_INLINE inline __attribute__((always_inline))
 
 // A vector for each element of as many lines as it has lanes.
@@ -49,12 +49,12 @@ struct Vectors {
     return reverse(a, std::make_index_sequence<static_cast<std::size_t>(count)>());
   }
 
-  // ---- squares of count x count numbers, turned over their diagonal ------------------------------------------------
+  // ---- transposes of count x count numbers -------------------------------------------------------------------------
 
-  // A vector consists of parts of 16 bytes. Within parts a shuffle costs least, and whole parts are moved by one too.
+  // A vector consists of parts of 16 bytes. Shuffles within parts are cheapest, and whole parts also move in one.
   static constexpr int part = 16 / static_cast<int>(sizeof(R)), parts = count / part;
 
-  // Every `width` numbers of a, then of b, from the low or high half of each part.
+  // Alternates `width` numbers of a and of b, from the low or high half of each part.
   template <int width, int half, std::size_t... i>
   static CAPIBARA_FFT_INLINE V zip_parts(const V& a, const V& b, std::index_sequence<i...>) {
     constexpr auto from = [](int lane) {
@@ -81,7 +81,7 @@ struct Vectors {
     return take_parts<first, step>(a, b, std::make_index_sequence<static_cast<std::size_t>(count)>());
   }
 
-  // Squares of part x part numbers, in each part of `part` rows.
+  // Transposes squares of part x part numbers, in each part of `part` rows.
   static CAPIBARA_FFT_INLINE void turn_within_parts(V* rows) {
     if constexpr (part == 2) {
       const V a = rows[0], b = rows[1];
@@ -97,7 +97,7 @@ struct Vectors {
       rows[3] = zip_parts<2, 1>(b, d);
     }
   }
-  // A square of whole parts, in `parts` rows.
+  // Transposes a square of whole parts, in `parts` rows.
   static CAPIBARA_FFT_INLINE void turn_parts(V* rows) {
     if constexpr (parts == 2) {
       const V a = rows[0], b = rows[1];

@@ -22,7 +22,7 @@ struct Within : Butterflies<R, Bytes> {
   using Own::write;
   using Lanes = std::make_index_sequence<static_cast<std::size_t>(count)>;
 
-  // ---- where elements come from, by vectors, and where results go, by elements -------------------------------------
+  // ---- sources of elements, by vectors, and destinations of results, by elements -----------------------------------
 
   static CAPIBARA_FFT_INLINE void prefetch(const R* pair_of_vectors) {
     for (int byte = 0; byte < 2 * Bytes; byte += 64)
@@ -45,7 +45,7 @@ struct Within : Butterflies<R, Bytes> {
       prefetch(ahead + 2 * element);
     }
   };
-  // The inverse is the transform of pairs whose parts are exchanged, before and after.
+  // The inverse is the transform of pairs with real and imaginary parts exchanged, before and after.
   template <bool exchange>
   struct PairsIn {
     const R* data;
@@ -74,7 +74,7 @@ struct Within : Butterflies<R, Bytes> {
     }
   };
 
-  // Results of several lines, `each` of one line side by side in a vector.
+  // Results of several lines; a vector has `each` adjacent elements of one line.
   template <bool exchange>
   struct LinesOut {
     R* data;
@@ -148,8 +148,8 @@ struct Within : Butterflies<R, Bytes> {
     }
   }
 
-  // The elements of each vector, as many vectors at once. Element part * p + j is in part p: transforms over p of
-  // vectors whose parts were exchanged, roots, then transforms over j of vectors that were turned within their parts.
+  // Transforms the elements of each vector, as many vectors at once. Element part * p + j is in part p: transforms over
+  // p of vectors with parts exchanged, roots, then transforms over j of vectors transposed within their parts.
   template <class Sink>
   static CAPIBARA_FFT_INLINE void last_stage(const WithinPlan<R>& plan, const C* z, const Sink& sink) {
     const int64_t apart = plan.length / count;
@@ -252,7 +252,7 @@ struct Within : Butterflies<R, Bytes> {
     out[n + 1] = -z.im[n / 2];
   }
 
-  // And back: the n pairs of whose unscaled inverse 2 n real numbers are made, times two.
+  // The reverse: the n pairs whose unscaled inverse is 2 n real numbers, times two.
   static CAPIBARA_FFT_INLINE void from_half_spectrum(const WithinPlan<R>& plan, const R* in, const Planes& z) {
     const int64_t n = plan.length;
     const R *roots_re = plan.half_roots(), *roots_im = roots_re + n / 2;

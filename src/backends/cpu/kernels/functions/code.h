@@ -1,4 +1,4 @@
-// The loops of the functions in vectors, compiled once for each kind of processor; plain types alone pass between
+// Vectorised loops of the functions, compiled once for each kind of processor; only plain types cross between
 // files.
 #pragma once
 
@@ -6,13 +6,13 @@
 
 namespace capibara::cpu {
 
-// Results of a function that iterates, for `count` elements, a multiple of 16.
+// Computes an iterative function for `count` elements, a multiple of 16.
 template <class T>
 using SeriesLoop = void (*)(const T* const* in, T* out, std::int64_t count);
 
 inline constexpr std::int64_t gamma_block = 256;
 
-// Up to gamma_block elements of one key: `first` is the position of the first among those of the key.
+// Up to gamma_block elements of one key: `first` is the index of the first among the key's elements.
 template <class T>
 struct GammaBlock {
   const std::uint32_t* key;
@@ -25,7 +25,7 @@ struct GammaBlock {
 
 inline constexpr int series_count = 5;
 
-// Empty where the processor has nothing better than the reference kernels.
+// Empty if the processor has nothing better than the reference kernels.
 template <class T>
 struct FunctionCode {
   SeriesLoop<T> series[series_count] = {};  // in the order of math::iterative_formulas

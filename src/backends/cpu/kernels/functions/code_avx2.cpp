@@ -1,7 +1,7 @@
-// The functions in vectors for processors with AVX2.
+// The vectorised functions for processors with AVX2.
 //
-// g++ takes vectors apart in functions without the target before it inlines them: all of the templates are read under
-// it. What the standard library defines is read before, so that no other file ends up with its code for this processor.
+// In functions without the target, g++ splits vectors before inlining: so all of these templates are read under
+// it. The standard library is included before, so that no other file ends up with its code for this processor.
 #include <algorithm>
 #include <array>
 #include <bit>

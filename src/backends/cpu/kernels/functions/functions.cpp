@@ -1,7 +1,7 @@
-// The elementwise functions that iterate until they converge (incomplete gamma and beta functions) and gamma variates,
-// in blocks that are shared out among threads.
+// Elementwise functions that iterate until convergence (incomplete gamma and beta functions) and gamma variates,
+// in blocks that are distributed to threads.
 //
-// A vector iterates until its last lane has converged; what a lane computes does not depend on its neighbours.
+// A vector iterates until its last lane has converged; the result of a lane does not depend on its neighbours.
 #include <capibara/config.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Of this processor, or of the lesser one that CAPIBARA_CPU_LEVEL names.
+// For this processor, or for the lower level set by CAPIBARA_CPU_LEVEL.
 template <class T>
 FunctionCode<T> function_code() {
 #if defined(__x86_64__)
@@ -33,18 +33,18 @@ FunctionCode<T> function_code() {
 #endif
 }
 
-constexpr int64_t series_block = 256;  // elements that are read, computed and written together
+constexpr int64_t series_block = 256;  // elements read, computed and written at once
 constexpr int most_operands = 3;
 
 struct SeriesOperands {
   DType dtype;
   int count;
   int64_t size;
-  int64_t steps[most_operands];  // 0: one element for all
-  double cost;                   // nanoseconds of an element
+  int64_t steps[most_operands];  // 0: one element is broadcast
+  double cost;                   // nanoseconds per element
 };
 
-// Compiled once for each type: what stands around the loop. Short blocks are filled up with their last element.
+// The code around the loop, compiled once for each type. Short blocks are padded with their last element.
 template <class T>
 void run_series(const SeriesOperands& operands, SeriesLoop<T> loop, std::byte* const* buffers) {
   const int64_t blocks = (operands.size + series_block - 1) / series_block, bytes = storage_size(operands.dtype);

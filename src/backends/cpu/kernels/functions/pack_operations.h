@@ -1,7 +1,7 @@
 // Packs as abstract values of lax/math, for formulas that loop until every lane has converged.
 //
-// Read under the target of the processor (code_*.cpp); a function that inlines all that it calls (`flatten`) has the
-// loop.
+// Compiled under the processor's target (code_*.cpp); the loop is in a function that inlines everything it calls
+// (`flatten`).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace capibara::cpu {
 
-// All bits of a lane are set where a condition holds.
+// All bits of a lane are set if its condition holds.
 template <class T, int Bytes>
 struct PackTypes {
   using Int = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
@@ -76,7 +76,7 @@ inline PackCondition<T, Bytes> logical_not(PackCondition<T, Bytes> a) {
   return {~a.bits};
 }
 
-// What the lanes' bits give, and products that are rounded once.
+// Operations on the bits of lanes, and products that are rounded once.
 template <class T, int Bytes>
 struct PackBits {
   using P = Pack<T, Bytes>;
@@ -88,7 +88,7 @@ struct PackBits {
   static constexpr int count = Bytes / static_cast<int>(sizeof(T));
   static constexpr int digits = std::numeric_limits<T>::digits - 1;
   static constexpr Int bias = std::numeric_limits<T>::max_exponent - 1, sign = std::numeric_limits<Int>::min();
-  // Added, it leaves the nearest integer in the last bits: conversions between integers and numbers of 64 bits are
+  // Adding it leaves the nearest integer in the low bits: conversions between 64-bit integers and doubles are
   // slow before AVX-512.
   static constexpr T large = static_cast<T>(Int{3} << (digits - 1));
 
@@ -97,7 +97,7 @@ struct PackBits {
 
   static P abs(P x) { return of_bits(bits_of(x) & ~sign); }
   static P copysign(P magnitude, P from) { return of_bits((bits_of(magnitude) & ~sign) | (bits_of(from) & sign)); }
-  // Rounded once. By intrinsics: of x * y - z, where z is x * y rounded, a contracted sum would be zero.
+  // Rounded once. Intrinsics, because for x * y - z with z = round(x * y) a contracted expression would give zero.
   static P multiply_add(P x, P y, P z) {
 #if defined(__x86_64__)
     if constexpr (Bytes == 64 && sizeof(T) == 4)
@@ -125,10 +125,10 @@ struct PackBits {
     return {field.v - (shift + static_cast<T>(bias - 1))};
   }
   static P mantissa(P x) { return of_bits((bits_of(x) & ((Int{1} << digits) - 1)) | (M{} + ((bias - 1) << digits))); }
-  // 2^n for an integer n of normal range, 0 for the one below; anything for others.
+  // 2^n for an integer n in the normal exponent range, 0 for the one below; anything for others.
   static P power_of_two(P n) { return of_bits(bits_of({n.v + (large + static_cast<T>(bias))}) << digits); }
 
-  // One bit of the representation, counted from the last; and the sign of x changed where z has that bit.
+  // Tests one bit of the representation, counted from the lowest; and flips the sign of x where z has that bit.
   static Condition has_bit(P z, int bit) { return {(bits_of(z) & (Int{1} << bit)) != M{}}; }
   static P negated_by_bit(P x, P z, int bit) {
     return of_bits(bits_of(x) ^ ((bits_of(z) << (8 * static_cast<int>(sizeof(T)) - 1 - bit)) & sign));
@@ -198,12 +198,12 @@ struct Operations<cpu::Pack<T, Bytes>> : cpu::PackBits<T, Bytes> {
     std::memcpy(&x, lanes, sizeof lanes);
     return x;
   }
-  // Of double precision.
+  // In double precision.
   static P pow(P x, P y) { return in_lanes::pow(x, y); }
   using Wide = P;
   static P widen(P x) { return x; }
   static P narrow(P x, P) { return x; }
-  // Of angles up to a few turns: lgamma and digamma need no others.
+  // For angles of up to a few periods: lgamma and digamma need no others.
   static P sin(P x) { return quarter(x, false); }
   static P cos(P x) { return quarter(x, true); }
 
@@ -221,7 +221,7 @@ struct Operations<cpu::Pack<T, Bytes>> : cpu::PackBits<T, Bytes> {
     return any(condition) ? select(condition, other(), value) : value;
   }
 
-  // While any lane goes on; a lane that has stopped keeps its state.
+  // Runs while any lane continues; lanes that have stopped keep their state.
   template <class... S, class While, class Body>
   static std::tuple<S...> iterate(std::tuple<S...> state, While&& goes_on, Body&& body) {
     Condition here = std::apply(goes_on, state);

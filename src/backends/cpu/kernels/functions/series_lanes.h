@@ -1,4 +1,4 @@
-// The functions that iterate until they converge, over the vectors of a block.
+// Functions that iterate until convergence, over the vectors of a block.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace capibara::cpu {
 
-// Words of 32 bits, one for each lane of a vector of other numbers.
+// 32-bit words, one for each lane of a vector of wider numbers.
 template <int Count>
 struct WordPack {
   typedef std::uint32_t W __attribute__((vector_size(4 * Count)));
@@ -57,12 +57,12 @@ struct RandomLanes {
     return value;
   }
 
-  // The key number `index` of a split.
+  // Key `index` of a split.
   static Keys split(const Keys& key, std::uint32_t index) {
     return math::threefry2x32<Words>(key, {words(0), words(index)});
   }
 
-  // In [0, 1).
+  // Uniform in [0, 1).
   static P uniform(const Keys& key) {
     const Keys drawn = split(key, 0);
     constexpr int digits = std::numeric_limits<T>::digits - 1, width = 8 * static_cast<int>(sizeof(T));
@@ -88,7 +88,7 @@ struct RandomLanes {
     if constexpr (sizeof(T) == 8) {
       return math::pow(base, exponent);
     } else {
-      // Doubles have digits enough.
+      // Doubles have enough digits.
       alignas(64) T bases[lanes], exponents[lanes];
       alignas(64) double wide[2][lanes], result[lanes];
       std::memcpy(bases, &base, sizeof bases);
@@ -110,8 +110,8 @@ struct RandomLanes {
 
 // Gamma variates of threefry keys: rejection by Marsaglia and Tsang, one element in each lane.
 //
-// The elements of a block whose draw was rejected are collected and draw again in whole vectors. Each element has a key
-// of its own, so that neither its neighbours nor the number of threads change it.
+// The elements of a block whose draws were rejected are compacted and drawn again in whole vectors. Each element has
+// its own key, so that neither its neighbours nor the number of threads affect it.
 
 template <class T, int Bytes>
 struct GammaLanes : RandomLanes<T, Bytes> {
@@ -131,7 +131,7 @@ struct GammaLanes : RandomLanes<T, Bytes> {
     return Draws::template read<V>(from);
   }
 
-  // What elements that have no draw yet go on with; compacted as others are finished.
+  // State of the elements without an accepted draw; compacted as others finish.
   struct Pending {
     alignas(64) std::uint32_t key[2][gamma_block + 16];
     alignas(64) T d[gamma_block + 16], c[gamma_block + 16];
@@ -210,7 +210,7 @@ struct GammaLanes : RandomLanes<T, Bytes> {
           pending.index[kept++] = pending.index[from];
         }
       }
-      // Lanes beyond the last element repeat it: what they draw is dropped.
+      // Lanes past the last element repeat it: their draws are dropped.
       for (int64_t i = kept; kept > 0 && i < (kept + lanes - 1) / lanes * lanes; ++i) {
         for (auto& half : pending.key) half[i] = half[kept - 1];
         pending.d[i] = pending.d[kept - 1];
@@ -220,7 +220,7 @@ struct GammaLanes : RandomLanes<T, Bytes> {
     }
     std::fill(cubes + block.count, cubes + padded, T(1));
     for (int64_t i = 0; i < padded; i += lanes) {
-      // Of an infinite parameter no proposal is made.
+      // Infinite parameters have no proposals.
       const P alpha = read<P>(a + i), d = read<P>(ds + i),
               cube = math::select(math::is_finite(d), read<P>(cubes + i), one);
       P result = block.log_space ? math::log(d) + math::log(cube) : d * cube;

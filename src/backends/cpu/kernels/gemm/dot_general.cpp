@@ -1,4 +1,4 @@
-// dot_general: dimensions sorted into batch, rows, columns and inner, then matmuls.
+// dot_general: sorts dimensions into batch, rows, columns and inner, then runs matmuls.
 #include "lax/contract/contract.h"
 
 #include <atomic>
@@ -38,7 +38,7 @@ ProductTypes product_types(const KernelRequest& request) {
 
 namespace {
 
-// `parts` 2: complex numbers as two real ones each, next to each other.
+// `parts` 2: complex numbers as two adjacent real ones each.
 Axis axis_of(const ArrayType& type, const Ints& dims, int64_t parts = 1, bool both_parts = false) {
   Ints strides = reference::row_major_strides(type.shape), sizes, steps;
   for (int64_t d : dims) {
@@ -57,13 +57,13 @@ struct PackedConstants {
   Once left_once, right_once;
   Scratch<std::byte> left, right;
 };
-// Packing them pays where they are large and meet few rows or columns; else it is a small part of the matmul.
+// Packing them pays if they are large and meet few rows or columns; otherwise it is a small part of the matmul.
 constexpr int64_t constant_bytes = 8 * 1024, constant_rows = 1024;
 
-constexpr double small_product = 4096;    // products of elements: straight loops
-constexpr double small_vector = 64;       // the same of a vector of floats by a matrix, which have loops of their own
-constexpr double max_unpacked = 1 << 21;  // products of elements: operands are not packed
-constexpr int64_t in_place_bytes = 64 * 1024;           // a right operand that stays in the first cache is not packed
+constexpr double small_product = 4096;    // multiplications: plain loops
+constexpr double small_vector = 64;       // the same for a vector of floats by a matrix, which has loops of its own
+constexpr double max_unpacked = 1 << 21;  // multiplications: operands are not packed
+constexpr int64_t in_place_bytes = 64 * 1024;           // a right operand that stays in the L1 cache is not packed
 constexpr int64_t narrow_rows = 96, narrow_inner = 16;  // of matmuls with few columns that are not packed
 
 struct DotPlan {
@@ -79,23 +79,23 @@ struct DotPlan {
   int64_t columns() const { return out_columns.extent(); }
   int64_t inner() const { return lhs_inner.extent(); }
 
-  // Whether the rows of both operands are contiguous in memory.
+  // True if the rows of both operands are contiguous in memory.
   bool in_rows() const {
     auto contiguous = [](const Axis& rows, const Axis& elements) {
       return rows.is_regular() && elements.is_regular() && (elements.extent() == 1 || elements.stride() == 1);
     };
     return contiguous(lhs_free, lhs_inner) && contiguous(rhs_inner, rhs_free);
   }
-  // Whether both operands are read in place: they stay in the first cache, and few tiles read each of them.
+  // True if both operands are read in place: they stay in the L1 cache, and few tiles read each of them.
   bool stays_unpacked(std::size_t size) const {
     const auto m = static_cast<double>(rows()), n = static_cast<double>(columns()), k = static_cast<double>(inner());
     return rows() > 1 && inner() > 0 && columns() <= 256 && k * n * static_cast<double>(size) <= in_place_bytes &&
            m * n * k <= max_unpacked && in_rows();
   }
-  // Whether many rows meet few columns.
+  // True if many rows meet few columns.
   bool is_narrow() const { return rows() >= narrow_rows && inner() >= narrow_inner && in_rows(); }
 
-  // Whether a matmul rounds its sums to bfloat16 itself, while they are in the cache.
+  // True if a matmul rounds its sums to bfloat16 itself, while they are in the cache.
   template <class K>
   bool rounds() const {
     if constexpr (IsAmxKind<K> && std::is_same_v<typename K::Sum, float>) {
@@ -105,8 +105,8 @@ struct DotPlan {
     return false;
   }
 
-  // `brains`: where rounded sums go, null where it does not round them. `next_lhs` and `next_rhs`: what the next matmul
-  // of a batch reads; may be null.
+  // `brains`: destination of rounded sums; null if the matmul does not round. `next_lhs`, `next_rhs`: operands of the
+  // next matmul of a batch; may be null.
   template <class K, class S>
   void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish, BrainBits* brains,
                 const S* next_lhs, const S* next_rhs) const {
@@ -213,7 +213,7 @@ struct DotPlan {
     if (finish) (*finish)(0, rows(), 0, columns());
   }
 
-  // Calls one(b) for every element of the batch: a few large matmuls share out their parts, many are shared out whole.
+  // Calls one(b) for every batch entry: a few large matmuls are each split among threads, many are distributed whole.
   template <class F>
   void each(double cost, F&& one) const {
     const int64_t batch = lhs_batch.extent();
@@ -227,9 +227,9 @@ struct DotPlan {
     });
   }
 
-  // Whether rows of the result are complete long before all of it is, and are read faster then: blocks of many rows of
-  // a result that leaves the cache, or matrices of a batch that are converted. (Reading each f32 matrix of a batch at
-  // once gained nothing: the matmul's own prefetching is disturbed.)
+  // True if rows of the result are complete long before all of it is, and are read faster then: blocks of many rows of
+  // a result that does not stay in the cache, or matrices of a batch that are converted. (Reading each f32 matrix of a
+  // batch at once gained nothing: it disturbs the matmul's own prefetching.)
   bool finishes_in_blocks() const {
     constexpr int64_t few_rows = 160, many_columns = 2048, narrow = 16;
     if (is_complex(types.out) || columns() < narrow) return false;
@@ -248,7 +248,7 @@ struct DotPlan {
     BrainBits* brains = rounds<K>() ? reinterpret_cast<BrainBits*>(result.data()) : nullptr;
     const bool converts = result.converts() && !brains;
     std::vector<std::atomic<int64_t>> finished(rows_done ? static_cast<std::size_t>(lhs_batch.extent() * rows())
-                                                         : 0);  // columns, at the first row of a block
+                                                         : 0);  // columns done, at the first row of a block
     each(multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())), [&](int64_t b) {
       auto complete = [&](int64_t row, int64_t count, int64_t column, int64_t width) {
         if (converts) {
@@ -272,7 +272,7 @@ struct DotPlan {
     });
   }
 
-  // Matrices of a few elements in rows one after the other.
+  // Matrices of a few elements, with rows stored back to back.
   template <class T>
   bool run_tiny(const T* lhs, const T* rhs, T* out) const {
     const int64_t m = rows(), n = columns(), k = inner(), batch = lhs_batch.extent();
@@ -285,8 +285,7 @@ struct DotPlan {
     return multiply_tiny<T>(batch, m, k, n, lhs, lhs_batch.stride(), rhs, rhs_batch.stride(), out);
   }
 
-  // Whether the right operand is bytes that a few rows of floats are multiplied by as they are: weights stored in eight
-  // bits.
+  // True if the right operand is bytes by which a few rows of floats are multiplied unconverted: 8-bit weights.
   bool by_bytes() const {
     const bool floats = types.lhs == DType::float32 || types.lhs == DType::bfloat16;
     return floats && types.rhs == DType::int8 && (types.out == types.lhs || types.out == DType::float32) &&

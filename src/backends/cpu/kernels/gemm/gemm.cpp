@@ -1,11 +1,11 @@
-// The loops around the tile: blocks that fit the caches, packed once, shared out among threads.
+// The loops around the tile: blocks that fit the caches, packed once, distributed to threads.
 //
-// Three ways, which change no bit: how k is cut is decided by the shape alone. Few rows: all of the left operand is
-// packed at once, and columns are shared out, each group packing its own part of the right operand. Many rows on x86:
-// the result is cut into as many parts as there are threads, and each is computed by one of them alone, so that no one
-// waits for another and no packed block moves from core to core. Elsewhere blocks of the right operand are packed by
-// all threads together, and rows are shared out. Few rows and columns but a long inner dimension: fixed parts of it are
-// summed apart.
+// Three variants with identical bits, since the shape alone decides how k is cut. Few rows: all of the left operand is
+// packed at once, and columns are split, each group packing its own part of the right operand. Many rows on x86: the
+// result is cut into as many parts as there are threads, and each is computed by one thread alone, so that none waits
+// for another and no packed block moves from core to core. Elsewhere all threads pack blocks of the right operand
+// together, and rows are split. Few rows and columns but a long inner dimension: fixed parts of it are summed
+// separately.
 #include "backends/cpu/kernels/gemm/gemm.h"
 
 #include <algorithm>
@@ -17,17 +17,17 @@
 #include "backends/cpu/kernels/scratch.h"
 #include "core/runtime/interrupt.h"
 
-// How a matmul is cut up: blocks that fit the caches, panels of tiles, parts for threads.
+// How a matmul is partitioned: blocks that fit the caches, panels of tiles, parts for threads.
 
 namespace capibara::cpu {
 
-// Parts of about equal size, at most `limit` each.
+// The size of about equal parts, at most `limit` each.
 inline int64_t even_part(int64_t whole, int64_t limit, int64_t step) {
   const int64_t parts = (whole + limit - 1) / limit;
   return parts <= 1 ? whole : rounded((whole + parts - 1) / parts, step);
 }
 
-// Columns as panels of up to `max_width` vectors; a last one of a single vector would run at a third of the speed.
+// Splits columns into panels of up to `max_width` vectors; a last one of one vector would run at a third of the speed.
 struct Panels {
   int64_t vectors, max_width;
   int64_t count() const { return (vectors + max_width - 1) / max_width; }
@@ -38,8 +38,8 @@ struct Panels {
   bool shared() const { return max_width == 3 && vectors % 3 == 1 && vectors > 3; }
 };
 
-// Rows as tasks of about equal numbers of panels, so that no thread waits for another: at most about `limit` rows each,
-// and as many for every thread.
+// Splits rows into tasks of about equally many panels, so that no thread waits for another: at most about `limit` rows
+// each, and equally many tasks for every thread.
 class RowTasks {
  public:
   RowTasks(int64_t rows, int64_t limit, int64_t panel, int threads)
@@ -48,7 +48,7 @@ class RowTasks {
   }
   int64_t count() const { return count_; }
   int64_t most() const { return (panels_ + count_ - 1) / count_ * panel_; }
-  // The first row and how many.
+  // First row and number of rows.
   std::pair<int64_t, int64_t> rows(int64_t task) const {
     const int64_t first = panels_ * task / count_ * panel_, last = panels_ * (task + 1) / count_ * panel_;
     return {first, std::min(last, rows_) - first};
@@ -63,21 +63,21 @@ struct Span {
   int64_t extent, panel;
   int64_t panels() const { return (extent + panel - 1) / panel; }
   int64_t most(int64_t parts) const { return (panels() + parts - 1) / parts * panel; }
-  // The first of a part and the first after it.
+  // [first, last) of a part.
   std::pair<int64_t, int64_t> part(int64_t i, int64_t parts) const {
     return {panels() * i / parts * panel, std::min(extent, panels() * (i + 1) / parts * panel)};
   }
 };
 
-// Parts of a result.
+// The grid of parts of a result.
 struct Grid {
   int64_t rows, columns;
 };
 
-// The parts that cost least, one for each thread: those beside each other pack the same rows, those above each other
-// the same columns.
+// The cheapest grid with one part for each thread: parts in one row of the grid pack the same rows, parts in one
+// column the same columns.
 inline Grid grid_of(int64_t row_panels, int64_t column_panels, int64_t threads) {
-  constexpr double packing = 0.3, reading = 0.5;  // of a panel of rows and of one of columns, in the time of a tile
+  constexpr double packing = 0.3, reading = 0.5;  // per row panel, per column panel; a tile takes 1
   Grid best{1, 1};
   double least = -1;
   for (int64_t rows = 1; rows <= std::min(threads, row_panels); ++rows) {
@@ -90,7 +90,7 @@ inline Grid grid_of(int64_t row_panels, int64_t column_panels, int64_t threads) 
   return best;
 }
 
-// What a part packs at once: rows stay in the second cache.
+// Limits for what a part packs at once: its rows stay in the L2 cache.
 inline constexpr int64_t max_packed_rows = 128, max_packed_columns = 2048;
 
 // How a matmul is cut into blocks.
@@ -107,7 +107,7 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t inner) {
   blocks.by_columns = m <= 160 && rounded(m, tile.rows) * inner * size <= 640 * 1024;
   blocks.inner = even_part(inner, max_inner_bytes / size, 8);
   if (blocks.by_columns) {
-    // Rows of the right operand are read in long pieces; a block of it stays in the second cache.
+    // Rows of the right operand are read in long runs; a block of it stays in the L2 cache.
     blocks.rows = m;
     blocks.columns = rounded(std::clamp<int64_t>(n / 8, 48, 512), tile.lanes * tile.vectors);
   } else {
@@ -118,7 +118,7 @@ Blocks blocks_of(int64_t m, int64_t n, int64_t inner) {
 }
 
 Axis::Axis(std::span<const int64_t> sizes, std::span<const int64_t> strides) {
-  // Dimensions of one element say nothing; those that continue each other are one.
+  // Drops dimensions of one element and merges contiguous ones.
   std::vector<int64_t> merged_sizes, merged_strides;
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     extent_ *= sizes[d];
@@ -192,7 +192,7 @@ class Run {
     return whole == rows ? rows : whole + panel_height(rows - whole);
   }
 
-  // Where a block is in an operand that is packed as a whole.
+  // Sizes of operands that are packed as a whole, and offsets of blocks in them.
   int64_t right_size() const { return rounded(n_, tile_.lanes) * rounded(inner_, together); }
   int64_t left_size() const { return packed_rows(m_) * rounded(inner_, together); }
   int64_t right_place(int64_t n0, int64_t n, int64_t k0) const {
@@ -227,7 +227,7 @@ class Run {
                       });
   }
 
-  // Panels [first, last) of columns from n0 on, of which there are `columns`.
+  // Panels [first, last) of the `columns` columns from n0 on.
   void pack_right(Pack<P> pack, int64_t n0, int64_t columns, int64_t k0, int64_t k, P* out, int64_t first,
                   int64_t last) const {
     const Panels all = panels(columns);
@@ -256,7 +256,7 @@ class Run {
     }
   }
 
-  // Rows [m0, m0 + m) by columns [n0, n0 + n) for k [k0, k0 + k), from packed panels; `right` may be null: in place.
+  // Rows [m0, m0 + m) by columns [n0, n0 + n) for k [k0, k0 + k), from packed panels; `right` null: read in place.
   void tiles(const P* left, int64_t m0, int64_t m, const P* right, int64_t n0, int64_t n, int64_t k0, int64_t k) const {
     const int64_t padded = rounded(k, together), steps = padded / together;
     const bool accumulate = k0 != 0;
@@ -312,7 +312,7 @@ class Run {
   void by_parts() {
     const int64_t threads = thread_count(), step = tile_.lanes * tile_.vectors;
     const Span all_rows{m_, tile_.rows}, all_columns{n_, step};
-    // Large ones as twice as many parts: a thread that is slower than the others takes fewer.
+    // Large matmuls get twice as many parts: slower threads take fewer of them.
     const bool large = cost(m_, n_, inner_) > 16e6 * static_cast<double>(threads);
     const Grid grid = grid_of(all_rows.panels(), all_columns.panels(), large ? 2 * threads : threads);
     const int64_t max_inner = rounded(std::min(inner_, blocks_.inner), together);
@@ -389,7 +389,7 @@ class Run {
     const int64_t row_step = tasks_of_rows.most(), row_tasks = tasks_of_rows.count();
     const int64_t max_inner = rounded(std::min(inner_, blocks_.inner), together);
     const int64_t max_columns = rounded(std::min(n_, blocks_.columns), tile_.lanes);
-    // With more threads than blocks of rows, columns are shared out as well and all rows are packed before.
+    // With more threads than blocks of rows, columns are split as well and all rows are packed first.
     const bool grid = thread_count() > row_tasks && !in_parallel_region();
     Scratch<P> right_block, left_block;
     if (!product_.packed_right) right_block = Scratch<P>(max_columns * max_inner, "packing of a matrix");
@@ -416,7 +416,7 @@ class Run {
                                 pack_left(0, m_, k0, k, left_block.data(), begin, end);
                                 return 0;
                               });
-          // Groups of columns that begin where panels of the block do: all panels but the last two have one width.
+          // Groups of columns that start at panels of the block: all panels but the last two have the same width.
           const Panels all = panels(n);
           const int64_t tasks = std::clamp<int64_t>(2 * thread_count() / row_tasks, 1, all.count());
           const int64_t group = (all.count() + tasks - 1) / tasks, groups = (all.count() + group - 1) / group;

@@ -1,8 +1,8 @@
-// Matmuls: packed blocks in the order of BLIS, for any layout of the elements in memory.
+// Matmuls: packed blocks in the order of BLIS, for any memory layout of the operands.
 //
-// Every element of the result meets k in rising order, in blocks that depend on the shape alone: the number of threads
-// changes nothing. Complex matmuls are real ones: the left operand and the result as they are stored, with real and
-// imaginary parts as two of the inner dimension and two columns, the right operand spread to [[re, im], [-im, re]].
+// Every element of the result accumulates k in increasing order, in blocks that depend on the shape alone: the number
+// of threads changes nothing. Complex matmuls become real ones: the left operand and the result as stored, with real
+// and imaginary parts as two inner elements and two columns, the right operand expanded to [[re, im], [-im, re]].
 #pragma once
 
 #include <complex>
@@ -27,7 +27,7 @@ struct Parts<std::complex<T>> {
 template <class T>
 using Real = typename Parts<T>::Real;
 
-// A kind of matmul: what packed panels hold, what the sums are, and how many k of one row are contiguous in a panel.
+// A kind of matmul: the type of packed panels, the type of sums, and how many k of a row are contiguous in a panel.
 template <class P, class S, int Together>
 struct Kind {
   using Packed = P;
@@ -44,7 +44,7 @@ using Singles = Kind<float, float, 1>;
 using Doubles = Kind<double, double, 1>;
 using Words = Kind<std::uint32_t, std::uint32_t, 1>;  // integers wrap
 using Longs = Kind<std::uint64_t, std::uint64_t, 1>;
-// Only where the processor multiplies them: has_tile.
+// Only on processors that multiply them: has_tile.
 #if defined(__x86_64__)
 using Brains = Kind<BrainBits, float, 2>;
 #else
@@ -75,11 +75,11 @@ struct KindOf<std::uint64_t> {
   using type = Longs;
 };
 
-// Dimensions of an array taken together as the rows or columns of a matrix: where each begins, in elements.
+// Dimensions of an array merged into the rows or columns of a matrix: the offset of each, in elements.
 class Axis {
  public:
   Axis() = default;
-  // In row-major order over the sizes given.
+  // In row-major order over `sizes`.
   Axis(std::span<const int64_t> sizes, std::span<const int64_t> strides);
   static Axis regular(int64_t extent, int64_t stride);
 
@@ -92,14 +92,14 @@ class Axis {
   }
   int64_t run(int64_t i) const {
     return runs_[static_cast<std::size_t>(i)];
-  }  // of an irregular one: neighbours from i on
+  }  // of an irregular axis: length of the contiguous run from i on
 
  private:
   int64_t extent_ = 1, stride_ = 0;
-  std::vector<int64_t> offsets_, runs_;  // runs: how many of the next ones are contiguous
+  std::vector<int64_t> offsets_, runs_;  // runs: how many of the following entries are contiguous
 };
 
-// Writes rows [first, first + count) and k [k0, k0 + k) of an operand as panels of `width` rows, one after the other:
+// Packs rows [first, first + count) and k [k0, k0 + k) of an operand as consecutive panels of `width` rows:
 // panel[k / together][row][k % together]. Absent rows and absent k (up to a multiple of `together`) are zeros.
 template <class P>
 using Pack = FunctionRef<void(int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, P* out)>;
@@ -116,22 +116,22 @@ struct Product {
   typename Kind::Sum* out;
   const Axis &rows, &columns;
   const Finish* finish = nullptr;
-  BrainBits* brains = nullptr;  // where sums go rounded, in rows of neighbours as `out` has them; AMX alone
-  // Operands that may be read in place, rows this many elements apart: of neighbouring k (AMX alone) or columns.
+  BrainBits* brains = nullptr;  // destination of rounded sums, contiguous rows indexed as in `out`; AMX only
+  // Operands that may be read in place, with this row stride: of contiguous k (AMX only) or contiguous columns.
   const P *left_in_place = nullptr, *right_in_place = nullptr;
   int64_t left_stride = 0, right_stride = 0;
-  // Operands that pack_left and pack_right have written for a matmul of these sizes: `left` and `right` are not called.
+  // Operands packed before by pack_left and pack_right for a matmul of these sizes: `left` and `right` are not called.
   const P *packed_left = nullptr, *packed_right = nullptr;
 
   void run() const;
-  // How many elements a whole packed operand has; 0 where these sizes are cut up otherwise.
+  // Elements of a whole packed operand; 0 if these sizes are partitioned differently.
   int64_t packed_left_size() const;
   int64_t packed_right_size() const;
   void pack_left(P* to) const;
   void pack_right(P* to) const;
 };
 
-// Nanoseconds that one core needs for this many multiplications and additions, roughly.
+// Approximate nanoseconds that one core needs for this many multiply-adds.
 template <class Kind>
 double multiply_cost(double products) {
   using P = typename Kind::Packed;
@@ -145,11 +145,11 @@ struct Matrix {  // in memory
   const Axis &free, &inner;
 };
 
-// Matmuls that packing would not pay for, of T or of narrower floats: vectors by matrices, and dots. False: neither.
+// Matmuls not worth packing, of T or of narrower floats: vectors by matrices, and dots. False: neither.
 template <class T, class Sum>
 bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, const Axis& rows, const Axis& columns);
 
-// A matmul of small matrices whose rows are contiguous in memory; what comes next may be named.
+// A matmul of small matrices with contiguous rows; the operands of the next one may be passed for prefetching.
 template <class T>
 struct SmallProduct {
   int64_t m, inner, n;
@@ -160,16 +160,16 @@ struct SmallProduct {
   T* out;  // rows of n
   const T *next_left = nullptr, *next_right = nullptr;
 };
-// False: left to others (another processor, or n does not fill vectors).
+// False: not supported (another processor, or n does not fill vectors).
 template <class T>
 bool multiply_unpacked(const SmallProduct<T>& product);
 
-// Straight loops for a few elements.
+// Plain loops for a few elements.
 template <class T>
 void multiply_small(const Matrix<T>& left, const Matrix<T>& right, T* out, const Axis& rows, const Axis& columns);
 
-// Many matmuls of tiny matrices, each [m, inner] * [inner, n] with all dimensions up to 4 and rows in a row: b-th of
-// operands and results at these steps. False: not for these sizes.
+// Many matmuls of tiny matrices, each [m, inner] * [inner, n] with all dimensions up to 4 and rows stored back to back;
+// operands and results are these steps apart. False: not for these sizes.
 template <class T>
 bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* left, int64_t left_step, const T* right,
                    int64_t right_step, T* out);

@@ -1,4 +1,4 @@
-// Packing for every kind of matmul: compiled here once, for all that pack.
+// Packing for every kind of matmul, compiled once here for all users.
 #include "backends/cpu/kernels/gemm/gemm_pack.h"
 
 #include "backends/cpu/kernels/gemm/gemm_pack_avx512.h"
@@ -8,7 +8,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Vectors of 16 bytes as packing shuffles them: transposes of a few rows in registers.
+// Vectors of 16 bytes and the shuffles that packing needs: transposes of a few rows in registers.
 // `transpose` zips a list of vectors until row-major [rows][lanes] has become [lanes][rows].
 template <class P>
 struct Shuffle {
@@ -73,7 +73,7 @@ struct Shuffle {
   }
 };
 
-// Rows of neighbours: for each k the row at `row(k)` holds all `count` elements of that k.
+// Contiguous rows: row(k) points to all `count` elements of that k.
 template <class K, class S, class RowOf>
 inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, typename K::Packed* out) {
   using P = typename K::Packed;
@@ -120,7 +120,7 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
     using Z = Shuffle<P>;
     constexpr int64_t lanes = Z::lanes;
     static const P nothing[static_cast<std::size_t>(lanes)] = {};
-    // Whole panels: every length is known, so that nothing but loads, zips and stores is left.
+    // Whole panels: all lengths are constants, so that only loads, zips and stores remain.
     auto zip = [&]<int Width>(int64_t p) {
 #pragma GCC unroll 4
       for (int i = 0; i < Width; i += lanes) {
@@ -171,7 +171,7 @@ inline void pack_neighbours(RowOf row, int64_t count, int64_t k, int64_t width, 
   }
 }
 
-// Rows anywhere: from[row] + k * step; a row that is null is absent.
+// Rows at any address: from[row] + k * step; null rows are absent.
 template <class K, class S>
 inline void pack_gathered(const S* const* from, int64_t step, int64_t k, int64_t width, typename K::Packed* out) {
   using P = typename K::Packed;
@@ -218,7 +218,7 @@ void pack_transposed(const S* const* from, int64_t k, int64_t width, typename K:
   using P = typename K::Packed;
   constexpr int64_t together = K::together;
   if constexpr (!std::is_same_v<P, S>) {
-    // Converted in strips, then packed.
+    // Converts in strips, then packs.
     constexpr int64_t strip = 64;
     alignas(64) P rows[max_panel_width * strip];
     const P* start[max_panel_width];
@@ -249,9 +249,9 @@ void pack_transposed(const S* const* from, int64_t k, int64_t width, typename K:
         for (int64_t t = 0; t < lanes; ++t, to += width) std::memcpy(to, &v[t], 16);
       }
     }
-    int64_t packed = whole;  // rows, of the k up to `last`
+    int64_t packed = whole;  // number of rows done, for k up to `last`
     if constexpr (lanes == 4) {
-      if (width - whole >= 2) {  // two more, as the 14 rows of AVX-512 tiles have
+      if (width - whole >= 2) {  // two more, for the 14 rows of AVX-512 tiles
         const P *one = from[whole], *other = from[whole + 1];
         P* to = out + whole;
         for (int64_t p = 0; p < last; p += lanes) {
@@ -310,8 +310,8 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
                  int64_t k, int64_t width, typename K::Packed* out) {
   const int64_t padded = (k + K::together - 1) / K::together * K::together;
   if (count > 1 && rows.contiguous(first, count)) {
-    // A few k of all panels, then the next: memory is read along its rows. No more of them than ways in the first
-    // cache, twice: rows that are a power of two apart meet in one set.
+    // A few k of all panels, then the next: memory is read along its rows. At most twice as many k as the L1 cache
+    // has ways: rows a power of two apart map to one set.
     constexpr int64_t strip = 8;
     for (int64_t p0 = 0; p0 < k; p0 += strip) {
       const int64_t some = std::min(strip, k - p0);
@@ -345,7 +345,7 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
   }
   using P = typename K::Packed;
   constexpr int64_t together = K::together;
-  // Runs of neighbours, where they fill whole groups of k.
+  // Contiguous runs, where they fill whole groups of k.
   for (int64_t p = 0; p < k;) {
     const int64_t run = std::min(inner.run(k0 + p), k - p), some = p + run == k ? run : run / together * together;
     if (some < 4) break;

@@ -1,4 +1,4 @@
-// Packing: elements of an operand gathered into the panels that tiles read, in vectors where they are contiguous.
+// Packing: elements of an operand copied into the panels that tiles read, in vectors where they are contiguous.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace capibara::cpu {
 
-inline constexpr int64_t max_inner_bytes = 2048;  // of one row of a panel: k in one block
+inline constexpr int64_t max_inner_bytes = 2048;  // per row of a panel: the k of one block
 inline constexpr int max_panel_width = 32;
 
 template <class P, class S>
@@ -26,8 +26,8 @@ inline __attribute__((always_inline)) P packed_element(const S& value) {
 #if defined(__aarch64__)
     return static_cast<float>(std::bit_cast<__fp16>(value.bits));
 #else
-    // Exact for every half: shifted into place as a float 2^112 times too small, infinities and NaN apart; denormal
-    // numbers count units, since as floats they would be zeros here.
+    // Exact for every half: shifted into a float 2^112 times too small; infinities and NaN are handled separately, and
+    // denormals as integer multiples of the smallest one, since as floats they would be flushed to zero here.
     const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000u) << 16, rest = value.bits & 0x7fffu;
     const float units = static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f;
     const float normal =
@@ -37,14 +37,14 @@ inline __attribute__((always_inline)) P packed_element(const S& value) {
   }
 }
 
-// Zeros for absent rows of one block.
+// Zeros that stand in for the absent rows of a block.
 template <class S>
 inline const S* absent_row() {
   alignas(64) static const std::byte zeros[2 * max_inner_bytes] = {};
   return reinterpret_cast<const S*>(zeros);
 }
 
-// Rows that are neighbours: from[k * stride + row].
+// Contiguous rows: from[k * stride + row].
 template <class K, class S>
 void pack_across(const S* from, int64_t stride, int64_t count, int64_t k, int64_t width, typename K::Packed* out);
 
@@ -52,11 +52,11 @@ void pack_across(const S* from, int64_t stride, int64_t count, int64_t k, int64_
 template <class K, class S>
 void pack_transposed(const S* const* from, int64_t k, int64_t width, typename K::Packed* out);
 
-// Rows with one step between their k; one that is null is absent.
+// Rows with a constant stride between their k; null rows are absent.
 template <class K, class S>
 void pack_rows(const S** from, int64_t count, int64_t step, int64_t k, int64_t width, typename K::Packed* out);
 
-// The packing of a matrix in memory.
+// Packs a matrix in memory.
 template <class K, class S>
 void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t first, int64_t count, int64_t k0,
                  int64_t k, int64_t width, typename K::Packed* out);

@@ -1,4 +1,4 @@
-// Transposes and copies of a matmul's operands by AVX-512.
+// Transposes and copies of matmul operands with AVX-512.
 #include "backends/cpu/kernels/gemm/gemm_pack_avx512.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ namespace capibara::cpu {
 
 namespace {
 
-// `count` k of `used` rows, 16 by 16 or 8 by 8 of them at most. Each line of memory is read once: rows that are a power
-// of two apart meet in one set of the first cache.
+// `count` k of `used` rows, at most 16 by 16 or 8 by 8. Each cache line is read once: rows a power of two apart map to
+// one set of the L1 cache.
 template <class T>
 CAPIBARA_AVX512 void transpose_block(const T* const* rows, int64_t k, int64_t count, int64_t used, int64_t width,
                                      T* out) {

@@ -1,4 +1,4 @@
-// Packing in vectors of AVX-512. All say false where the processor has none: then nothing was written.
+// Packing with AVX-512 vectors. All return false if the processor has none: then nothing was written.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@ namespace capibara::cpu {
 
 #if defined(__x86_64__)
 
-// `width` rows with contiguous k as out[k][row].
+// Transposes `width` rows with contiguous k to out[k][row].
 bool transpose_avx512(const std::uint32_t* const* rows, int64_t k, int64_t width, std::uint32_t* out);
 bool transpose_avx512(const std::uint64_t* const* rows, int64_t k, int64_t width, std::uint64_t* out);
-// `count` pieces of 128 bytes, `step` bytes apart, one after the other.
+// Copies `count` pieces of 128 bytes, `step` bytes apart, to contiguous memory.
 bool copy_avx512(const void* from, int64_t step, int64_t count, void* to);
 
 template <class T>

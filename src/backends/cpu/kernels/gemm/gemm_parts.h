@@ -1,5 +1,5 @@
-// Matmuls with few rows and columns but a long inner dimension: parts of it, which the shape alone decides, are summed
-// apart.
+// Matmuls with few rows and columns but a long inner dimension: fixed parts of it, which depend on the shape alone, are
+// summed separately.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace capibara::cpu {
 
 inline int64_t rounded(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-// Parts of a long inner dimension, or 1: where the result has too few elements to be shared out.
+// Number of parts of a long inner dimension, if the result has too few elements to split; else 1.
 inline int64_t inner_parts(int64_t m, int64_t n, int64_t inner) {
   constexpr int64_t min_length = 2048;
   if (m * n > 128 * 128 || inner < 2 * min_length) return 1;
   return std::min<int64_t>(16, inner / min_length);
 }
 
-// Loops: what runs one matmul, made from it.
+// Loops: constructed from a matmul, runs it.
 template <class Loops, class K>
 void run_in_parts(const Product<K>& product) {
   using P = typename K::Packed;

@@ -1,6 +1,6 @@
 // The tiles written in C++ vectors (x86, 64-bit integers), and the choice of one for each kind at run time.
 //
-// x86 has few enough accumulators per tile that compilers keep them in registers: llvm-mca sees 31.6 of 32 flops per
+// x86 needs few enough accumulators per tile that compilers keep them in registers: llvm-mca shows 31.6 of 32 flops per
 // cycle for AVX2 6x16 and 59.5 of 64 for AVX-512 14x32.
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 #include "core/runtime/processor.h"
@@ -19,8 +19,8 @@ namespace {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-// Ahead: how many k before they are needed vectors of b are fetched to the first cache; the place of the result before
-// all.
+// Ahead: how many k in advance vectors of b are prefetched to the L1 cache; 0: none. The tile of the result is
+// prefetched first.
 template <class R, int Bytes, int Rows, int Vectors, int Ahead>
 CAPIBARA_INLINE void real_tile(int64_t steps, const R* a, const R* b, int64_t b_step, R* c, int64_t c_step,
                                int64_t accumulate) {
@@ -89,7 +89,7 @@ Tile<K> x86_tile() {
   using R = typename K::Packed;
   constexpr int size = static_cast<int>(sizeof(R));
   if (has_avx512()) {
-    // 64 rows are 4 of 14 and 8.
+    // 64 rows are four tiles of 14 and one of 8.
     return {14,
             4,
             64 / size,
@@ -104,8 +104,8 @@ Tile<K> x86_tile() {
   return plain_tile<K>();
 }
 
-// Whether it has products of bfloat16 that are worth it. Intel's are slower than those of float32 (86 G/s beside 190
-// where both were measured): there elements are widened, but for matmuls on the tiles of AMX.
+// True if bfloat16 multiplication is worth using. Intel's is slower than that of float32 (86 G/s against 190 where both
+// were measured): there elements are widened, except for matmuls on AMX tiles.
 bool has_fast_brains() { return has_avx512() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"); }
 
 // Pairs of bfloat16: a pair of a by sixteen pairs of b.
@@ -144,7 +144,7 @@ __attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const Br
 
 }  // namespace
 
-// One row for each kind: the tile of each architecture.
+// The tile of each architecture, one row per kind.
 #if defined(__aarch64__)
 #define CAPIBARA_HERE(NEON, X86) NEON
 #elif defined(__x86_64__)

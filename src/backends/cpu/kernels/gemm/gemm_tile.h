@@ -1,4 +1,4 @@
-// The innermost step of a matmul: one tile of the result held in registers while k runs.
+// The innermost step of a matmul: one tile of the result, held in registers while iterating over k.
 #pragma once
 
 #include "backends/cpu/kernels/gemm/mixed_bytes.h"
@@ -11,17 +11,16 @@ template <class Kind>
 using TileFunction = void (*)(int64_t steps, const typename Kind::Packed* a, const typename Kind::Packed* b,
                               int64_t b_step, typename Kind::Sum* c, int64_t c_step, int64_t accumulate);
 
-// Tiles of two heights, each of one to `vectors` vectors of columns: what is left at the edges is not computed for
-// nothing.
+// Tiles of two heights, each of one to `vectors` vectors of columns, so that little is computed in vain at the edges.
 template <class Kind>
 struct Tile {
   int rows = 0, few_rows = 0;
   int lanes = 0, vectors = 0;
   TileFunction<Kind> run[2][3] = {};  // [few rows][vectors - 1]
-  int half_rows = 0;                  // a height in between, where there is one
+  int half_rows = 0;                  // an intermediate height, if there is one
   TileFunction<Kind> half[3] = {};
 
-  // The least height that so many rows fit, and the function of a height.
+  // The least height that fits this many rows, and the function for a height.
   int64_t height(int64_t left) const { return left <= few_rows ? few_rows : left <= half_rows ? half_rows : rows; }
   TileFunction<Kind> function(int64_t height, int64_t vectors) const {
     if (height == half_rows) return half[vectors - 1];
@@ -31,7 +30,7 @@ struct Tile {
 
 inline constexpr int max_tile_rows = 14, max_tile_columns = 32;
 
-// The tile for this processor; its rows are 0 where has_tile says no.
+// The tile for this processor; 0 rows where has_tile is false.
 template <class Kind>
 const Tile<Kind>& best_tile();
 

@@ -1,15 +1,15 @@
 // The tiles of aarch64, in assembly: 8 (or 4) rows by up to 3 vectors, 24 accumulators, everything in registers.
 //
-// Assembly, since g++ 12 spills the accumulators of intrinsics and of unrolled loops (half the speed), and not every
-// machine that builds this has a newer clang. Neoverse-V1 starts four of these instructions in a cycle, but only where
-// loads stand between them: every step loads what the next one needs, each register right after its last use. Measured
-// alone, with one operand in the second cache: f32 and f64 99 %, BFMMLA and SMMLA 95 % of the peak; with the loads in
-// front of each step 90 %.
+// Assembly because g++ 12 spills the accumulators of intrinsics and of unrolled loops (half the speed), and not every
+// machine that builds this has a newer clang. Neoverse-V1 issues four of these instructions per cycle, but only with
+// loads between them: every step loads the operands of the next, each register right after its last use. Measured
+// alone, with one operand in the L2 cache: f32 and f64 99 %, BFMMLA and SMMLA 95 % of the peak; with all loads
+// before each step 90 %.
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 
 #if defined(__aarch64__)
 
-// A line of assembly stays a line of text.
+// Keeps each line of assembly on one line.
 // clang-format off
 namespace capibara::cpu {
 
@@ -81,7 +81,7 @@ namespace {
 #define STEP(V, PARITY, SHAPE, OP) COLUMNS_##V(MORE_##PARITY##_##SHAPE, LAST_##PARITY##_##SHAPE, OP) NEXT_B
 #define END(V, PARITY, SHAPE, OP) COLUMNS_##V(END_##PARITY##_##SHAPE, END_##PARITY##_##SHAPE, OP)
 
-// Rows of c.
+// Stores rows of c.
 #define STORE_1(X, Y, Z) "str q" #X ", [%[c]]\n add %[c], %[c], %[c_step]\n"
 #define STORE_2(X, Y, Z) "stp q" #X ", q" #Y ", [%[c]]\n add %[c], %[c], %[c_step]\n"
 #define STORE_3(X, Y, Z) "stp q" #X ", q" #Y ", [%[c]]\n str q" #Z ", [%[c], #32]\n add %[c], %[c], %[c_step]\n"
@@ -99,7 +99,7 @@ namespace {
   ROWS_4_SUM(SUM, STORE, ADD, T) BOTH(SUM, STORE, ADD, T, 20, 21, 22) BOTH(SUM, STORE, ADD, T, 23, 24, 25)        \
   BOTH(SUM, STORE, ADD, T, 26, 27, 28) BOTH(SUM, STORE, ADD, T, 29, 30, 31)
 
-// c is needed at the end: it is asked for at the start.
+// c is needed at the end: prefetched at the start.
 #define ASK "prfm pstl1keep, [%[ahead]]\n prfm pstl1keep, [%[ahead], #40]\n add %[ahead], %[ahead], %[c_step]\n"
 #define ASK_4 ASK ASK ASK ASK
 #define ASK_8 ASK_4 ASK_4
@@ -149,7 +149,7 @@ TILES(real, double, "2d", 2D, "fmla", "fadd")
 TILES(word, std::uint32_t, "4s", 4S, "mla", "add")
 
 // ---- products of 2 x n by n x 2 blocks: v8 + 6 * pair of rows + pair of columns; a in v0 to v3, two columns of b in v4, v5
-// and the next two in v6, v7, or the other way round ----
+// and the next two in v6, v7, or vice versa ----
 
 #define BLOCK(OP, T, C, A, B) OP " v" #C ".4s, v" #A "." T ", v" #B "." T "\n"
 #define PAIR_8(OP, T, B, W, X, Y, Z) BLOCK(OP, T, W, 0, B) BLOCK(OP, T, X, 1, B) BLOCK(OP, T, Y, 2, B) BLOCK(OP, T, Z, 3, B)
@@ -188,7 +188,7 @@ TILES(word, std::uint32_t, "4s", 4S, "mla", "add")
 #define ADVANCE(BYTES) NEXT_A(BYTES)
 #define FIRST_BLOCKS_8 "ldp q4, q5, [%[b]]\n ldp q0, q1, [%[a]]\n ldp q2, q3, [%[a], #32]\n add %[a], %[a], #64\n"
 #define FIRST_BLOCKS_4 "ldp q4, q5, [%[b]]\n ldp q0, q1, [%[a]], #32\n"
-// Two blocks side by side become two rows of four.
+// Two adjacent blocks become two rows of four.
 #define ROWS_OF(X, Y) "zip1 v0.2d, v" #X ".2d, v" #Y ".2d\n zip2 v" #Y ".2d, v" #X ".2d, v" #Y ".2d\n mov v" #X ".16b, v0.16b\n"
 #define ALL_ROWS_4                                                                                                       \
   ROWS_OF(8, 9) ROWS_OF(10, 11) ROWS_OF(12, 13) ROWS_OF(14, 15) ROWS_OF(16, 17) ROWS_OF(18, 19)

@@ -1,9 +1,9 @@
 // Tiles of bytes by AVX-512 VNNI: an instruction adds four products of an unsigned and a signed byte to a 32-bit sum.
 //
-// Eight k of a column are two such sums next to each other, which are added at the end. Where both operands are signed,
-// or both are not, the sign of b is moved: 128 is added to b (int8) or subtracted from it (uint8) by flipping its
-// highest bit, and the result differs by 128 times the sum of a row of a, which one more instruction per step computes.
-// Sums wrap: exact. Processors with AMX multiply bytes by gemm_amx.cpp instead.
+// Eight k of a column are two adjacent sums, which are added at the end. Where both operands are signed, or both
+// unsigned, the range of b is shifted: 128 is added to b (int8) or subtracted from it (uint8) by flipping its
+// highest bit, and the result then differs by 128 times the sum of a row of a, which one more instruction per step
+// computes. Sums wrap: exact. Processors with AMX multiply bytes in gemm_amx.cpp instead.
 #include "backends/cpu/kernels/gemm/gemm_tile.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-// Many matmuls of up to 4 x 4: one straight line of code for each size, a loop over the matmuls around it.
+// Many matmuls of up to 4 x 4: straight-line code for each size, with a loop over the matmuls around it.
 #include <algorithm>
 #include <array>
 #include <type_traits>
@@ -44,7 +44,7 @@ inline __attribute__((always_inline)) V splat(V v) {
     return __builtin_shufflevector(v, v, Lane, Lane);
 }
 
-// The sum of a row's elements by their factors, in every lane; x: rows of K elements, one after the other.
+// The dot of a row with its factors, in every lane; x: consecutive rows of K elements.
 template <int Row, int K, class V>
 inline __attribute__((always_inline)) V row_sum(const V* x, const V* factor) {
   constexpr int lanes = 16 / static_cast<int>(sizeof(x[0][0])), at = Row * K;
@@ -55,9 +55,9 @@ inline __attribute__((always_inline)) V row_sum(const V* x, const V* factor) {
   return sum;
 }
 
-// Rows of one long matrix by one right operand, which stays in registers. As many rows at a time as a vector has lanes:
-// both operand and result are whole vectors then. Every row is computed with its columns in the lanes that they have in
-// the result, so that joining rows takes one selection for each border between them.
+// Rows of one long matrix by one right operand, which stays in registers. Takes as many rows at a time as a vector has
+// lanes, so that operand and result are both whole vectors. Every row is computed with its columns in the lanes that
+// they have in the result, so that joining rows takes one select per boundary between them.
 template <class T, int K, int N>
 void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T* __restrict right, int64_t,
           T* __restrict out) {
@@ -66,10 +66,10 @@ void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T
   typedef Bits Mask __attribute__((vector_size(16)));
   typedef T Unaligned __attribute__((vector_size(16), aligned(alignof(T)), may_alias));
   constexpr int lanes = 16 / static_cast<int>(sizeof(T));
-  // What row r of a group adds to vector v of the result: its columns' factors, and the lanes that it has there.
+  // The contribution of row r of a group to vector v of the result: factors of its columns, in its lanes of the vector.
   V factor[N][2][K];
-  Mask later[N];  // lanes of the second row of a vector; rows of fewer columns than lanes may be more, they are joined
-                  // one by one
+  Mask later[N];  // lanes of a vector's second row; with fewer columns than lanes rows may be more, and are
+                  // joined one by one
   constexpr bool two_rows = N >= lanes || N == 3;
   if constexpr (two_rows) {
     for (int v = 0; v < N; ++v) {
@@ -83,7 +83,7 @@ void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T
       }
     }
   }
-  V by_row[lanes][K];  // where rows have fewer columns than lanes: each in its own lanes
+  V by_row[lanes][K];  // for fewer columns than lanes: each row in its own lanes
   if constexpr (N < lanes) {
     for (int r = 0; r < lanes; ++r) {
       for (int l = 0; l < lanes; ++l) {
@@ -107,7 +107,7 @@ void rows(int64_t begin, int64_t end, const T* __restrict left, int64_t, const T
         *reinterpret_cast<Unaligned*>(out + i * N + v * lanes) = sum;
       };
       if constexpr (N == 3 && lanes == 4) {
-        // A row touches two vectors, in different lanes: it is computed once.
+        // A row spans two vectors, in different lanes: it is computed once.
         const V row0 = row_sum<0, K>(x, by_row[0]), row1 = row_sum<1, K>(x, by_row[1]);
         const V row2 = row_sum<2, K>(x, by_row[2]), row3 = row_sum<3, K>(x, by_row[3]);
         store(0, later[0] ? row1 : row0);
@@ -159,7 +159,7 @@ bool multiply_tiny(int64_t batch, int64_t m, int64_t inner, int64_t n, const T* 
   const bool by_rows = batch == 1;
   const TinyFunction<T> run = by_rows ? long_rows[static_cast<std::size_t>((inner - 1) * 4 + n - 1)]
                                       : products[static_cast<std::size_t>(((m - 1) * 4 + inner - 1) * 4 + n - 1)];
-  // Rows in fours, whoever computes them: the last ones are computed otherwise.
+  // Rows in fours, whichever thread computes them: the remaining rows are computed differently.
   const int64_t unit = by_rows ? 4 : 1, whole = by_rows ? m : batch,
                 elements = by_rows ? inner + n : m * inner + inner * n + m * n;
   parallel_for_cost((whole + unit - 1) / unit,

@@ -1,4 +1,4 @@
-// Small matmuls straight from memory: where operands are read a few times only, packing costs as much as computing.
+// Small matmuls straight from memory: where operands are read only a few times, packing costs as much as computing.
 #pragma once
 
 #include "backends/cpu/kernels/gemm/gemm.h"
@@ -6,7 +6,7 @@
 namespace capibara::cpu {
 
 // A matmul of many rows by few columns: each element of the left operand is read once, and packing it would cost as
-// much. False: left to others (another processor, or more columns than four vectors).
+// much. False: not supported (another processor, or more columns than four vectors).
 template <class T>
 bool multiply_narrow(const SmallProduct<T>& product, const Finish* finish);
 

@@ -1,4 +1,4 @@
-// Small and narrow matmuls straight from memory by AVX-512: six rows of the left operand by four vectors of the right.
+// Small and narrow matmuls straight from memory with AVX-512: six rows of left by four vectors of right.
 #include "backends/cpu/kernels/gemm/gemm_unpacked.h"
 #include "core/runtime/processor.h"
 
@@ -10,7 +10,7 @@
 
 #if defined(__x86_64__)
 #if !defined(__clang__)
-// g++ 12 about its own intrinsics.
+// Spurious: g++ 12 warns about its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
@@ -51,9 +51,9 @@ struct Lanes<double> {
   static CAPIBARA_AVX512_INLINE Vector add(Vector a, Vector b, Vector c) { return _mm512_fmadd_pd(a, b, c); }
 };
 
-// The part of the inner dimension that a tile takes: what it adds to the result where it is not the first one.
+// The part of the inner dimension that a tile covers: accumulates to the result unless it is the first.
 struct Inner {
-  int64_t first, count, ahead;  // ahead: elements of a row until the next part, where that is prefetched
+  int64_t first, count, ahead;  // ahead: distance of the next part in a row, in elements, if it is prefetched
 };
 
 // R rows by V vectors, of which the last has the lanes of `mask`.
@@ -96,7 +96,7 @@ CAPIBARA_AVX512 void tile(const SmallProduct<T>& p, int64_t i, int64_t j, unsign
     }
   }
 #pragma GCC unroll 6
-  for (int r = 0; r < R; ++r) {  // unrolled, or the sums would be in memory all the time
+  for (int r = 0; r < R; ++r) {  // unrolled, or the sums would be kept in memory
     T* out = p.out + (i + r) * p.n + j;
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) L::store(out + v * lanes, v + 1 < V ? all : last, sums[r][v]);
@@ -130,7 +130,7 @@ bool multiply_unpacked(const SmallProduct<T>& p) {
     const unsigned mask = (1u << std::min(lanes, p.n - j - (some - 1) * lanes)) - 1;
     for (int64_t t = 0; t < row_tiles; ++t) {
       coming.prefetch(number++);
-      // Rows are shared out evenly: a tile of few rows waits for its sums.
+      // Rows are divided evenly: a tile of few rows is bound by the latency of its sums.
       const int64_t i = p.m * t / row_tiles, height = p.m * (t + 1) / row_tiles - i;
       tile_of<T>(height, some)(p, i, j, mask, {0, p.inner, 0});
     }
@@ -138,7 +138,7 @@ bool multiply_unpacked(const SmallProduct<T>& p) {
   return true;
 }
 
-// Blocks of rows; of each, parts of the inner dimension for which the right operand stays in the first cache.
+// Blocks of rows, and for each the parts of the inner dimension for which the right operand stays in the L1 cache.
 template <class T>
 bool multiply_narrow(const SmallProduct<T>& p, const Finish* finish) {
   constexpr int64_t lanes = 64 / static_cast<int64_t>(sizeof(T)), close_bytes = 24 * 1024, block_rows = 16 * max_rows;

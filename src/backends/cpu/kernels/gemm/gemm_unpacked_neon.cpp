@@ -4,7 +4,7 @@
 
 #include "backends/cpu/kernels/gemm/gemm_unpacked.h"
 
-// A line of assembly stays a line of text.
+// Keeps each line of assembly on one line.
 // clang-format off
 namespace capibara::cpu {
 
@@ -12,8 +12,8 @@ namespace capibara::cpu {
 
 namespace {
 
-// Eight rows of a by one or two vectors of b. v0 to v7: some neighbouring k of each row of a, one lane after the other; v8 to
-// v23: the tile, [row][vector]; v24 to v27: vectors of b, this k's and the next one's. As in gemm_tile_neon.cpp every
+// Eight rows of a by one or two vectors of b. v0 to v7: some contiguous k of each row of a, used lane by lane; v8 to
+// v23: the tile, [row][vector]; v24 to v27: vectors of b, for this k and the next. As in gemm_tile_neon.cpp every
 // register is loaded right after its last use.
 #define EACH_ROW(F, ...) F(0, 8, 9, __VA_ARGS__) F(1, 10, 11, __VA_ARGS__) F(2, 12, 13, __VA_ARGS__) F(3, 14, 15, __VA_ARGS__) \
   F(4, 16, 17, __VA_ARGS__) F(5, 18, 19, __VA_ARGS__) F(6, 20, 21, __VA_ARGS__) F(7, 22, 23, __VA_ARGS__)
@@ -30,7 +30,7 @@ namespace {
 #define FIRST_OF_B_1(N) "ldr q" #N ", [%[b]]\n"
 #define SECOND_OF_B_1(N)
 
-// One k of all rows. NONE: no b is loaded. MORE: the b of the next k. LAST: that, and the next k of every row.
+// One k of all rows. NONE: b is not loaded. MORE: loads b of the next k. LAST: also the next k of every row.
 #define ONE_K(BY, AFTER, FIRST, SECOND, NEXT, T, L, LANE, B0, B1)                                                       \
   BY(0, 8, 9, T, L, LANE, B0, B1) AFTER(0) BY(1, 10, 11, T, L, LANE, B0, B1) FIRST AFTER(1)                             \
   BY(2, 12, 13, T, L, LANE, B0, B1) AFTER(2) BY(3, 14, 15, T, L, LANE, B0, B1) SECOND AFTER(3)                          \

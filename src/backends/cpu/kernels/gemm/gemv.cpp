@@ -1,4 +1,4 @@
-// Matmuls that packing would not pay for: vectors by matrices at the speed of memory, and dots of long vectors.
+// Matmuls not worth packing: vectors by matrices at memory speed, and dots of long vectors.
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
@@ -11,7 +11,7 @@
 #include "backends/cpu/kernels/vector_lanes.h"
 #include "core/runtime/processor.h"
 
-// Floats, doubles, bfloat16 and bytes as vectors in registers, and what their halves add up to.
+// Floats, doubles, bfloat16 and bytes as vectors in registers, and sums of the halves of vectors.
 
 namespace capibara::cpu::vector_loop {
 
@@ -39,7 +39,7 @@ CAPIBARA_INLINE void widen(const double* from, Vector<double, Lanes>& to) {
   __builtin_memcpy(&to, from, sizeof(to));
 }
 
-// What elements of a type are summed in.
+// The type in which elements of a type are summed.
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
@@ -51,7 +51,7 @@ CAPIBARA_INLINE SumOf<T> widened_one(T value) {
     return static_cast<SumOf<T>>(value);
 }
 
-// Whether vectors of half as many lanes exist.
+// True if vectors of half as many lanes exist.
 template <int Lanes, class R>
 constexpr bool has_half = Lanes * sizeof(R) > 16;
 
@@ -68,7 +68,7 @@ CAPIBARA_INLINE void add_halves(const Vector<R, Lanes>& whole, Vector<R, Lanes /
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-// A vector of x by one of each row, added to the sums of these.
+// Multiplies a vector of x by one of each row, and adds to the rows' sums.
 template <int Lanes, int Rows, class T, class R>
 CAPIBARA_INLINE void add_products(const R* x, const T* rows, int64_t row_step, int64_t k, Vector<R, Lanes>* sum) {
   Vector<R, Lanes> own, weights;
@@ -80,7 +80,7 @@ CAPIBARA_INLINE void add_products(const R* x, const T* rows, int64_t row_step, i
   }
 }
 
-// Adds what is left from k on, by vectors as wide as fit, folds the sums to half their lanes, and so on.
+// Adds the remaining elements from k on, with vectors as wide as fit; folds the sums to half their lanes, and so on.
 template <int Lanes, int Rows, class T, class R>
 CAPIBARA_INLINE void finish_dots(const R* x, const T* rows, int64_t row_step, int64_t k, int64_t inner,
                                  Vector<R, Lanes>* sum, R* out) {
@@ -142,11 +142,11 @@ CAPIBARA_INLINE void dots_in(const R* x, const T* rows, int64_t row_step, int64_
 // Loops of a vector of floats by a matrix of floats, bfloat16 or bytes, widened in registers, and of doubles by a
 // matrix of doubles: weights are read once, at their size.
 //
-// Included by gemv.cpp alone, which has the pieces that threads share out.
+// Used by gemv.cpp alone, which splits the work into pieces for threads.
 
 namespace capibara::cpu {
 
-// Loops of one matrix type, for the processor at hand.
+// Loops for one matrix type, for the current processor.
 template <class T>
 struct VectorLoops {
   using Sum = vector_loop::SumOf<T>;
@@ -160,8 +160,8 @@ namespace vector_loop {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-// Vectors x `Lanes` columns of eight rows by their factors, added to out. Each column adds its rows in order, so that
-// its bits do not depend on its neighbours.
+// Eight rows by their factors, for `Vectors` x `Lanes` columns, added to out. Each column adds its rows in order, so
+// that its bits do not depend on its neighbours.
 template <int Lanes, int Vectors, class T, class R>
 CAPIBARA_INLINE void add_columns(const R* factor, const T* row, int64_t row_step, R* out) {
   using V = Vector<R, Lanes>;
@@ -181,7 +181,7 @@ CAPIBARA_INLINE void add_columns(const R* factor, const T* row, int64_t row_step
   for (int v = 0; v < Vectors; ++v) __builtin_memcpy(out + v * Lanes, &sum[v], sizeof(V));
 }
 
-// The columns from n on, by vectors as wide as still fit. Returns how many are done.
+// Columns from n on, with vectors as wide as still fit. Returns the number of columns done.
 template <int Lanes, class T, class R>
 CAPIBARA_INLINE int64_t add_last_columns(const R* factor, const T* row, int64_t row_step, R* out, int64_t n,
                                          int64_t count) {
@@ -250,7 +250,7 @@ namespace {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
 
-// The textbook product: std::complex's own checks for infinities that became NaN, which jax does not.
+// The textbook product: std::complex also checks for infinities that became NaN, which jax does not.
 template <class T>
 CAPIBARA_INLINE void add_product(T& sum, const T& x, const T& y) {
   if constexpr (Parts<T>::count == 2) {
@@ -274,8 +274,8 @@ CAPIBARA_INLINE V load_vector(const T* from) {
   return v;
 }
 
-// Sums of x[k] * rows[r][k] for a few rows at once: sixteen (or four vectors) side by side, then folded in halves. The
-// order of the sum is the same for every number of rows.
+// Dots of x with a few rows at once: sixteen sums (or four vectors) side by side, then folded in halves. The order of
+// summation is the same for every number of rows.
 template <int Rows, class T, class Sum>
 CAPIBARA_INLINE void dots(const T* x, int64_t x_step, const T* const* rows, int64_t step, int64_t count, Sum* out) {
   constexpr int64_t side = 16;
@@ -315,9 +315,9 @@ CAPIBARA_INLINE void dots(const T* x, int64_t x_step, const T* const* rows, int6
   }
 }
 
-constexpr int64_t dot_block = 8192;  // long dots are sums of blocks, whoever computes them
+constexpr int64_t dot_block = 8192;  // long dots are sums of blocks, whichever thread computes them
 
-// One long dot: blocks side by side, joined in order.
+// One long dot: blocks in parallel, combined in order.
 template <class T, class Sum>
 Sum long_dot(const T* x, int64_t x_step, const T* y, int64_t y_step, int64_t count) {
   const int64_t blocks = std::max<int64_t>(1, (count + dot_block - 1) / dot_block);
@@ -356,7 +356,7 @@ CAPIBARA_INLINE int64_t add_eight_rows(const Sum* factor, const Sum* row, int64_
   return n;
 }
 
-// out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: eight rows at a time added to a strip of
+// out[n] = sum of x[k] * matrix[k][n] where the matrix's rows are contiguous: adds eight rows at a time to a strip of
 // out.
 template <class T, class Sum>
 void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int64_t inner, Sum* __restrict out,
@@ -386,10 +386,10 @@ void add_rows(const T* x, int64_t x_step, const T* matrix, int64_t row_step, int
   }
 }
 
-// How a matrix of contiguous rows is cut up: in long pieces of rows, since memory runs at full speed only where it is
-// read on and on. Where that leaves too few of them, fixed parts of the inner dimension are summed apart.
+// How a matrix of contiguous rows is partitioned: in long pieces of rows, since memory reaches full speed only in long
+// sequential reads. Where that leaves too few pieces, fixed parts of the inner dimension are summed separately.
 struct Strips {
-  static constexpr int64_t width = 4096, shared_out = 16;  // columns of a piece; pieces that are enough to share out
+  static constexpr int64_t width = 4096, shared_out = 16;  // columns of a piece; enough pieces to parallelise
   int64_t inner, count, pieces, parts, part;
 
   Strips(int64_t inner, int64_t count) : inner(inner), count(count), pieces((count + width - 1) / width) {
@@ -398,7 +398,7 @@ struct Strips {
     part = (inner + parts * 8 - 1) / (parts * 8) * 8;
   }
 
-  // Calls add(first k, how many, first column, how many, sums), then adds the parts in order.
+  // Calls add(first k, number of k, first column, number of columns, sums), then adds the parts in order.
   template <class Sum, class Add>
   void run(double cost, Sum* out, Add&& add) const {
     Scratch<Sum> partial;
@@ -419,7 +419,7 @@ struct Strips {
   }
 };
 
-// Nanoseconds for a row of the inner dimension: bound by memory, about 20 GB/s.
+// Nanoseconds for one output element's `inner` elements: memory-bound, about 20 GB/s.
 template <class T>
 double row_cost(int64_t inner) {
   return static_cast<double>(inner) * static_cast<double>(sizeof(T)) / 20;
@@ -436,7 +436,7 @@ bool floats_by_matrix(const Sum* x, const Matrix<T>& matrix, Sum* out, const Axi
   out += places.at(0);
   if (matrix.inner.stride() == 1 || inner == 1) {
     const int64_t step = matrix.free.stride();
-    constexpr int64_t rows = 16;  // a chunk is a multiple of the rows that are summed at once
+    constexpr int64_t rows = 16;  // a chunk is a multiple of the number of rows summed at once
     parallel_for_cost((count + rows - 1) / rows, rows * row_cost<T>(inner), [&](int64_t begin, int64_t end) {
       const int64_t first = begin * rows;
       loops.dots(x, data + first * step, step, inner, out + first, std::min(end * rows, count) - first);
@@ -453,7 +453,7 @@ bool floats_by_matrix(const Sum* x, const Matrix<T>& matrix, Sum* out, const Axi
   return true;
 }
 
-// The vector as contiguous numbers of the type that it is summed in.
+// The vector as contiguous numbers of its accumulator type.
 template <class T, class Sum = vector_loop::SumOf<T>>
 const Sum* as_floats(const Matrix<T>& vector, int64_t row, Scratch<Sum>& hold) {
   const T* x = vector.data + vector.free.at(row);
@@ -466,7 +466,7 @@ const Sum* as_floats(const Matrix<T>& vector, int64_t row, Scratch<Sum>& hold) {
   return hold.data();
 }
 
-// A vector by a matrix whose axes are regular; `places` says where the results go. False: not for these strides.
+// A vector by a matrix whose axes are regular; `places`: offsets of the results. False: not for these strides.
 template <class T, class Sum>
 bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out, const Axis& places) {
   const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
@@ -483,7 +483,7 @@ bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out
     return true;
   }
   if (matrix.inner.stride() == 1) {
-    Scratch<T> close;  // a vector with gaps is gathered once
+    Scratch<T> close;  // a strided vector is copied once
     if (x_step != 1 && inner > 1) {
       close = Scratch<T>(inner, "a vector");
       for (int64_t k = 0; k < inner; ++k) close[k] = x[k * x_step];
@@ -527,7 +527,7 @@ bool multiply_vector(const Matrix<T>& left, const Matrix<T>& right, Sum* out, co
 
 bool multiply_by_bytes(const Matrix<float>& left, const Matrix<std::int8_t>& right, float* out, const Axis& rows,
                        const Axis& columns) {
-  constexpr int64_t max_rows = 4;  // beyond, a converted copy that all rows read is cheaper
+  constexpr int64_t max_rows = 4;  // with more, a converted copy that all rows read is cheaper
   if (rows.extent() > max_rows) return false;
   for (int64_t row = 0; row < rows.extent(); ++row) {
     Scratch<float> hold;

@@ -1,11 +1,11 @@
-// Matmuls of int8 by uint8: both are packed as bytes of one type, which only the tile tells apart.
+// Matmuls of int8 by uint8: both are packed as bytes of one type, and only the tile distinguishes them.
 #pragma once
 
 #include "backends/cpu/kernels/gemm/gemm.h"
 
 namespace capibara::cpu {
 
-// Only where the processor multiplies them: has_tile.
+// Only on processors that multiply them: has_tile.
 struct SignedByUnsigned : Kind<std::int8_t, std::uint32_t, 8> {};
 struct UnsignedBySigned : Kind<std::uint8_t, std::uint32_t, 8> {};
 

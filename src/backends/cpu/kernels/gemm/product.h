@@ -1,4 +1,4 @@
-// What dot products and convolutions share: the type they compute in, and operands and results as that type.
+// Common to dot products and convolutions: the type they compute in, and operands and results in that type.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 namespace capibara::cpu {
 
 // The dtypes of a matmul: operands may be rounded first (two dtypes become the result's; an algorithm names a narrower
-// one), then everything is computed in one type and stored as the result's.
+// one), then everything is computed in one type and converted to the result's.
 struct ProductTypes {
   DType lhs, rhs, lhs_rounded, rhs_rounded, out;
 };
 ProductTypes product_types(const KernelRequest& request);
 
-// Calls f(Type<T>{}) with the type to compute in: floats narrower than 32 bits in float, integers and booleans modulo
-// 2^32 or 2^64. False: numbers of different kinds, which are left to the reference kernel.
+// Calls f(Type<T>{}) with the compute type: floats narrower than 32 bits in float, integers and booleans modulo 2^32
+// or 2^64. False: operands are numbers of different kinds, which are left to the reference kernel.
 template <class F>
 bool visit_product_type(const ProductTypes& types, F&& f) {
   const DType all[] = {types.lhs_rounded, types.rhs_rounded, types.out};
@@ -46,7 +46,7 @@ bool visit_product_type(const ProductTypes& types, F&& f) {
   return true;
 }
 
-// Whether a buffer of `dtype` can be read as T as it is.
+// True if a buffer of `dtype` can be read as T without conversion.
 template <class T>
 bool same_bits(DType dtype) {
   if constexpr (std::is_integral_v<T>)
@@ -81,7 +81,7 @@ const T* product_operand(DType dtype, DType rounded, const std::byte* data, int6
   return hold.data();
 }
 
-// Where sums of type T accumulate: the output itself, or memory from which parts are converted when they are complete.
+// Memory in which sums of type T accumulate: the output, or a buffer whose parts are converted when complete.
 template <class T>
 class ProductResult {
  public:
@@ -116,7 +116,7 @@ class ProductResult {
   Scratch<T> hold_;
 };
 
-// Operands that panels are packed from in place: no copy of another type is made. False: neither of these.
+// Operand types that are packed straight from memory, without a converted copy. False: other types.
 template <class F>
 bool visit_narrow_product(const ProductTypes& types, F&& f) {
   if (types.lhs != types.rhs || types.lhs != types.lhs_rounded || types.rhs != types.rhs_rounded) return false;
@@ -134,10 +134,10 @@ bool visit_narrow_product(const ProductTypes& types, F&& f) {
   return false;
 }
 
-// The same for int8 by uint8 and the reverse, for matmuls whose left operand is the tile's: which one is signed counts.
+// The same for int8 by uint8 and the reverse, for matmuls whose left operand is also the tile's: their order matters.
 template <class F>
 bool visit_mixed_product(const ProductTypes& types, F&& f) {
-  // Modulo 2^32 it is the same whether operands are converted first.
+  // Modulo 2^32 the result is the same whether or not operands are converted first.
   if (!is_integer(types.out) || bits(types.out) > 32) return false;
   const bool from_signed = types.lhs == DType::int8 && types.rhs == DType::uint8;
   const bool from_unsigned = types.lhs == DType::uint8 && types.rhs == DType::int8;

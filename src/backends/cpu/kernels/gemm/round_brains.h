@@ -6,7 +6,7 @@
 namespace capibara::cpu {
 
 void round_brains(const float* from, BrainBits* to, int64_t count);
-// The same for sums that AMX has computed, which are never denormal: only where the processor has it.
+// The same for sums computed by AMX, which are never denormal: only on processors with AMX.
 void round_amx_sums(const float* from, BrainBits* to, int64_t count);
 
 }  // namespace capibara::cpu

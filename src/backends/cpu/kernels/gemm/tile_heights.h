@@ -1,4 +1,4 @@
-// Rows of a matrix as panels of the heights that tiles have, so that few rows are computed for nothing.
+// Splits the rows of a matrix into panels of a tile's heights, so that few rows are computed in vain.
 #pragma once
 
 #include <algorithm>
@@ -8,9 +8,9 @@ namespace capibara::cpu {
 
 class TileHeights {
  public:
-  // heights: three, the greatest first.
+  // heights: three, in decreasing order.
   TileHeights(int64_t rows, const int* heights) : heights_{heights[0], heights[1], heights[2]} {
-    // Some panels of the first height less than would fit, where smaller ones fill the rest better.
+    // Up to three fewer panels of the first height than would fit, if smaller ones cover the rest better.
     const int64_t most = (rows + heights_[0] - 1) / heights_[0];
     double best = -1;
     for (int64_t first = std::max<int64_t>(0, most - 3); first <= most; ++first) {
@@ -20,7 +20,7 @@ class TileHeights {
         ++second;
         third = 0;
       }
-      // Small tiles load more for each of their sums.
+      // Small tiles load more per sum.
       const double cost = static_cast<double>(first * heights_[0]) + 1.04 * static_cast<double>(second * heights_[1]) +
                           1.25 * static_cast<double>(third * heights_[2]);
       if (best >= 0 && cost >= best) continue;
@@ -38,7 +38,7 @@ class TileHeights {
     const int64_t first = std::min(panel, counts_[0]), second = std::clamp<int64_t>(panel - counts_[0], 0, counts_[1]);
     return first * heights_[0] + second * heights_[1] + (panel - first - second) * heights_[2];
   }
-  int64_t rows() const { return start(count()); }  // with those that are computed for nothing
+  int64_t rows() const { return start(count()); }  // including those computed in vain
 
  private:
   int64_t heights_[3], counts_[3] = {};

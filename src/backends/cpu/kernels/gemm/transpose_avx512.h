@@ -1,10 +1,10 @@
-// Transposes in registers of AVX-512.
+// Transposes in AVX-512 registers.
 #pragma once
 
 #if defined(__x86_64__)
 
 #if !defined(__clang__)
-// g++ 12 about its own intrinsics.
+// Spurious: g++ 12 warns about its own intrinsics.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
@@ -14,7 +14,7 @@
 
 namespace capibara::cpu {
 
-// 16 x 16 words of four bytes.
+// 16 x 16 four-byte words.
 CAPIBARA_AVX512 inline __attribute__((always_inline)) void transpose_vectors(__m512i (&a)[16]) {
   __m512i b[16];
 #pragma GCC unroll 8
@@ -42,7 +42,7 @@ CAPIBARA_AVX512 inline __attribute__((always_inline)) void transpose_vectors(__m
   }
 }
 
-// 8 x 8 of eight bytes.
+// 8 x 8 eight-byte words.
 CAPIBARA_AVX512 inline __attribute__((always_inline)) void transpose_vectors(__m512i (&a)[8]) {
   __m512i b[8];
 #pragma GCC unroll 4

@@ -1,4 +1,4 @@
-// gather: windows of an array read at places that an array of indices names.
+// gather: windows of an array, read at positions given by an array of indices.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -13,7 +13,7 @@ namespace {
 
 using Mode = jax::lax::GatherScatterMode;
 
-// Reads the windows of index vectors [first, first + count), which begin at `places`.
+// Reads the windows of index vectors [first, first + count), which start at `places`.
 template <class T>
 void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const int64_t* places, const T* source,
                     T* target, const T& fill_value) {
@@ -22,7 +22,7 @@ void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const 
   const int64_t bytes = plan.run * static_cast<int64_t>(sizeof(T));
   for (int64_t b = 0; b < count; ++b) {
     T* window = target + batch.at(first + b);
-    // Windows are anywhere: the hardware prefetches none.
+    // Windows can be anywhere: the hardware does not prefetch them.
     if (b + ahead < count && places[b + ahead] >= 0 && plan.operand_step == 1) {
       const auto* next = reinterpret_cast<const std::byte*>(source + places[b + ahead]);
       for (int64_t byte = 0; byte < std::min<int64_t>(bytes, 1024); byte += 64) __builtin_prefetch(next + byte);
@@ -38,7 +38,7 @@ void gather_windows(const WindowPlan& plan, int64_t first, int64_t count, const 
   }
 }
 
-// The same where a window is one element.
+// The same for windows of one element.
 template <class T>
 void gather_elements(const WindowPlan& plan, int64_t first, int64_t count, const uint32_t* places, const T* source,
                      T* target, const T& fill_value) {

@@ -1,4 +1,4 @@
-// What gather and scatter share: where the windows are that an array of indices names, and the types to move them by.
+// Common to gather and scatter: the offsets of windows given by an array of indices, and the types they are moved as.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace capibara::cpu {
 
-// Where [first, first + count) of an axis begin.
+// Offsets [first, first + count) of an axis.
 inline void positions(const Axis& axis, int64_t first, int64_t count, int64_t* out) {
   if (axis.is_regular()) {
     int64_t at = axis.at(first);
@@ -31,17 +31,17 @@ inline void positions(const Axis& axis, int64_t first, int64_t count, int64_t* o
 struct WindowPlan {
   DType index_dtype;
   int64_t vector_size = 0;
-  bool clamp = false;  // windows out of bounds are moved inside
+  bool clamp = false;  // move windows that are out of bounds inside
   struct Coordinate {
     int64_t greatest, stride;
   };
   std::vector<Coordinate> coordinates;
   Axis batch_in_windows, batch_in_operand;  // by index vector
-  // A window: outer rows, each a run of elements with one step in the operand and one in the windows.
+  // A window: outer rows, each a run of elements with constant strides in the operand and in the windows.
   Axis rows_in_operand, rows_in_windows;
   int64_t run = 1, operand_step = 1, window_step = 1;
   bool empty_windows = false;
-  bool disjoint = true;  // windows that begin at different places share no element
+  bool disjoint = true;  // windows that start at different offsets share no element
 
   WindowPlan(const GatherDimensionNumbers& dims, const Ints& sizes, const Shape& operand, const ArrayType& indices,
              const Shape& windows, bool clamp_inside)
@@ -62,7 +62,7 @@ struct WindowPlan {
     }
     batch_in_windows = Axis(batch, in_windows);
     batch_in_operand = Axis(batch, in_operand);
-    // The window's own dimensions; those that continue each other in both arrays are merged.
+    // The window's own dimensions; dimensions that are contiguous in both arrays are merged.
     Ints shape, operand_steps, window_steps;
     std::size_t next = 0;
     for (int64_t i = 0; i < static_cast<int64_t>(operand.size()); ++i) {
@@ -94,7 +94,7 @@ struct WindowPlan {
   int64_t count() const { return empty_windows ? 0 : batch_in_windows.extent(); }
   int64_t rows() const { return rows_in_operand.extent(); }
 
-  // Where the windows of index vectors [first, first + count) begin in the operand; -1 where they are out of bounds.
+  // Offsets in the operand of the windows of index vectors [first, first + count); -1 for those out of bounds.
   void places(const std::byte* indices, int64_t first, int64_t count, int64_t* out) const {
     positions(batch_in_operand, first, count, out);
     const int64_t skipped = first * vector_size;
@@ -108,12 +108,12 @@ struct WindowPlan {
     } else {
       add_coordinates(count, out, [this, indices, skipped](int64_t i) {
         const int64_t value = element_as_int64(index_dtype, indices, skipped + i);
-        return is_unsigned(index_dtype) && value < 0 ? INT64_MAX : value;  // beyond the range: the greatest
+        return is_unsigned(index_dtype) && value < 0 ? INT64_MAX : value;  // too large: the greatest
       });
     }
   }
 
-  // The same in 32 bits, for operands of less than 2^32 - 1 elements: `nowhere` where they are out of bounds.
+  // The same in 32 bits, for operands of less than 2^32 - 1 elements: `nowhere` for windows out of bounds.
   static constexpr uint32_t nowhere = ~uint32_t{0};
   void short_places(const std::byte* indices, int64_t first, int64_t count, uint32_t* out) const {
     const int64_t skipped = first * vector_size;
@@ -143,7 +143,7 @@ struct WindowPlan {
   }
 
  private:
-  // Of one coordinate alone.
+  // For index vectors of a single coordinate.
   template <class Index>
   void set_short(const Index* __restrict indices, int64_t count, uint32_t* __restrict out) const {
     const auto greatest =
@@ -199,7 +199,7 @@ struct WindowPlan {
         for (int64_t i = 0; i < count; ++i) {
           const int64_t start = index(i * step + at);
           const uint64_t distance =
-              static_cast<uint64_t>(start) * static_cast<uint64_t>(stride);  // may wrap where it is not used
+              static_cast<uint64_t>(start) * static_cast<uint64_t>(stride);  // may wrap if it is unused
           out[i] = out[i] < 0 || start < 0 || start > greatest ? -1 : out[i] + static_cast<int64_t>(distance);
         }
       }
@@ -207,7 +207,7 @@ struct WindowPlan {
   }
 };
 
-inline constexpr int64_t chunk = 512;  // index vectors that are read together
+inline constexpr int64_t chunk = 512;  // index vectors read at once
 
 template <class T>
 void copy_run(T* to, int64_t to_step, const T* from, int64_t from_step, int64_t count) {

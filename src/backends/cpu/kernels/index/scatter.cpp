@@ -1,8 +1,8 @@
-// scatter and its combining kinds: windows of updates written into an array at places that an array of indices names.
+// scatter and its combining kinds: windows of updates written into an array at positions given by an array of indices.
 //
-// Updates meet an element in the order of the index vectors, however many threads there are. Only where there are many
-// more updates to add than elements are they divided in parts, by the shapes alone: the sums of the parts are added in
-// their order.
+// Updates are applied to an element in the order of the index vectors, however many threads there are. Only if there
+// are many more updates to add than elements are they split into parts, by the shapes alone: the sums of the parts are
+// added in order.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -21,7 +21,7 @@ namespace {
 using namespace scatters;
 using Mode = jax::lax::GatherScatterMode;
 
-// What the region does, where it is one plain operation on its two inputs in order.
+// The region's operation, if it is one plain operation on its two inputs in order.
 std::optional<Combine> recognise(const Attrs& attrs) {
   if (attrs["update_jaxpr"].is_none()) return Combine::replace;
   const Program& region = attrs.program("update_jaxpr");
@@ -43,18 +43,18 @@ std::optional<Combine> recognise(const Attrs& attrs) {
   return std::nullopt;
 }
 
-// Some windows that are inside the operand, in the order of their index vectors: where each begins there and in the
-// updates, and which elements of its runs are meant.
+// Some windows inside the operand, in the order of their index vectors: their offsets in the operand and in the
+// updates, and a range of elements of each run.
 struct Updates {
   int64_t count = 0, first = 0, run = 1;
   int64_t operand[chunk], windows[chunk];
 };
 
-// Calls apply(updates) until it has seen every element of every window; those that meet one element of the operand come
-// in the order of the index vectors. Threads divide the index vectors, the windows' elements, or the operand.
+// Calls apply(updates) until all elements of all windows are covered; those for the same operand element come
+// in the order of the index vectors. Threads split the index vectors, the windows' elements, or the operand.
 void for_each_update(const WindowPlan& plan, const std::byte* indices, bool distinct, int64_t operand_size,
                      FunctionRef<void(const Updates&)> apply) {
-  // Windows [begin, end) that begin in [least, limit), and elements [first, first + run) of their runs.
+  // Windows [begin, end) with offsets in [least, limit), and elements [first, first + run) of their runs.
   auto windows = [&](int64_t begin, int64_t end, int64_t least, int64_t limit, int64_t first, int64_t run) {
     int64_t places[chunk], in_windows[chunk];
     Updates updates;
@@ -118,7 +118,7 @@ void for_each_run(const WindowPlan& plan, const Updates& updates, Row&& row) {
   }
 }
 
-// operand = operand op updates, each step rounded to the array's dtype, so that repeated indices add up as in a loop.
+// operand = operand op updates, each step rounded to the array's dtype, so that repeated indices accumulate in order.
 void combine_updates(const AnyLoops& loops, const WindowPlan& plan, DType dtype, bool stored, std::byte* operand,
                      const std::byte* source, const Updates& updates) {
   const int64_t size = storage_size(dtype);
@@ -147,11 +147,11 @@ void combine_updates(const AnyLoops& loops, const WindowPlan& plan, DType dtype,
 // The loops of an operation on arrays of a dtype.
 struct Loops {
   AnyLoops any;
-  bool stored = false;  // the arrays hold what the loops compute with
+  bool stored = false;  // the arrays' elements have the compute type
   std::optional<RunLoops> runs;
 };
 
-// Booleans know logic alone.
+// For booleans, arithmetic becomes logic.
 Combine logical(Combine combine) {
   switch (combine) {
     case Combine::add:
@@ -234,7 +234,7 @@ HostKernel make_scatter(const KernelRequest& request) {
   auto plan =
       std::make_shared<WindowPlan>(inverse_of(scatter_dims), window_sizes(scatter_dims, x.rank(), updates.shape),
                                    x.shape, request.inputs[1], updates.shape, mode_of(request.attrs) == Mode::clip);
-  const bool distinct = request.attrs.boolean("unique_indices") && !plan->clamp;  // clamped ones may meet
+  const bool distinct = request.attrs.boolean("unique_indices") && !plan->clamp;  // clamped ones may coincide
   const DType dtype = x.dtype;
   const int64_t size = storage_size(dtype), elements = x.size(), bytes = elements * size;
   const bool nothing = updates.size() == 0, plain = has_plain_runs(*plan, elements);

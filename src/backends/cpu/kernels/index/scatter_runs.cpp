@@ -1,4 +1,4 @@
-// Divides the updates of windows that are one run, or one element, between threads, or in parts that are joined at the
+// Splits the updates of windows that are one run, or one element, between threads, or into parts that are combined at
 // end.
 #include "backends/cpu/kernels/index/scatter_runs.h"
 
@@ -38,7 +38,7 @@ void RunScatter::run(bool distinct) const {
 
 // ---- parts of the updates
 
-// How many parts the updates are divided in: by shape alone.
+// The number of parts the updates are split into: by shape alone.
 int64_t RunScatter::parts_of(int64_t count) const {
   if (count < (1 << 16)) return 1;
   int64_t parts = 1;
@@ -73,9 +73,9 @@ void RunScatter::combine_parts(int64_t count, int64_t parts, double one) const {
 
 // ---- windows of one element
 
-// Threads divide the operand.
+// Threads split the operand.
 void RunScatter::all_elements(int64_t count) const {
-  constexpr int64_t cached = 1 << 20;  // bytes; others cost more than finding out which thread they belong to
+  constexpr int64_t cached = 1 << 20;  // bytes; below, scattering costs less than finding each update's thread
   const int64_t parts = in_parallel_region() || operand_size * loops.size < cached ? 1 : thread_count();
   if (parts == 1) return elements(0, count, target);
   parallel_for_cost(parts, 4 * static_cast<double>(count) / static_cast<double>(parts),
@@ -100,7 +100,7 @@ void RunScatter::elements(int64_t begin, int64_t end, std::byte* into) const {
 
 namespace {
 
-// Those of `places` that are in [least, limit), and which these are.
+// Keeps those of `places` that are in [least, limit), and their indices; returns the number.
 int64_t within(const uint32_t* places, int64_t count, int64_t least, int64_t limit, uint32_t* kept, uint32_t* which) {
   const auto low = static_cast<uint32_t>(least), width = static_cast<uint32_t>(limit - least);
   int64_t held = 0, inside = 0;
@@ -120,7 +120,7 @@ int64_t within(const uint32_t* places, int64_t count, int64_t least, int64_t lim
 
 }  // namespace
 
-// Those that go to [least, limit) of the operand.
+// Applies the updates whose target is in [least, limit) of the operand.
 void RunScatter::elements_within(int64_t count, int64_t least, int64_t limit) const {
   uint32_t places[chunk], kept[chunk], which[chunk];
   const int64_t step = plan.batch_in_windows.stride();
@@ -134,7 +134,7 @@ void RunScatter::elements_within(int64_t count, int64_t least, int64_t limit) co
 
 // ---- windows of several elements
 
-// Threads divide the elements of long runs, else the operand.
+// Threads split the elements of long runs, else the operand.
 void RunScatter::all_rows(int64_t count, double one) const {
   const int64_t piece = 256 / loops.size;
   const int64_t pieces = (plan.run + piece - 1) / piece;
@@ -153,7 +153,7 @@ void RunScatter::all_rows(int64_t count, double one) const {
   });
 }
 
-// Elements [first, first + run) of windows [begin, end) that begin in [least, limit) of the operand.
+// Elements [first, first + run) of windows [begin, end) whose offsets are in [least, limit) of the operand.
 void RunScatter::rows(int64_t begin, int64_t end, int64_t least, int64_t limit, int64_t first, int64_t run,
                       std::byte* into) const {
   uint32_t places[chunk], kept[chunk], which[chunk];

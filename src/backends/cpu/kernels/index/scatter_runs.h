@@ -1,4 +1,4 @@
-// Scatters whose windows are one run of neighbours, or one element.
+// Scatters whose windows are one contiguous run, or one element.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include "backends/cpu/kernels/index/index_windows.h"
 #include "core/array/element.h"
 
-// The operations of scatters, and their loops over elements of windows of any form: what is compiled for each operation
-// and type stands behind plain pointers.
+// The operations of scatters, and their loops over elements of windows of any form: code compiled for each operation
+// and type is behind plain pointers.
 
 namespace capibara::cpu::scatters {
 
@@ -67,7 +67,7 @@ inline C combined(C a, C b) {
 
 // ---- windows of any form ------------------------------------------------------------------------------------------
 
-// On elements of a compute type C.
+// Loops over elements of a compute type C.
 struct AnyLoops {
   int64_t size;  // bytes of an element
   // to[i * to_step] op= from[i * from_step].
@@ -112,9 +112,9 @@ AnyLoops any_loops() {
   return {sizeof(C), combine_run<O, C>, combine_any_elements<O, C>, load_computed<C>, store_computed<C>};
 }
 
-// The loops of scatters over elements of windows that are one run of neighbours, or one element.
+// The loops of scatters over elements of windows that are one contiguous run, or one element.
 
-// How an array's elements are stored, and what arithmetic on them is done in.
+// The arithmetic type for stored elements of type E.
 template <class E>
 using ComputeOf = std::conditional_t<std::is_same_v<E, BFloat16> || std::is_same_v<E, Half>, float, E>;
 
@@ -126,18 +126,18 @@ inline E combined_stored(const E& a, const E& b) {
     return static_cast<E>(combined<O>(static_cast<ComputeOf<E>>(a), static_cast<ComputeOf<E>>(b)));
 }
 
-// On elements as they are stored. Places count elements; `which` names the updates that go to them.
+// Loops over stored elements. `places` count elements; `which` are the indices of their updates.
 struct RunLoops {
   int64_t size;  // bytes of an element
-  // into[places[i]] op= from[i * step], but for places that are nowhere.
+  // into[places[i]] op= from[i * step], skipping places that are nowhere.
   void (*elements)(void* into, const uint32_t* places, const void* from, int64_t step, int64_t count);
   // into[places[i]] op= from[which[i] * step].
   void (*chosen)(void* into, const uint32_t* places, const uint32_t* which, const void* from, int64_t step,
                  int64_t count);
-  // The same for `run` neighbours at each place; `some`: the updates are not all of them.
+  // The same for `run` contiguous elements at each place; `some`: not all updates are used.
   void (*rows)(void* into, const uint32_t* places, const uint32_t* which, const void* from, int64_t step, int64_t count,
                bool some, int64_t run);
-  // What changes nothing when it is combined, and into[i] op= from[i]; null where updates are never divided in parts.
+  // Fills with the operation's identity, and into[i] op= from[i]; null if updates are never split into parts.
   void (*clear)(void* into, int64_t count);
   void (*join)(void* into, const void* from, int64_t count);
 };
@@ -164,7 +164,7 @@ template <class E>
 inline constexpr bool is_number = std::is_same_v<E, float> || std::is_same_v<E, double> ||
                                   (std::is_integral_v<E> && !std::is_same_v<E, bool>);
 
-// Runs of one place one after the other: each element stays at hand until the last of them.
+// Consecutive runs for one place: each element stays in a register until the last of them.
 template <Combine O, class E>
 inline void combine_group(E* __restrict to, const E* __restrict from, int64_t step, const uint32_t* which,
                           int64_t count, int64_t run) {
@@ -244,10 +244,10 @@ RunLoops run_loops() {
   return loops;
 }
 
-// Windows of that form which are evenly spaced in the updates.
+// True if windows have that form and are evenly spaced in the updates.
 bool has_plain_runs(const WindowPlan& plan, int64_t operand_size);
 
-// One call of such a scatter.
+// One call of a scatter with such windows.
 struct RunScatter {
   const WindowPlan& plan;
   const RunLoops& loops;

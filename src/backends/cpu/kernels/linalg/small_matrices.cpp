@@ -1,6 +1,6 @@
-// Cholesky factors, triangular solves and lu of batches of small matrices: groups of matrices shared out among threads.
+// Cholesky factors, triangular solves and lu of batches of small matrices: groups of matrices distributed to threads.
 //
-// Every matrix meets the same operations in the same order, whatever the number of threads.
+// Every matrix goes through the same operations in the same order, whatever the number of threads.
 #include "backends/cpu/kernels/linalg/small_matrices.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ HostKernel lu_kernel(const KernelRequest& request) {
   };
 }
 
-// Other types and large matrices are left to the reference kernels, which call LAPACK.
+// Leaves other types and large matrices to the reference kernels, which call LAPACK.
 template <class Make>
 HostKernel of_small_reals(const KernelRequest& request, int64_t order, Make&& make) {
   const ArrayType& type = request.outputs[0];

@@ -1,4 +1,4 @@
-// Batches of small matrices: cholesky, triangular solves and lu without LAPACK, in vectors.
+// Batches of small matrices: vectorised cholesky, triangular solves and lu without LAPACK.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ KernelMakers small_matrix_makers();
 
 namespace small_matrices {
 
-inline constexpr int64_t max_order = 95;  // above, the blocks of LAPACK are faster
+inline constexpr int64_t max_order = 95;  // above, LAPACK's blocked algorithms are faster
 inline constexpr int64_t max_alone = 3;   // systems with one right-hand side that are faster one by one than in lanes
 
 inline int64_t padded_order(int64_t n) { return (n + 3) / 4 * 4; }
-// Vectors from one row to the next; odd, since rows a power of two apart meet in one set of the cache.
+// Vectors from one row to the next; odd, since rows a power of two apart map to one cache set.
 inline int64_t row_stride(int64_t n) { return n % 4 == 0 && n < 16 ? n : padded_order(n) | 1; }
 
-// Matrices in as many lanes as a vector has, `used` of them; row-major, one after the other.
+// `used` matrices, at most one per lane of a vector; row-major, contiguous.
 template <class R>
 struct CholeskyGroup {
   int64_t order, used;
@@ -26,7 +26,7 @@ struct CholeskyGroup {
   R* out;
   R* work;
 };
-// op(a) x = b or x op(a) = b; b has `others` columns or rows beside the order.
+// op(a) x = b or x op(a) = b; b has `others` columns or rows in addition to the order.
 template <class R>
 struct SolveGroup {
   int64_t order, others, used;
@@ -50,7 +50,7 @@ struct Code {
   int64_t lanes;
   void (*cholesky)(const CholeskyGroup<R>&);
   void (*solve)(const SolveGroup<R>&);
-  void (*solve_vector)(const SolveGroup<R>&);  // of one matrix, with one column or row beside its order; needs no work
+  void (*solve_vector)(const SolveGroup<R>&);  // of one matrix, with a single right-hand side; needs no work
   void (*lu)(const LuGroup<R>&);
 };
 template <class R>

@@ -1,4 +1,4 @@
-// Small matrices, one in each lane, held column by column: how lanes are asked, scaled and moved.
+// Small matrices, one in each lane, stored column by column: testing, scaling and moving lanes.
 #pragma once
 
 #include "backends/cpu/kernels/linalg/small_matrices_lanes.h"
@@ -19,7 +19,7 @@ struct Columns : Lanes<R, Bytes> {
   using Own::take_root;
 
   static CAPIBARA_FFT_INLINE V size_of(const V& x) { return x < V{} ? -x : x; }
-  // A size that is not negative, with the sign of another number.
+  // A nonnegative magnitude with the sign of another number.
   static CAPIBARA_FFT_INLINE V signed_as(const V& size, const V& from) { return from < V{} ? -size : size; }
   static CAPIBARA_FFT_INLINE V root(const V& x) {
     V result = x;
@@ -34,7 +34,7 @@ struct Columns : Lanes<R, Bytes> {
     return found != 0;
   }
 
-  // Powers of two that bring the largest number of each lane near 2^exponent: one for all where numbers are usual.
+  // Powers of two that bring the largest number of each lane near 2^exponent: one for all if numbers are ordinary.
   static CAPIBARA_FFT_INLINE V scale_of(const V& largest, int exponent) {
     V scale = V{} + std::ldexp(R(1), exponent);
     const M usual = (largest > R(0x1p-8)) & (largest < R(0x1p8));
@@ -49,7 +49,7 @@ struct Columns : Lanes<R, Bytes> {
     return scale;
   }
 
-  // rows x cols, row by row, to columns that are `stride` apart; and back.
+  // Converts rows x cols, row-major, to columns that are `stride` apart; and back.
   static CAPIBARA_FFT_INLINE void to_columns(const V* from, int64_t rows, int64_t cols, V* to, int64_t stride) {
     for (int64_t j = 0; j < cols; ++j) {
       for (int64_t i = 0; i < rows; ++i) to[j * stride + i] = from[i * cols + j];

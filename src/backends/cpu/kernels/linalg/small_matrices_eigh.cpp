@@ -1,9 +1,9 @@
-// eigh of as many matrices at once as a vector has lanes: tridiagonal form by reflectors, then the QL method.
+// eigh of as many matrices at once as a vector has lanes: tridiagonalisation by reflectors, then the QL method.
 #include "backends/cpu/kernels/linalg/small_matrices_reflectors.h"
 #include "backends/cpu/kernels/linalg/small_spectra.h"
 #include "core/runtime/processor.h"
 
-// Rotations of two numbers, and of symmetric matrices of order two, one in each lane.
+// Rotations of pairs of numbers, and eigenpairs of symmetric 2 x 2 matrices, one in each lane.
 
 namespace capibara::cpu::small_matrices {
 
@@ -30,7 +30,7 @@ struct Rotations : Reflectors<R, Bytes> {
     length = usable ? signed_as(size < small ? norm * (R(1) / large) : norm, x) : V{};
   }
 
-  // The greater eigenvalue of ((a, b), (b, c)) by size, the other one, and the unit vector of the first.
+  // The eigenvalue of ((a, b), (b, c)) of greater magnitude, the other one, and the unit eigenvector of the first.
   static CAPIBARA_FFT_INLINE void pair(const V& a, const V& b, const V& c, V& first, V& second, V& cosine, V& sine) {
     const V one = V{} + R(1);
     const V sum = a + c, difference = a - c, twice = b + b, off = size_of(twice);
@@ -48,7 +48,7 @@ struct Rotations : Reflectors<R, Bytes> {
     const V part = one / root(one + tangent * tangent), rest = tangent * part;
     const M diagonal = off == V{};
     const V x = steep ? rest : (diagonal ? one : part), y = steep ? part : (diagonal ? V{} : rest);
-    const M turned = negative ^ ahead;  // both signs are those of LAPACK's laev2
+    const M turned = negative ^ ahead;  // both signs as in LAPACK's laev2
     cosine = turned ? -y : x;
     sine = turned ? x : y;
   }
@@ -56,9 +56,9 @@ struct Rotations : Reflectors<R, Bytes> {
 
 // Eigenvalues of symmetric tridiagonal matrices, one in each lane, by the implicit QL method.
 //
-// Each lane iterates as LAPACK's steqr does, so that eigenvectors have its signs: a sweep runs over the union of the
-// lanes' blocks, with the unit rotation where a lane takes no part. A lane that steqr would iterate from the other end
-// is given reversed (`flipped`).
+// Each lane iterates as LAPACK's steqr does, so that eigenvectors have the same signs: a sweep runs over the union of
+// the lanes' blocks, with the identity rotation for lanes that take no part. Lanes that steqr would iterate from the
+// other end are passed reversed (`flipped`).
 
 template <class R, int Bytes>
 struct QlLanes : Rotations<R, Bytes> {
@@ -72,7 +72,7 @@ struct QlLanes : Rotations<R, Bytes> {
   using Own::size_of;
   static constexpr int max_sweeps = 60;  // for one eigenvalue; two or three are usual
 
-  // cosines[i] and sines[i] are those of the rotation of columns i and i + 1.
+  // cosines[i] and sines[i]: rotation of columns i and i + 1.
   struct Matrix {
     int64_t order;
     V *diagonal, *beside, *cosines, *sines;
@@ -80,7 +80,7 @@ struct QlLanes : Rotations<R, Bytes> {
     M flipped;
   };
 
-  // The vectors' columns from `low` to `high` by the rotations between them, the last first.
+  // Applies the rotations to the vectors' columns from `low` to `high`, the last one first.
   static CAPIBARA_FFT_INLINE void rotate(const Matrix& matrix, int64_t low, int64_t high) {
     const int64_t n = matrix.order;
     for (int64_t row = 0; row < n; row += 4) {
@@ -132,7 +132,7 @@ struct QlLanes : Rotations<R, Bytes> {
     e[low] = sweeps ? g : e[low];
   }
 
-  // Blocks of two, by their formula.
+  // Solves blocks of two directly.
   static CAPIBARA_FFT_INLINE void finish_pairs(const Matrix& matrix, int64_t low, const M& pairs) {
     V *d = matrix.diagonal, *e = matrix.beside;
     const M flipped = matrix.flipped;
@@ -145,7 +145,7 @@ struct QlLanes : Rotations<R, Bytes> {
     matrix.sines[low] = pairs ? (flipped ? sine : -sine) : matrix.sines[low];
   }
 
-  // The diagonal becomes the eigenvalues, in any order, and columns of the vectors turn with them. Returns the lanes
+  // The diagonal becomes the eigenvalues, in any order; columns of the vectors are rotated along. Returns the lanes
   // that did not converge.
   static CAPIBARA_FFT_INLINE M iterate(const Matrix& matrix) {
     constexpr R half_epsilon = std::numeric_limits<R>::epsilon() / 2;
@@ -209,7 +209,7 @@ struct EighLanes : QlLanes<R, Bytes> {
     }
   }
 
-  // Both triangles are kept, so that every step reads whole columns. Reflector k begins below the diagonal of column k.
+  // Keeps both triangles, so that every step reads whole columns. Reflector k begins below the diagonal of column k.
   static CAPIBARA_FFT_INLINE void to_tridiagonal(V* a, int64_t n, int64_t stride, V* d, V* e, V* taus, V* other) {
     for (int64_t k = 0; k + 1 < n; ++k) {
       const int64_t size = n - k - 1;
@@ -269,7 +269,7 @@ struct EighLanes : QlLanes<R, Bytes> {
       }
     }
     to_tridiagonal(a, n, stride, d, e, taus, cosines);
-    // Q, of which the first row and column are those of the unit matrix.
+    // Q, whose first row and column are those of the identity.
     std::fill(q, q + n, V{});
     q[0] = V{} + R(1);
     for (int64_t j = 1; j < n; ++j) q[j * stride] = V{};
@@ -307,7 +307,7 @@ struct EighLanes : QlLanes<R, Bytes> {
     }
   }
 
-  // Eigenvalues in ascending order, by exchanges as LAPACK makes them, and the vectors' columns in that order.
+  // Stores eigenvalues in ascending order, swapped in LAPACK's order, and the vectors' columns accordingly.
   static void store_ascending(const R* diagonal, bool flipped, int64_t n, const R* rows, R* vectors, R* values) {
     int order[max_spectrum_order];
     for (int64_t j = 0; j < n; ++j) {

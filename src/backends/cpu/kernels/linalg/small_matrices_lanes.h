@@ -1,7 +1,7 @@
 // Small matrices, one in each lane of a vector: loads, stores, and sums of products.
 //
 // Work arrays hold a vector for every element. Orders are padded to whole blocks of four by ones on the diagonal, so
-// that sums are computed as tiles of 4 x 4 elements, for which eight vectors are loaded.
+// that sums are computed in tiles of 4 x 4 elements, which need eight loads of vectors.
 #pragma once
 
 #include <algorithm>
@@ -65,7 +65,7 @@ struct Lanes : fft::Vectors<R, Bytes> {
   static CAPIBARA_FFT_INLINE void load(const R* from, int64_t step, int64_t used, int64_t rows, int64_t cols, V* to,
                                        int64_t stride) {
     if (stride == cols) return load_run(from, step, used, rows * cols, to);
-    if (cols < count) {  // all of them at the end of the array, from where rows move to their place
+    if (cols < count) {  // loads all to the end of the array, then moves rows from there into place
       V* all = to + rows * (stride - cols);
       load_run(from, step, used, rows * cols, all);
       for (int64_t i = 0; i < rows; ++i) std::copy_n(all + i * cols, cols, to + i * stride);
@@ -82,7 +82,7 @@ struct Lanes : fft::Vectors<R, Bytes> {
     if (stride == cols) return store_run(from, used, rows * cols, to, step);
     for (int64_t i = 0; i < rows; ++i) store_run(from + i * stride, used, cols, to + i * cols, step);
   }
-  // Rows and columns from n to `whole` become those of the unit matrix.
+  // Rows and columns from n to `whole` become those of the identity.
   static CAPIBARA_FFT_INLINE void pad(V* a, int64_t n, int64_t whole, int64_t stride) {
     for (int64_t i = 0; i < whole; ++i) {
       for (int64_t j = i < n ? n : 0; j < whole; ++j) a[i * stride + j] = V{} + (i == j ? R(1) : R(0));

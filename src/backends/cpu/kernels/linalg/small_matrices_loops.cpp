@@ -9,10 +9,10 @@ namespace capibara::cpu::small_matrices {
 
 namespace {
 
-// One small triangular system with one right-hand side: vectors run along the rows or columns of its matrix.
+// One small triangular system with one right-hand side, vectorised along the rows or columns of its matrix.
 //
-// Four unknowns at a time: what the solved ones contribute to them is summed in vectors, then a triangle of 4 x 4
-// numbers is solved. A system that is upper triangular, as it is read, is solved from its end.
+// Four unknowns at a time: the contributions of solved unknowns are summed in vectors, then a 4 x 4 triangle is
+// solved. Systems that are upper triangular in the order they are read are solved from the end.
 template <class R, int Bytes>
 struct Single {
   // Element (i, k) of the matrix is a[i * row + k * column]; one of the strides is 1.
@@ -23,7 +23,7 @@ struct Single {
     R* x;  // the right-hand side, and then the solution
   };
 
-  // The lanes of the widest vectors, of those half as wide, and so on.
+  // The lanes of the widest vectors, then half as many, and so on.
   template <int lanes>
   using Vector = fft::Vectors<R, lanes* static_cast<int>(sizeof(R))>;
   static constexpr int widest = Bytes / static_cast<int>(sizeof(R)) < 4 ? 4 : Bytes / static_cast<int>(sizeof(R));
@@ -42,7 +42,7 @@ struct Single {
     }
   }
 
-  // x[i] -= the sum over a block's four unknowns of their columns' elements; i in [begin, end).
+  // x[i] -= the four unknowns of a block times their columns' elements; i in [begin, end).
   template <int lanes>
   static CAPIBARA_FFT_INLINE int64_t subtract_columns(const R* columns, int64_t stride, const R* solved, R* x,
                                                       int64_t begin, int64_t end) {
@@ -63,7 +63,7 @@ struct Single {
     return begin;
   }
 
-  // sums[i] += the products of four rows with what is solved, over k in [begin, end).
+  // sums[i] += the products of four rows with solved unknowns, over k in [begin, end).
   template <int lanes>
   static CAPIBARA_FFT_INLINE void add_products(const R* rows, int64_t stride, const R* x, int64_t begin, int64_t end,
                                                typename Vector<4>::V (&sums)[4]) {
@@ -97,7 +97,7 @@ struct Single {
     const int64_t n = s.order, blocks = n / 4, rest = n % 4;
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t first = s.from_end ? n - 4 * (block + 1) : 4 * block;
-      const int64_t begin = s.from_end ? first + 4 : 0, end = s.from_end ? n : first;  // what is solved
+      const int64_t begin = s.from_end ? first + 4 : 0, end = s.from_end ? n : first;  // the solved ones
       if (s.column == 1 && begin < end) {
         typename Vector<4>::V sums[4] = {};
         add_products<widest>(s.a + first * s.row, s.row, s.x, begin, end, sums);
@@ -145,7 +145,7 @@ struct Algorithms : Lanes<R, Bytes> {
     V* a = reinterpret_cast<V*>(group.work);
     load(group.in, n * n, group.used, n, n, a, stride);
     if (whole != n) pad(a, n, whole, stride);
-    V failed{};  // not zero in lanes whose matrix is not positive definite
+    V failed{};  // nonzero in lanes whose matrix is not positive definite
     for (int64_t j0 = 0; j0 < whole; j0 += 4) {
       V* diagonal = a + j0 * stride;
       V block[4][4], inverse[4];
@@ -199,7 +199,7 @@ struct Algorithms : Lanes<R, Bytes> {
     }
   }
 
-  // ---- triangular solves: always by forward substitution, on matrices that are seen transposed or from their end
+  // ---- triangular solves: always by forward substitution, with matrices transposed or read from the end as needed
   // -------------
 
   template <int Columns>
@@ -239,7 +239,7 @@ struct Algorithms : Lanes<R, Bytes> {
     V* x = inverse + whole;
     load(group.a, n * n, group.used, n, n, a, stride);
     if (whole != n) pad(a, n, whole, stride);
-    // The padding of b: whole rows after it, or columns.
+    // Zeroes the padding of b: whole rows after it, or columns.
     const int64_t x_stride = group.left ? others : stride;
     load(group.b, rows * cols, group.used, rows, cols, x, x_stride);
     if (group.left) {
@@ -247,8 +247,8 @@ struct Algorithms : Lanes<R, Bytes> {
     } else {
       for (int64_t i = 0; i < rows; ++i) std::fill(x + i * x_stride + n, x + i * x_stride + whole, V{});
     }
-    // X T = B is solved as T' X' = B'. What is upper then becomes lower when it is read from its end, where the padding
-    // is solved first: its ones and zeros change nothing.
+    // X T = B is solved as T' X' = B'. An upper matrix becomes lower when read from its end, where the padding is
+    // solved first: its ones and zeros change nothing.
     const bool turned = group.transpose == group.left;
     int64_t a_row = turned ? 1 : stride, a_step = turned ? stride : 1;
     int64_t x_row = group.left ? x_stride : 1;
@@ -281,7 +281,7 @@ struct Algorithms : Lanes<R, Bytes> {
     Single<R, Bytes>::solve({n, turned ? 1 : n, turned ? n : 1, group.lower == turned, group.unit, group.a, group.out});
   }
 
-  // ---- lu: four columns at a time, with the transformations of those before them ------------------------------------
+  // ---- lu: four columns at a time, applying the transformations of earlier columns ----------------------------------
 
   static CAPIBARA_FFT_INLINE void lu(const LuGroup<R>& group) {
     const int64_t rows = group.rows, cols = group.cols, steps = std::min(rows, cols);
@@ -306,7 +306,7 @@ struct Algorithms : Lanes<R, Bytes> {
         const V pivot = pivots[k];
         for (int64_t i = k + 1; i < rows; ++i) {
           V* row = a + i * stride;
-          // A column of zeros is left as it is.
+          // A column of zeros is left unchanged.
           const V factor = pivot == V{} ? V{} : row[k] / pivot;
           row[k] = pivot == V{} ? row[k] : factor;
           for (int64_t j = k + 1; j < j0 + 4; ++j) row[j] -= factor * pivots[j];
@@ -316,7 +316,7 @@ struct Algorithms : Lanes<R, Bytes> {
     store(a, stride, group.used, rows, cols, group.out, rows * cols);
   }
 
-  // The row with the first of the largest numbers in column k becomes row k: another one in each lane.
+  // Swaps row k with the first row that has the largest magnitude in column k, which differs by lane.
   static CAPIBARA_FFT_INLINE void exchange_rows(const LuGroup<R>& group, V* a, int64_t k, int64_t stride) {
     auto size_of = [](const V& x, V& size) { size = x < V{} ? -x : x; };
     V best, largest = V{} + static_cast<R>(k);

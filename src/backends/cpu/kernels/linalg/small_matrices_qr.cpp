@@ -12,7 +12,7 @@ struct QrLanes : Reflectors<R, Bytes> {
   using Own = Reflectors<R, Bytes>;
   using V = typename Own::V;
 
-  // Four columns at a time, with the reflectors of those before them: they stay in the nearest cache.
+  // Four columns at a time, applying the reflectors of earlier columns: they stay in the nearest cache.
   static CAPIBARA_FFT_INLINE void factor(V* a, int64_t rows, int64_t cols, int64_t stride, V* taus, V* diagonal) {
     const int64_t steps = std::min(rows, cols);
     for (int64_t j0 = 0; j0 < cols; j0 += 4) {

@@ -59,7 +59,7 @@ struct Reflectors : Columns<R, Bytes> {
   }
 
   // The reflector that maps x to a multiple of the first unit vector, with LAPACK's signs: x becomes v with v[0] = 1.
-  // A column that is such a multiple already has tau = 0.
+  // If x already is such a multiple, tau = 0.
   static CAPIBARA_FFT_INLINE void make(V* x, int64_t size, V& tau, V& multiple) {
     const V first = x[0];
     x[0] = V{} + R(1);
@@ -70,7 +70,7 @@ struct Reflectors : Columns<R, Bytes> {
     dot<1>(x + 1, size - 1, x + 1, 0, squares);
     V tail = squares[0], start = first;
     M reflects = tail == tail;
-    // Squares that overflow, or lose digits, are those of the column divided by its largest number.
+    // If squares would overflow or lose digits, the column is first divided by its largest number.
     constexpr R low = std::numeric_limits<R>::min() / (std::numeric_limits<R>::epsilon() * R(0.01)),
                 high = std::numeric_limits<R>::max() / R(8);
     const V total = tail + first * first;

@@ -36,7 +36,7 @@ struct SvdLanes : Columns<R, Bytes> {
     }
   }
 
-  // One rotation for every pair of columns; the longer column becomes the first. Returns the lanes that needed one.
+  // One rotation for every pair of columns; the longer column becomes the first. Returns the lanes that rotated any.
   static CAPIBARA_FFT_INLINE M sweep(const SvdGroup<R>& group, V* columns, V* turned, V* squares) {
     const int64_t size = group.size, count = group.count;
     const V one = V{} + R(1);
@@ -78,7 +78,7 @@ struct SvdLanes : Columns<R, Bytes> {
       poison += flat[i] * R(0);
       largest = here > largest ? here : largest;
     }
-    // Left to LAPACK: what is not finite, and what has no full rank, whose vectors do not follow from its columns.
+    // Left to LAPACK: non-finite matrices, and rank-deficient ones, whose vectors are not determined by their columns.
     M left_out = (poison != V{}) | (largest == V{});
     const V scale = Own::scale_of(largest, 20);
     for (int64_t i = 0; i < size * count; ++i) flat[i] = left_out ? V{} : flat[i] * scale;
@@ -116,7 +116,7 @@ struct SvdLanes : Columns<R, Bytes> {
     }
   }
 
-  // Vectors are given one after the other.
+  // The vectors are stored contiguously, one after another.
   static void store_descending(const SvdGroup<R>& group, int64_t lane, const R* values, const R* long_vectors,
                                const R* short_vectors) {
     const int64_t size = group.size, count = group.count;

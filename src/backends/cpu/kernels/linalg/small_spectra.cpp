@@ -1,6 +1,6 @@
-// qr, its Householder pieces, eigh and svd of batches of small matrices: groups of matrices shared out among threads.
+// qr, its Householder steps, eigh and svd of batches of small matrices: groups of matrices distributed to threads.
 //
-// Every matrix meets the same operations in the same order, whatever the batch and the number of threads.
+// Every matrix goes through the same operations in the same order, whatever the batch and the number of threads.
 #include "backends/cpu/kernels/linalg/small_spectra.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct Batch {
   }
 };
 
-// Calls one(first, used, work) for groups of `lanes` matrices; `cost`: nanoseconds of a group. `work_size` counts
+// Calls one(first, used, work) for groups of `lanes` matrices; `cost`: nanoseconds per group. `work_size` is in
 // vectors.
 template <class R, class F>
 void each_lane_group(int64_t batch, int64_t lanes, double cost, int64_t work_size, F&& one) {
@@ -45,10 +45,10 @@ double product_cost(int64_t lanes, int64_t rows, int64_t cols, int64_t steps) {
   return 50 + static_cast<double>(lanes * rows * cols) + static_cast<double>(rows * cols * steps) / 2;
 }
 
-// One matrix of a batch by LAPACK, for those that the lanes leave out.
+// Runs LAPACK on one matrix of a batch, for those that the lanes leave out.
 class OneMatrix {
  public:
-  // `ranks`: of what one matrix has in each buffer, inputs first; buffers that this call does not have come last.
+  // `ranks`: rank of one matrix's part of each buffer, inputs first; optional buffers come last and may be absent.
   OneMatrix(const char* name, const KernelRequest& request, std::initializer_list<std::size_t> ranks) {
     Types inputs, outputs;
     for (std::size_t rank : ranks) {
@@ -78,8 +78,8 @@ bool all_finite(const R* elements, int64_t count) {
   return std::all_of(elements, elements + count, [](R element) { return std::isfinite(element); });
 }
 
-// Buffers: the matrices, then Q and R, or R with reflectors and their factors. Matrices with infinities and NaNs are
-// left to LAPACK: what these spread to depends on the order of the steps.
+// Buffers: the matrices, then Q and R, or R with reflectors and their factors. Matrices with infinities or NaNs are
+// left to LAPACK: how these spread depends on the order of operations.
 template <class R>
 HostKernel qr_kernel(const KernelRequest& request, bool packed, const OneMatrix& alone) {
   const Batch batch(request.inputs[0]);
@@ -142,7 +142,7 @@ HostKernel eigh_kernel(const KernelRequest& request) {
   };
 }
 
-// Outputs: the values, and the vectors of both sides where they are wanted.
+// Outputs: the values, and if requested the vectors of both sides.
 template <class R>
 HostKernel svd_kernel(const KernelRequest& request, const OneMatrix& alone) {
   const Batch batch(request.inputs[0]);
@@ -168,7 +168,7 @@ HostKernel svd_kernel(const KernelRequest& request, const OneMatrix& alone) {
   };
 }
 
-// Other types, large matrices and few of middle size are left to the reference kernels, which call LAPACK.
+// Leaves other types, large matrices and small batches of middle-sized ones to the reference kernels (LAPACK).
 template <class Make>
 HostKernel of_real_batches(const KernelRequest& request, Make&& make) {
   const ArrayType& type = request.inputs[0];
@@ -196,7 +196,7 @@ HostKernel make_householder_product(const KernelRequest& request) {
     return reflectors_kernel<R>(request, OneMatrix("householder_product", request, {2, 1, 2}));
   });
 }
-// Upper triangles are reduced from their end by LAPACK, with other signs.
+// LAPACK reduces upper triangles from their end, with other signs.
 HostKernel make_eigh(const KernelRequest& request) {
   const Attrs& attrs = request.attrs;
   const std::string* algorithm = attrs["algorithm"].get_if<std::string>();
@@ -207,7 +207,7 @@ HostKernel make_eigh(const KernelRequest& request) {
   return of_real_batches(request, [&]<class R>() { return eigh_kernel<R>(request); });
 }
 
-// Rotations give other signs than LAPACK, which a single matrix keeps.
+// Jacobi rotations yield other signs than LAPACK, whose signs a single matrix keeps.
 HostKernel make_svd(const KernelRequest& request) {
   constexpr int64_t min_batch = 16;
   const Attrs& attrs = request.attrs;

@@ -1,4 +1,4 @@
-// Batches of small matrices: qr with its Householder pieces, eigh and svd, without LAPACK, in vectors.
+// Batches of small matrices: vectorised qr with its Householder steps, eigh and svd without LAPACK.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace small_matrices {
 
 inline constexpr int64_t max_spectrum_order = 64;
 
-// Vectors from one column to the next; odd, since columns a power of two apart meet in one set of the cache.
+// Vectors from one column to the next; odd, since columns a power of two apart map to one cache set.
 inline int64_t column_stride(int64_t rows) { return rows | 1; }
 
-// Matrices in as many lanes as a vector has, `used` of them; row-major, one after the other. What is null is not
-// wanted.
+// `used` matrices, at most one per lane of a vector; row-major, contiguous. Null outputs are
+// not computed.
 template <class R>
 struct QrGroup {
   int64_t rows, cols, q_cols, r_rows, used;
   const R* in;
   R *q, *r;          // rows x q_cols and r_rows x cols, or
-  R *packed, *taus;  // R with the reflectors below it, as geqrf leaves them
+  R *packed, *taus;  // R with the reflectors below it, as in LAPACK's geqrf
   R* work;
   static int64_t work_size(int64_t rows, int64_t cols, int64_t q_cols) {
     const int64_t most = rows * (cols > q_cols ? cols : q_cols);
@@ -46,8 +46,8 @@ struct EighGroup {
   static int64_t work_size(int64_t n) { return 2 * n * column_stride(n) + (n + 3) / 4 * 4 * n + 5 * n; }
 };
 
-// `count` columns of `size` numbers: those of a tall matrix, or the rows of a wide one; count <= size. Where `left_out`
-// is set nothing was written.
+// `count` columns of `size` numbers: those of a tall matrix, or the rows of a wide one; count <= size. If `left_out`
+// is set, nothing was written.
 template <class R>
 struct SvdGroup {
   int64_t size, count, used;

@@ -1,4 +1,4 @@
-// Chooses the loops over planes for the processor at hand.
+// Chooses the loops over planes for the current processor.
 #include "backends/cpu/kernels/planes/code.h"
 
 #include "backends/cpu/kernels/planes/lanes.h"

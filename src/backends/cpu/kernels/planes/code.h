@@ -1,7 +1,7 @@
-// The loops over planes, compiled once for each kind of processor; plain types alone pass between files.
+// The loops over planes, compiled once for each kind of processor; only plain types cross between files.
 //
-// A plane is one feature of one image, padded and split by the strides of a window into phases: in a phase the elements
-// that neighbouring places of the window meet are neighbours, whatever the stride is. layout.h says where they are.
+// A plane is one feature of one image, padded and split by the strides of a window into phases: in a phase, elements
+// that neighbouring places (output positions) meet are contiguous for any stride. layout.h has the offsets.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct PlaneRow {
   T* to;
 };
 
-// Some places of a window as a panel of a matmul: panel[p][lane] = from[lane + offsets[p]], zeros from `used` on.
+// Some output positions as a panel of a matmul: panel[p][lane] = from[lane + offsets[p]], zeros from `used` on.
 template <class T>
 struct PlaneRun {
-  const T* from;  // of the first of `count` neighbours, which begin at `lane`
+  const T* from;  // the first of `count` contiguous elements, for lanes from `lane` on
   std::int64_t lane, count;
 };
 template <class T>
@@ -35,10 +35,10 @@ struct PlanePanel {
   std::int64_t inner, width, used;
 };
 
-// A part of an image and of a plane that the window's elements are multiplied with.
+// Part of an image, and of a plane with which it is multiplied at each window offset.
 template <class T>
 struct PlaneDots {
-  const T* const* taps;  // one for each place of the window: rows of the plane
+  const T* const* taps;  // one for each output position of the window: rows of the plane
   std::int64_t tap_count, pitch;
   const T* image;
   std::int64_t image_pitch, rows, columns;
@@ -55,30 +55,30 @@ struct PlaneTotals {
   std::int64_t tap_count;
 };
 
-// Some features of some places: out[row][i] = or += sum over k of weights[k][row] * x[i + offsets[k]], where the lanes
-// of a vector are in two rows of places at most: those from `edge` on count from `second`.
+// Some features at some output positions: out[row][i] = or += sum over k of weights[k][row] * x[i + offsets[k]]. The
+// lanes of a vector are in at most two rows of positions: those from `edge` on are read from `second`.
 template <class T>
 struct PlaneTile {
   const T* weights;
   const T *first[2], *second[2];
   std::int64_t edge[2];
   const std::int32_t* offsets;
-  std::int64_t inner, width;  // of how many places results are wanted
+  std::int64_t inner, width;  // number of positions computed
   T* out;
   std::int64_t out_step;
   bool accumulate;
 };
 
-// Features by features for one element of a window: sums[l][r] = or += sum over places of left[l] * right[r].
+// Features by features for one window element: sums[l][r] = or += sum over output positions of left[l] * right[r].
 template <class T>
 struct PlaneOuter {
-  const T *left, *right;  // panels: all features of one place are neighbours
+  const T *left, *right;  // panels: all features of one position are contiguous
   std::int64_t left_step, left_pitch, right_pitch, rows, columns;
   T* sums;
   bool accumulate;
 };
 
-// Functions by height, the greatest first, and by vectors of columns less one; without any the heights are 0.
+// Functions by height, in decreasing order, and by vectors of columns minus one; heights are 0 if there are none.
 template <class T>
 struct PlaneTileTable {
   int heights[3] = {};
@@ -88,13 +88,13 @@ struct PlaneTileTable {
 
 template <class T>
 struct PlaneCode {
-  std::int64_t lanes = 0;  // vectors of so many elements are read and written beyond the last element of a plane
+  std::int64_t lanes = 0;  // vectors of this many elements are read and written past the last element of a plane
   void (*lay)(const PlaneRow<T>& row) = nullptr;
   // to[i * step] = from[i].
   void (*put)(const T* from, T* to, std::int64_t step, std::int64_t count) = nullptr;
   // to[2 * i] = even[i], to[2 * i + 1] = odd[i], for `count` elements of `to`.
   void (*join)(const T* even, const T* odd, T* to, std::int64_t count) = nullptr;
-  // The same in whole vectors that bypass the caches: `to` is aligned to them, and `count` is a multiple of their
+  // The same in whole vectors that bypass the caches: `to` is aligned to vectors, and `count` is a multiple of their
   // lanes.
   void (*stream_join)(const T* even, const T* odd, T* to, std::int64_t count) = nullptr;
   void (*panel)(const PlanePanel<T>& panel, T* out) = nullptr;
@@ -105,7 +105,7 @@ struct PlaneCode {
                    std::int64_t count) = nullptr;
   // sums[t] += sum over the image of image[y][x] * taps[t][y][x].
   void (*dots)(const PlaneDots<T>& dots) = nullptr;
-  // The number of the greatest (else least) of taps[t][i]: the first one that no later one exceeds.
+  // Index of the greatest (else least) of taps[t][i]: the first one that no later one exceeds.
   void (*choose)(bool greatest, const T* const* taps, std::int64_t tap_count, PlaneInt<T>* which,
                  std::int64_t count) = nullptr;
   // totals[i] = sum over t of updates[i - shifts[t]] where which[i - shifts[t]] == numbers[t], in the order of t.
@@ -113,7 +113,7 @@ struct PlaneCode {
   PlaneTileTable<T> tiles = {};
 };
 
-// Of this processor, or of the lesser one that CAPIBARA_CPU_LEVEL names.
+// For this processor, or for the lower level set by CAPIBARA_CPU_LEVEL.
 template <class T>
 const PlaneCode<T>& plane_code();
 

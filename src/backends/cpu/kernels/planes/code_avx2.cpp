@@ -1,5 +1,5 @@
-// The loops over planes for processors with AVX2; all of the templates are read under its target, and the standard
-// library before it.
+// The loops over planes for processors with AVX2; all of the templates are compiled for this target, and the standard
+// library is included before it.
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>

@@ -1,9 +1,9 @@
-// Where the elements of a padded plane are, split into phases by the strides of a window.
+// Offsets of the elements of a padded plane, split into phases by the strides of a window.
 //
-// In the padded plane the window's element e meets, at place o, the position o * stride + e * dilation: the phase
-// (e * dilation) % stride holds it at index o + (e * dilation) / stride. Phases are planes of [row][pitch], so that one
-// element of the window meets places that are `pitch` apart from row to row: all rows of places are one loop, whose
-// results between the rows are thrown away.
+// In the padded plane the window's element e meets, at place (output position) o, index o * stride + e * dilation: the
+// phase (e * dilation) % stride holds it at index o + (e * dilation) / stride. Phases are planes of [row][pitch], so
+// that a window element meets places that are `pitch` apart from row to row: all rows of places are one loop, whose
+// results between the rows are discarded.
 #pragma once
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 
 namespace capibara::cpu {
 
-// One dimension of a window over a plane; the padding in front may be negative.
+// One dimension of a window over a plane; the leading padding may be negative.
 struct PlaneDimension {
   int64_t size = 1, places = 1, extent = 1, stride = 1, dilation = 1, padding = 0;
 
   int64_t reach() const { return (size - 1) * dilation + 1; }
-  // Positions of a phase that so many places meet.
+  // Number of indices of a phase that this many places meet.
   int64_t length(int64_t some_places) const { return ((some_places - 1) * stride + reach() + stride - 1) / stride; }
 };
 
@@ -52,7 +52,7 @@ class PlaneLayout {
     }
   }
 
-  // Rows of places at once, so that the planes fit the first cache; some at least, since their windows overlap.
+  // Rows of places at once, so that the planes fit the L1 cache; at least a few, since their windows overlap.
   static int64_t band(const PlaneDimension& rows, const PlaneDimension& columns, int64_t element_bytes) {
     constexpr int64_t cache = 24 * 1024;
     const int64_t row = columns.length(columns.places) * columns.stride * rows.stride * element_bytes;
@@ -63,18 +63,18 @@ class PlaneLayout {
   int64_t max_rows() const { return max_rows_; }
   int64_t pitch() const { return pitch_; }
   int64_t elements() const { return phase_size_ * rows_.stride * columns_.stride; }
-  // Of every element of the window, row-major: where the first place meets it.
+  // For every window element, row-major: its offset at the first place.
   const std::vector<int64_t>& taps() const { return taps_; }
-  // Where a position of the padded rows begins in one phase of columns.
+  // Offset of an index of the padded rows in one phase of columns.
   int64_t at(int64_t y, int64_t phase) const {
     return (y % rows_.stride * columns_.stride + phase) * phase_size_ + y / rows_.stride * pitch_;
   }
-  // Where a position of the padded plane is.
+  // Offset of an index of the padded plane.
   int64_t tap(int64_t y, int64_t x) const { return at(y, x % columns_.stride) + x / columns_.stride; }
-  // So many rows of places as one loop.
+  // Length of this many rows of places as one loop.
   int64_t count(int64_t rows) const { return (rows - 1) * pitch_ + columns_.places; }
 
-  // Rows [begin, end) of an image that `count` rows of places from `first` on meet.
+  // Rows [begin, end) of an image met by `count` rows of places from `first` on.
   std::pair<int64_t, int64_t> rows_met(int64_t first, int64_t count) const {
     const int64_t begin = first * rows_.stride - rows_.padding,
                   end = begin + (count - 1) * rows_.stride + rows_.reach();
@@ -82,12 +82,12 @@ class PlaneLayout {
     return {from, std::clamp(end, from, rows_.extent)};
   }
 
-  // The rows of an image, `row_step` elements apart, that `count` rows of places from `first` on meet.
+  // Lays out the rows of an image, `row_step` elements apart, that `count` rows of places from `first` on meet.
   template <class T>
   void lay(const PlaneCode<T>& code, const T* image, int64_t row_step, int64_t first, int64_t count, T blank,
            T* planes) const {
     const int64_t positions = (count - 1) * rows_.stride + rows_.reach();
-    int64_t row_phase = 0, index = 0;  // counted, since divisions are slow
+    int64_t row_phase = 0, index = 0;  // tracked incrementally, since divisions are slow
     for (int64_t y = 0; y < positions; ++y, ++row_phase) {
       if (row_phase == rows_.stride) {
         row_phase = 0;
@@ -110,10 +110,10 @@ class PlaneLayout {
   }
 
  private:
-  // Planes a power of two apart would meet in a few sets of the first cache.
+  // Planes a power of two apart would map to a few sets of the L1 cache.
   static int64_t spread(int64_t size, int64_t lanes) { return size % (16 * lanes) == 0 ? size + lanes : size; }
 
-  // One phase of columns: where it begins in a row of the image, and which of its elements are inside.
+  // One phase of columns: its start in a row of the image, and which of its elements are in bounds.
   struct Part {
     int64_t start, low, high;
   };

@@ -1,4 +1,4 @@
-// Rows of images into planes, planes into rows of results and into the panels of matmuls.
+// Copies rows of images into planes, planes into rows of results and into the panels of matmuls.
 #pragma once
 
 #include "backends/cpu/kernels/fft/fft_vectors.h"
@@ -14,13 +14,13 @@ struct PlaneMoves : PlaneVectors<T, Bytes> {
   using V = typename Own::V;
   using M = typename Own::M;
   using Lanes = typename Own::Lanes;
-  using Between = fft::Vectors<T, Bytes>;  // moves numbers between lanes
+  using Between = fft::Vectors<T, Bytes>;  // moves between lanes
   using Own::from_on;
   using Own::lanes;
   using Own::load;
   using Own::store;
 
-  // The last vector ends with the last element: nothing is read or written beyond.
+  // The last vector ends at the last element: nothing is read or written past it.
   CAPIBARA_PLANE_INLINE void copy(const T* from, T* to, Index count) {
     if (count < lanes) {
       for (Index i = 0; i < count; ++i) to[i] = from[i];
@@ -37,7 +37,7 @@ struct PlaneMoves : PlaneVectors<T, Bytes> {
       Between::unzip(load(from + 2 * i), load(from + 2 * i + lanes), even, odd);
       store(to + i, even);
     }
-    if (count > lanes) {  // what is in front of the first is read, not what is behind the last
+    if (count > lanes) {  // reads before the first element rather than past the last
       const T* last = from + 2 * (count - lanes) - 1;
       Between::unzip(load(last), load(last + lanes), even, odd);
       store(to + count - lanes, odd);
@@ -65,7 +65,7 @@ struct PlaneMoves : PlaneVectors<T, Bytes> {
     for (Index i = 0; i < count; ++i) to[i * step] = from[i];
   }
 
-  // The same past the caches, where `to` and `count` allow whole vectors.
+  // The same bypassing the caches, where `to` and `count` allow whole vectors.
   static void stream_join(const T* a, const T* b, T* to, Index count) {
     for (Index i = 0; 2 * i < count; i += lanes) {
       V low, high;
@@ -96,7 +96,7 @@ struct PlaneMoves : PlaneVectors<T, Bytes> {
     if (count % 2 != 0) to[count - 1] = a[pairs];
   }
 
-  // Two vectors that the first run ends in, or none of them: every row is two loads or three, and two stores.
+  // Two vectors; the first run ends in one of them or in neither: every row is two or three loads and two stores.
   CAPIBARA_PLANE_INLINE void panel_of_two(const PlanePanel<T>& panel, T* out) {
     const Index inner = panel.inner, *offsets = panel.offsets;
     const Index edge = panel.run_count == 1 ? 2 * lanes : panel.runs[1].lane;
@@ -123,7 +123,7 @@ struct PlaneMoves : PlaneVectors<T, Bytes> {
     }
   }
 
-  // Runs are written in whole vectors, which the next run or the next row of the panel overwrites; the last row is
+  // Runs are written in whole vectors, whose excess the next run or the panel's next row overwrites; the last row is
   // exact.
   static void panel(const PlanePanel<T>& panel, T* out) {
     const Index width = panel.width, whole = width >= lanes ? panel.inner - 1 : 0;

@@ -1,4 +1,4 @@
-// Tiles of convolutions in registers: some features by some places, and features by features.
+// Tiles of convolutions in registers: some features by some output positions, and features by features.
 #pragma once
 
 #include "backends/cpu/kernels/planes/vectors.h"
@@ -40,13 +40,13 @@ struct PlaneTiles : PlaneVectors<T, Bytes> {
       }
     }
   }
-  // Sums that are added to come from the second cache.
+  // Existing sums are in the L2 cache.
   template <int Rows, int Vectors>
   CAPIBARA_PLANE_INLINE void prefetch(const T* sums) {
     for (int i = 0; i < Rows * Vectors; ++i) __builtin_prefetch(sums + i * lanes, 1);
   }
 
-  // Lanes from `edge` on are read elsewhere.
+  // Lanes from `edge` on are read from a second address.
 #if defined(__AVX512F__)
   using Mask = std::conditional_t<Bytes == 64, unsigned, M>;
 #else
@@ -69,7 +69,7 @@ struct PlaneTiles : PlaneVectors<T, Bytes> {
       return behind ? load(second) : load(first);
   }
 
-  // Split: a bit for each vector whose lanes are in two rows; merging them takes a step of the multipliers.
+  // Split: a bit for each vector whose lanes are in two rows; merging them occupies a multiplier's issue slot.
   template <int Rows, int Vectors, int Split>
   CAPIBARA_PLANE_INLINE void multiply_places(const PlaneTile<T>& tile) {
     V sum[Rows][Vectors] = {};
@@ -136,7 +136,7 @@ struct PlaneTiles : PlaneVectors<T, Bytes> {
         {{tile<First, 1>, tile<First, 2>}, {tile<Second, 1>, tile<Second, 2>}, {tile<Third, 1>, tile<Third, 2>}},
         {{outer<First, 1>, outer<First, 2>}, {outer<Second, 1>, outer<Second, 2>}, {outer<Third, 1>, outer<Third, 2>}}};
   }
-  // As many rows as sums fit in registers; vectors of 16 bytes are left to the tiles of matmuls.
+  // As many rows as sums fit in registers; vectors of 16 bytes are left to the GEMM tiles.
   static PlaneTileTable<T> tables() {
     if constexpr (Bytes == 64)
       return table<14, 8, 4>();

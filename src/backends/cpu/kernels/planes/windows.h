@@ -1,4 +1,4 @@
-// Windows over planes: sums of their elements with weights; which elements they select, and what those get of the
+// Windows over planes: weighted sums of their elements; which elements they select, and what those receive from the
 // windows that selected them.
 #pragma once
 
@@ -61,8 +61,8 @@ struct PlaneSums : PlaneVectors<T, Bytes> {
     }
   }
 
-  // Up to nine taps: each has one vector of sums. What the last vector shares with the one before is left out of both
-  // factors.
+  // Up to nine taps, each with one vector of sums. Elements that the last vector shares with the previous one are
+  // masked out of both factors.
   template <int N>
   static void dots_of(const PlaneDots<T>& dots) {
     V sum[N] = {};

@@ -1,9 +1,9 @@
-// Matmuls by codes: of few rows at the speed at which memory yields the codes, of more by tiles that are widened one
-// panel at a time.
+// Matmuls with quantized weights: for few rows at the speed of reading the codes, for more by tiles on panels that are
+// widened one at a time.
 //
-// With few rows each code is read once and widened in registers. Integers of four bits are looked up in a register of
-// the 16 numbers that they stand for where the processor has one (AVX-512): that takes the place of masks, conversion
-// and subtraction. Sums depend on the shape alone: the number of threads changes nothing.
+// With few rows each code is read once and widened in registers. Four-bit integers are looked up in a register that
+// holds the 16 numbers they encode, if the processor can (AVX-512): this replaces masks, conversion and subtraction.
+// Sums depend on the shape alone: the number of threads changes nothing.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -26,20 +26,20 @@ namespace quantized {
 constexpr int64_t nibble_block = 32;
 enum class Format { int8, int4, vectors };
 
-// The arrays of a matrix as they are in memory.
+// The arrays of a matrix in memory.
 struct Codes {
   Format format = Format::int8;
   int64_t inputs = 0, outputs = 0;
-  int64_t blocks = 1, block = 0;  // scales of an output, and the elements of each
+  int64_t blocks = 1, block = 0;  // scales per output, and elements per scale
   int64_t row_bytes = 0;
   int64_t vectors = 0, stages = 0, groups = 0, entries = 0, dim = 0;
-  bool wide = false;  // codes of vectors: two bytes
+  bool wide = false;  // codes of vectors are two bytes
   const std::uint8_t* codes = nullptr;
   const void* scale = nullptr;
   const float* codebook = nullptr;
 
   const std::uint8_t* row(int64_t output) const { return codes + output * row_bytes; }
-  // As S is stored: BrainBits of four bits, else float.
+  // S: the stored type of scales, BrainBits for four-bit codes, else float.
   template <class S>
   float scale_of(int64_t output, int64_t b) const {
     return packed_element<float>(static_cast<const S*>(scale)[output * blocks + b]);
@@ -57,13 +57,13 @@ struct Codes {
 using vector_loop::Vector;
 using vector_loop::widen_bytes;
 
-// Numbers from -8 to 7, by the low four bits of each word.
+// Converts the low four bits of each word to numbers from -8 to 7.
 template <int Lanes>
 CAPIBARA_INLINE void nibbles(const Vector<std::int32_t, Lanes>& words, Vector<float, Lanes>& to) {
 #if !defined(__clang__)
   if constexpr (Lanes == 16) {
     const Vector<float, 16> numbers = {-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7};
-    to = __builtin_shuffle(numbers, words);  // reads no other bits
+    to = __builtin_shuffle(numbers, words);  // ignores all other bits
     return;
   }
 #endif
@@ -88,7 +88,7 @@ CAPIBARA_INLINE float total(const Vector<float, Lanes>& sum) {
 
 // ---- few rows of x ------------------------------------------------------------------------------------------------
 
-// What the loops over codes read and write: x [M, step], zeros beyond `inputs`; out [M, out_step] from `first` on.
+// Operands of the loops over codes: x [M, step], zeros beyond `inputs`; out [M, out_step] from `first` on.
 struct Part {
   const Codes& codes;
   const float* x;
@@ -97,7 +97,7 @@ struct Part {
   int64_t out_step;
 };
 
-// `Outputs` outputs from `output` on, of bytes.
+// `Outputs` outputs from `output` on, with byte codes.
 template <int Lanes, int M, int Outputs>
 CAPIBARA_INLINE void multiply_bytes(const Part& part, int64_t output) {
   using V = Vector<float, Lanes>;
@@ -138,7 +138,7 @@ CAPIBARA_INLINE void multiply_bytes(const Part& part, int64_t output) {
   }
 }
 
-// The same of four bits: x has whole blocks.
+// The same with four-bit codes: x is padded to whole blocks.
 template <int Lanes, int M, int Outputs>
 CAPIBARA_INLINE void multiply_nibbles(const Part& part, int64_t output) {
   using V = Vector<float, Lanes>;
@@ -187,7 +187,7 @@ CAPIBARA_INLINE void multiply_nibbles(const Part& part, int64_t output) {
   }
 }
 
-// One output of vectors.
+// One output of vector codes.
 template <int M>
 CAPIBARA_INLINE void multiply_vectors(const Part& part, int64_t output) {
   const Codes& codes = part.codes;
@@ -238,7 +238,7 @@ CAPIBARA_INLINE void multiply_rows(const Part& part, int64_t begin, int64_t end)
   }
 }
 
-// Elements [first, first + count) of an output; of four bits whole blocks.
+// Widens elements [first, first + count) of an output; whole blocks of four-bit codes.
 CAPIBARA_INLINE void widen_part(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to) {
   const std::uint8_t* row = codes.row(output);
   switch (codes.format) {
@@ -275,9 +275,9 @@ CAPIBARA_INLINE void widen_part(const Codes& codes, int64_t output, int64_t firs
   }
 }
 
-// The loops for the processor at hand.
+// The loops for the current processor.
 struct Loops {
-  void (*rows)(const Part& part, int count, int64_t begin, int64_t end);  // of 1, 2, 4 or 8 rows
+  void (*rows)(const Part& part, int count, int64_t begin, int64_t end);  // 1, 2, 4 or 8 rows
   void (*widen)(const Codes& codes, int64_t output, int64_t first, int64_t count, float* to);
 };
 
@@ -317,14 +317,14 @@ namespace {
 using quantized::Codes;
 using quantized::Format;
 
-constexpr int64_t max_few_rows = 16;  // beyond, a panel that all rows read is cheaper than codes widened for eight
+constexpr int64_t max_few_rows = 16;  // above, a panel that all rows share is cheaper than codes widened for eight
 
-// What elements are widened with: a whole number of blocks or vectors.
+// Widening granularity: ranges are rounded to whole blocks or vectors.
 int64_t unit_of(const Codes& codes) {
   return codes.format == Format::int4 ? quantized::nibble_block : codes.format == Format::vectors ? codes.dim : 1;
 }
 
-// Elements [first, first + count) of some outputs as floats, as far as units reach: `skipped` of them stand before.
+// Elements [first, first + count) of some outputs as floats, extended to whole units: `skipped` elements precede them.
 class Widened {
  public:
   Widened(const Codes& codes, int64_t first, int64_t count) : codes_(codes) {
@@ -342,7 +342,7 @@ class Widened {
   int64_t begin_, span_, skipped_;
 };
 
-// Rows of x as floats, each with zeros up to whole blocks.
+// Multiplies rows of x as floats, each padded with zeros to whole blocks.
 template <class S>
 void few_rows(const Codes& codes, const S* x, int64_t rows, float* out) {
   const int64_t step = (codes.inputs + 31) / 32 * 32, padded = rows <= 2 ? rows : rows <= 4 ? 4 : (rows + 7) / 8 * 8;
@@ -371,7 +371,7 @@ void few_rows(const Codes& codes, const S* x, int64_t rows, float* out) {
   if (!whole) std::copy_n(hold.data(), rows * codes.outputs, out);
 }
 
-// Outputs as columns: a panel is widened, then packed.
+// Packs outputs as columns: widens a panel, then packs it.
 void pack_outputs(const Codes& codes, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, float* to) {
   const Widened widened(codes, k0, k);
   Scratch<float> wide(width * widened.span(), "a panel of widened codes");
@@ -383,7 +383,7 @@ void pack_outputs(const Codes& codes, int64_t first, int64_t count, int64_t k0, 
   }
 }
 
-// Inputs as columns, of the transpose: an output's elements go to all panels.
+// Packs inputs as columns, for the transpose: an output's elements go to all panels.
 void pack_inputs(const Codes& codes, int64_t first, int64_t count, int64_t k0, int64_t k, int64_t width, float* to) {
   const Widened widened(codes, first, count);
   Scratch<float> wide(widened.span(), "an output of widened codes");

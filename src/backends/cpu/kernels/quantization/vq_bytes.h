@@ -1,7 +1,7 @@
-// A codebook as bytes, for processors that multiply those four times faster than float32 but no bfloat16.
+// A codebook as bytes, for processors that multiply bytes four times faster than float32 but have no bfloat16.
 //
-// A vector is scale * bytes + what rounding loses, a code likewise with one scale for all: products of bytes are exact,
-// and the lengths of what is lost bound the error of a score.
+// A vector is scale * bytes + a rounding error, and so is a code, with one scale for all: products of bytes are exact,
+// and the lengths of the errors bound the error of a score.
 #pragma once
 
 #include "backends/cpu/kernels/quantization/vq_panels.h"
@@ -9,9 +9,9 @@
 namespace capibara::cpu::vq {
 
 inline constexpr int byte_rows = 8, byte_columns = 12,
-                     byte_group = 4;  // of a tile; elements multiplied by one operation
+                     byte_group = 4;  // of a tile; elements per multiply instruction
 
-// Whether this processor has the instruction.
+// True if this processor has the instruction.
 bool has_byte_tile();
 
 // c[row][column] = scales[row] * the product of bytes, for byte_rows x byte_columns of panels[group][row or column][4].
@@ -21,10 +21,10 @@ void run_byte_tile(int64_t groups, const int8_t* rows, const int8_t* columns, co
 // Rounds `dim` numbers to scale * bytes; returns the scale.
 float round_to_bytes(const float* from, int64_t dim, float largest, int8_t* to);
 float largest_size(const float* from, int64_t count);
-// The length of what is lost by it, to a few digits.
+// The length of the rounding error, to a few digits.
 double byte_rounding_length(const float* exact, const int8_t* rounded, float scale, int64_t dim);
 
-// As Panels, of bytes.
+// Like Panels, for bytes.
 class BytePanels {
  public:
   using P = int8_t;
@@ -55,7 +55,7 @@ class BytePanels {
       pack(vectors, first, count, byte_rows, out + first * groups_ * byte_group);
   }
 
-  // Scores of packed vectors with these scales by codes [begin, end): rows of chunk() numbers.
+  // Scores of packed vectors, with these scales, against codes [begin, end): rows of chunk() numbers.
   void score(const int8_t* vectors, const float* scales, int64_t count, int64_t begin, int64_t end, S* out) const {
     float both[max_rows];
     for (int r = 0; r < max_rows; ++r) both[r] = r < count ? scales[r] * scale_ : 0;

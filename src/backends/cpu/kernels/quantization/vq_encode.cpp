@@ -1,10 +1,10 @@
-// The codes nearest to vectors: scores by tiles of matrix products, of which only the best candidates are kept.
+// Nearest codes of vectors: scores are computed by GEMM tiles, and only the best candidates are kept.
 //
-// Codes of float32 are first compared as bfloat16, or as bytes, where the processor multiplies those four times faster:
-// on Neoverse N1, which has bytes alone, 1024 codes of 64 elements take half of the time. What such scores cannot tell
-// apart, by a bound that holds for every vector, is compared again in double precision, as are the ties that float32
-// leaves: the result is that of exact scores. Scores do not change by more than a constant where the mean of all codes
-// is taken from them, which keeps the bound small; euclidean ones take it from vectors, too.
+// float32 codes are first compared as bfloat16, or as bytes, on processors that multiply those four times faster:
+// on Neoverse N1, which has bytes only, 1024 codes of 64 elements take half the time. Codes whose scores are too close
+// to decide, by a bound that holds for every vector, are compared again in double precision, as are float32 ties: the
+// result is that of exact scores. Subtracting the mean of all codes changes scores only by a constant per vector and
+// keeps the bound small; for the euclidean metric it is subtracted from vectors, too.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,7 @@
 #include "core/runtime/processor.h"
 #include "core/runtime/thread_pool.h"
 
-// Codes that repeat earlier ones. Of equal codes the first is nearest: the others are left out, so that they are no
+// Duplicate codes. The first of equal codes is the nearest: the others are left out, so that they do not become
 // candidates again and again.
 
 namespace capibara::cpu::vq {
@@ -50,9 +50,9 @@ void visit_repeated(const T* codes, int64_t count, int64_t dim, Visit&& visit) {
   }
 }
 
-// A codebook made ready for scores: around its mean, with offsets, packed for the products of this processor.
+// A codebook prepared for scoring: centred on its mean, with offsets, packed for this processor's matmuls.
 
-// What codes are first compared as.
+// The format in which codes are first compared.
 enum class Coarse { none, brains, bytes };
 
 template <class T>
@@ -65,7 +65,7 @@ class Codebook {
     const int64_t count = sizes.codes, dim = sizes.dim;
     lengths_ = Scratch<double>(count, "lengths of codes");
     for (int64_t k = 0; k < count; ++k) lengths_[k] = std::sqrt(dot(codes + k * dim, codes + k * dim, dim));
-    for (int64_t k = 0; k < count; ++k) max_length_ = std::max(max_length_, lengths_[k]);  // false of NaN
+    for (int64_t k = 0; k < count; ++k) max_length_ = std::max(max_length_, lengths_[k]);  // false for NaN
     for (int64_t k = 0; k < count; ++k) finite_ = finite_ && std::isfinite(lengths_[k]);
     if (!finite_ || max_length_ > length_limit()) {
       finite_ = false;
@@ -109,7 +109,7 @@ class Codebook {
 
   static double length_limit() { return std::is_same_v<T, float> ? 1e15 : 1e150; }
 
-  // The score that decides between finite ones.
+  // The score that decides among finite ones.
   double exact(const T* vector, int64_t k) const {
     const T* code = codes_ + k * sizes_.dim;
     switch (sizes_.metric) {
@@ -123,7 +123,7 @@ class Codebook {
     return 0;
   }
 
-  // The score as the operation defines it, infinite or NaN where that is.
+  // The score as the operation defines it, possibly infinite or NaN.
   double defined(const T* vector, int64_t k) const {
     const double product = dot(vector, codes_ + k * sizes_.dim, sizes_.dim);
     return sizes_.metric == Metric::euclidean ? product - lengths_[k] * lengths_[k] / 2 : product * factor_of(k);
@@ -171,7 +171,7 @@ class Codebook {
   const T* codes_;
   Sizes sizes_;
   Scratch<double> lengths_;
-  bool finite_ = true;  // and so far from overflow that no score is infinite or NaN
+  bool finite_ = true;  // and small enough that no score is infinite or NaN
   double max_length_ = 0, max_shifted_ = 0, max_rounding_ = 0;
   Scratch<T> mean_, shifted_, offsets_;
   std::optional<Panels<Brains>> brains_;
@@ -196,7 +196,7 @@ using vq::Sizes;
 
 // ---- blocks of vectors -------------------------------------------------------------------------------------------
 
-// The scores of `rows` vectors by a chunk of codes enter their candidates. False where one has no room for more.
+// Adds candidates from the scores of `rows` vectors against a chunk of codes. False if one has no room for more.
 template <class S, int Bytes>
 CAPIBARA_INLINE bool enter_chunk(const S* scores, int64_t step, const S* offsets, int64_t columns, int64_t first,
                                  int rows, Candidates<S>* candidates) {
@@ -245,7 +245,7 @@ EnterChunk<S> chunk_function() {
   return enter_plain<S>;
 }
 
-// Scores of a block of vectors by all codes, in one kind of product.
+// Scores a block of vectors against all codes, in one kind of matmul.
 template <class Rows>
 class Pass {
  public:
@@ -259,7 +259,7 @@ class Pass {
     std::fill_n(scores_.data(), vq::max_rows * panels.chunk(), S(0));
   }
 
-  // `scales` of the vectors, where they are bytes.
+  // `scales` of the vectors, if they are bytes.
   bool run(const P* vectors, int64_t count, Candidates<S>* candidates, const float* scales = nullptr) {
     static const EnterChunk<S> enter = chunk_function<S>();
     panels_.pack_vectors(vectors, count, packed_.data());
@@ -284,7 +284,7 @@ class Pass {
   Scratch<S> scores_;
 };
 
-// What one thread needs for its blocks.
+// Working memory of one thread for its blocks.
 template <class T>
 class Blocks {
  public:
@@ -302,7 +302,7 @@ class Blocks {
     return std::min(fine, coarse == Coarse::brains ? Panels<Brains>::rows() : BytePanels::rows());
   }
 
-  // The codes of up to rows() vectors.
+  // Finds the codes of up to rows() vectors.
   void encode(const T* vectors, int64_t count, int32_t* out) {
     for (int64_t r = 0; r < count; ++r) shift(vectors + r * sizes_.dim, r);
     bool done = false;
@@ -314,13 +314,13 @@ class Blocks {
     for (int64_t r = 0; r < count; ++r) out[r] = decide(vectors + r * sizes_.dim, r);
   }
 
-  // The first of the nearest codes, or of those whose score is NaN.
+  // The first of the nearest codes, or the first whose score is NaN.
   int32_t by_one(const T* vector) const {
     int64_t best = 0;
     double score = codebook_.defined(vector, 0);
     for (int64_t k = 1; k < sizes_.codes && !std::isnan(score); ++k) {
       const double other = codebook_.defined(vector, k);
-      if (other <= score) continue;  // false of NaN
+      if (other <= score) continue;  // false for NaN
       best = k;
       score = other;
     }
@@ -346,8 +346,8 @@ class Blocks {
     lengths_[row] = 0;
   }
 
-  // How far below the best score one may be that is greater in truth: twice what both may lose by rounding, in a matrix
-  // product of T, and by `coarse` besides.
+  // Sets how far below the best score the true best may be: twice the rounding error of both, in a matmul of T plus
+  // `coarse`.
   void start(int64_t row, double coarse) {
     constexpr double unit = std::is_same_v<T, float> ? 0x1p-23 : 0x1p-52;
     const double most = codebook_.max_shifted();
@@ -370,7 +370,7 @@ class Blocks {
     return brain_pass_->run(brains_.data(), count, candidates_.data());
   }
 
-  // Where vectors lose too much as bytes, so that candidates find no room, later blocks do without.
+  // If byte rounding loses too much and candidates run out of room, later blocks skip this step.
   bool by_bytes(int64_t count) {
     if (!byte_pass_) {
       byte_pass_.emplace(*codebook_.bytes());

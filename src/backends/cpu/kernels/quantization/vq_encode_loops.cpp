@@ -1,4 +1,4 @@
-// Products of bytes for the first look at codes: 24 vectors of sums stay in registers.
+// Byte matmuls for the first comparison with codes: 24 vectors of sums stay in registers.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@
 
 namespace capibara::cpu::vq {
 
-// Before version 16, clang's header has these instructions only where the whole file may use them.
+// Before version 16, clang's header declares these instructions only if the whole file may use them.
 #if defined(__aarch64__) && (!defined(__clang__) || __clang_major__ >= 16 || defined(__ARM_FEATURE_DOTPROD))
 
 #if defined(__clang__)
@@ -63,7 +63,7 @@ float largest_size(const float* from, int64_t count) {
 
 float round_to_bytes(const float* from, int64_t dim, float largest, int8_t* to) {
   const float scale = std::max(largest, 1e-30f) / 127, inverse = 1 / scale;
-  // 1.5 * 2^23, added, leaves the nearest integer in the low bits.
+  // 1.5 * 2^23: adding it leaves the nearest integer in the low bits.
   for (int64_t i = 0; i < dim; ++i) to[i] = static_cast<int8_t>(from[i] * inverse + 12582912.0f - 12582912.0f);
   return scale;
 }

@@ -1,4 +1,4 @@
-// A codebook as the tiles of matrix products read it, and the scores of a block of vectors by it.
+// A codebook packed for GEMM tiles, and the scores of a block of vectors against it.
 #pragma once
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 #include "backends/cpu/kernels/scratch.h"
 #include "core/array/element.h"
 
-// For each vector the codes whose score may be the greatest: what is kept of a chunk of scores.
+// For each vector, the codes whose score may be the greatest: the result of filtering a chunk of scores.
 //
-// score = vector . code + offset of the code. Scores are rounded, and a vector says by how much at most: all codes
-// within twice that of the greatest score stay candidates, of which the exact score decides. A chunk of codes at a time
-// leaves its scores in the first cache, where their maximum is taken; a second look at them is needed only where that
-// comes near the greatest so far.
+// score = vector . code + offset of the code. Scores are rounded, with an error bound for each vector: all codes
+// within twice that bound of the greatest score stay candidates, and the exact score decides among them. The scores of
+// a chunk of codes stay in the L1 cache, where their maximum is computed; they are scanned again only if it comes near
+// the greatest so far.
 
 #if defined(__aarch64__)
 #include <arm_neon.h>
@@ -27,12 +27,12 @@
 namespace capibara::cpu::vq {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed only to functions that are inlined
 
 inline constexpr int max_rows = 32;            // of one block of vectors
-inline constexpr int64_t chunk_bytes = 32768;  // of the scores of a block by a chunk of codes
+inline constexpr int64_t chunk_bytes = 32768;  // scores of a block against a chunk of codes
 inline constexpr int64_t widest_vector = 64;   // bytes; chunks are whole vectors
-inline constexpr int64_t group_bytes = 128;    // of the scores whose maximum is kept until the next chunk
+inline constexpr int64_t group_bytes = 128;    // scores whose maximum is kept until the next chunk
 inline constexpr int max_groups = 16;          // of a chunk
 inline constexpr int max_candidates = 48;      // of one vector
 
@@ -72,8 +72,8 @@ struct Scores {
   }
 };
 
-// For each of four rows and each group of columns the greatest of scores + offsets, lane by lane; `columns` are whole
-// vectors. Returns the greatest of each row, lane by lane, in `most`.
+// For each of four rows and each group of columns, the lanewise maximum of scores + offsets; `columns` are whole
+// vectors. Returns the lanewise maximum of each row in `most`.
 template <class S, int Bytes>
 CAPIBARA_INLINE void group_maxima(const S* scores, int64_t step, const S* offsets, int64_t columns,
                                   typename Scores<S, Bytes>::V (&groups)[4][max_groups],
@@ -100,7 +100,7 @@ CAPIBARA_INLINE void group_maxima(const S* scores, int64_t step, const S* offset
   }
 }
 
-// Calls visit(column, score) for scores + offsets that are not below a limit, in rising order.
+// Calls visit(column, score) for scores + offsets that are not below a limit, in increasing order of columns.
 template <class S, int Bytes, class Visit>
 CAPIBARA_INLINE void visit_high(const S* scores, const S* offsets, int64_t columns,
                                 const typename Scores<S, Bytes>::V* groups, S limit, Visit&& visit) {
@@ -120,9 +120,9 @@ CAPIBARA_INLINE void visit_high(const S* scores, const S* offsets, int64_t colum
 
 template <class S>
 struct Candidates {
-  S best, slack;  // slack: by how much candidates may be below the best
+  S best, slack;  // slack: how far candidates may be below the best
   int count;
-  bool closed;  // more come in vain: the vector is answered otherwise
+  bool closed;  // accepts no more candidates: the vector is answered otherwise
   int32_t index[max_candidates];
   S score[max_candidates];
 
@@ -141,7 +141,7 @@ struct Candidates {
     }
     count = kept;
   }
-  // False: there is no room.
+  // False: no room.
   bool add(int32_t at, S value) {
     if (count == max_candidates) drop_low();
     if (count == max_candidates) return false;
@@ -166,7 +166,7 @@ class Panels {
   using P = typename K::Packed;
   using S = typename K::Sum;
 
-  // Rows of `dim` elements, one for each code. Offsets of absent codes are -infinity, which no maximum is.
+  // Rows of `dim` elements, one for each code. Offsets of absent codes are -infinity, so that they never win.
   Panels(const P* codes, const S* offsets, int64_t count, int64_t dim)
       : tile_(best_tile<K>()),
         dim_(dim),
@@ -192,9 +192,9 @@ class Panels {
     }
   }
 
-  // Of a block of vectors.
+  // Rows of a block of vectors.
   static int rows() { return max_rows / best_tile<K>().rows * best_tile<K>().rows; }
-  // Codes of one chunk, whose scores by a block of vectors stay in the first cache.
+  // Codes in one chunk, whose scores against a block of vectors stay in the L1 cache.
   int64_t chunk() const { return chunk_; }
   int64_t count() const { return padded_; }
   const S* offsets() const { return offsets_.data(); }
@@ -212,7 +212,7 @@ class Panels {
     }
   }
 
-  // Scores of packed vectors by codes [begin, end): rows of chunk() numbers.
+  // Scores of packed vectors against codes [begin, end): rows of chunk() numbers.
   void score(const P* vectors, int64_t count, int64_t begin, int64_t end, S* out) const {
     const int64_t step = chunk_ * static_cast<int64_t>(sizeof(S));
     for (int64_t k0 = 0; k0 < dim_; k0 += block_) {

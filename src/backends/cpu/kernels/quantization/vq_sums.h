@@ -1,4 +1,4 @@
-// Sums over the elements of a vector: exact products and distances, rough lengths, what bfloat16 loses.
+// Reductions over the elements of a vector: exact dots and distances, approximate lengths, bfloat16 rounding errors.
 #pragma once
 
 #include <bit>
@@ -39,14 +39,14 @@ double rough_length(const T* a, int64_t dim) {
   return std::sqrt(static_cast<double>(sum_of<T>(dim, [=](int64_t i) { return a[i] * a[i]; })));
 }
 
-// A number as the bfloat16 nearest to it.
+// Rounds to the nearest bfloat16.
 inline BrainBits to_brain(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};
 }
 inline float to_float(BrainBits value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
 
-// The length of what a vector loses as bfloat16, to a few digits: the differences are exact.
+// The length of a vector's rounding error as bfloat16, to a few digits: the differences are exact.
 template <class T>
 double rounding_length(const T* exact, const BrainBits* rounded, int64_t dim) {
   return std::sqrt(static_cast<double>(sum_of<T>(dim, [=](int64_t i) {

@@ -1,7 +1,7 @@
-// The linear recurrence h[t] = a[t] * h[t - 1] + b[t]: rows of columns next to each other, or many sequences at once.
+// The linear recurrence h[t] = a[t] * h[t - 1] + b[t]: rows of contiguous columns, or many sequences at once.
 //
-// Where a step has many columns, a block of them goes through all steps with h in the cache; the loop is bound by
-// memory. Where it has few, eight sequences are run side by side, since each waits for its own last step.
+// With many columns per step, a block of them runs through all steps with h in the cache; the loop is memory-bound.
+// With few, eight sequences run side by side, since each is bound by the latency of its previous step.
 #include <algorithm>
 
 #include "backends/cpu/kernels/kernels.h"
@@ -39,7 +39,7 @@ void run_columns(const Extents& e, const T* a, const T* b, const T* initial, T* 
   }
 }
 
-// Sequences [first, first + Count) of all batch * inner.
+// Sequences [first, first + Count) of the batch * inner sequences.
 template <class T, int Count>
 void run_sequences(const Extents& e, const T* a, const T* b, const T* initial, T* out, int64_t first) {
   using C = SumOf<T>;

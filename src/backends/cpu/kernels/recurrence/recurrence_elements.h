@@ -1,4 +1,4 @@
-// Elements as numbers of the type of sums and back, for the kernels of recurrences.
+// Conversions between stored elements and the accumulator type, for the recurrence kernels.
 #pragma once
 
 #include <bit>
@@ -28,7 +28,7 @@ inline T from_sum(C value) {
   return static_cast<T>(value);
 }
 
-// Elements of the type T as numbers of the type of sums, and back.
+// Converts elements of type T to the accumulator type, and back.
 template <class T, class C>
 inline void widen(const T* from, int64_t count, C* to) {
   if constexpr (std::is_same_v<T, C>)
@@ -44,7 +44,7 @@ inline void narrow(const C* from, int64_t count, T* to) {
     for (int64_t i = 0; i < count; ++i) to[i] = from_sum<T>(from[i]);
 }
 
-// Calls make(Type<T>{}) for the types of elements that the kernels take; no kernel for others.
+// Calls make(Type<T>{}) for the element types that the kernels support; returns no kernel for others.
 template <class Make>
 HostKernel make_for_float(DType dtype, Make&& make) {
   switch (dtype) {
@@ -54,7 +54,7 @@ HostKernel make_for_float(DType dtype, Make&& make) {
       return make(Type<double>{});
     case DType::bfloat16:
       return make(Type<BFloat16>{});
-#if defined(__aarch64__)  // which converts halves
+#if defined(__aarch64__)  // which has instructions for halves
     case DType::float16:
       return make(Type<Half>{});
 #endif

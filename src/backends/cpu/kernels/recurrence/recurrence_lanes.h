@@ -1,6 +1,6 @@
-// Vectors of the type of sums, with exponentials and logarithms, for the kernels of recurrences.
+// Vectors of the accumulator type, with exponentials and logarithms, for the recurrence kernels.
 //
-// Everything is inlined into functions for one set of instructions; a vector never crosses a call.
+// Everything is inlined into functions for one instruction set; a vector never crosses a call.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,11 @@
 #endif
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed only to functions that are inlined
 
 namespace capibara::cpu {
 
-// Of float or double, `Bytes` wide.
+// Vectors of float or double, `Bytes` wide.
 template <class C, int Bytes>
 struct SumLanes {
   using Bits = std::conditional_t<std::is_same_v<C, double>, std::uint64_t, std::uint32_t>;
@@ -37,7 +37,7 @@ struct SumLanes {
     for (int i = 0; i < count; ++i) sum += value[i];
     return sum;
   }
-  // The greater or lesser; a NaN in x stays.
+  // The greater or lesser of two; a NaN in x is kept.
   static CAPIBARA_INLINE V at_least(C limit, V x) {
 #if defined(__aarch64__)
     if constexpr (!is_double && Bytes == 16) return vmaxq_f32(x, vdupq_n_f32(limit));
@@ -53,9 +53,9 @@ struct SumLanes {
     return bound < x ? bound : x;
   }
 
-  // 2^x of K vectors, to 1.6e-7 and 4e-16 of it; 0 below the normal numbers. Adding 1.5 * 2^23 rounds x to an integer,
-  // which is left, biased, in the last bits: shifted, it is the power of two. The polynomials are 2^f on [-1/2, 1/2] by
-  // minimax. Each operation is written for all vectors: processors look too few instructions ahead to find the others.
+  // 2^x of K vectors, with relative errors of 1.6e-7 and 4e-16; 0 below the normal numbers. Adding 1.5 * 2^23 rounds x
+  // to an integer, which is left, biased, in the low bits: shifted, it is the power of two. Minimax polynomials for 2^f
+  // on [-1/2, 1/2]. Each operation is written for all K vectors: processors do not look ahead far enough to find them.
   template <int K>
   static CAPIBARA_INLINE void exp2(V (&x)[K]) {
     constexpr int digits = is_double ? 52 : 23, bias = is_double ? 1023 : 127;

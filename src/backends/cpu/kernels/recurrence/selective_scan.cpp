@@ -1,10 +1,10 @@
-// The selective scan of Mamba and its reverse derivative: vectors of channels go through a chunk of steps together.
+// The selective scan of Mamba and its gradient: vectors of channels step through a chunk together.
 //
-// A task owns a block of channels of one batch element. Chunk by chunk it stages the steps of a few channels as
-// [steps][channels], and runs them with the states in the cache: forward nothing but the output and one state for each
-// chunk leaves it. Backward the states and decays of a chunk are computed again and kept while the gradients go through
-// it in the other direction. Gradients of B and C are sums over channels: each block adds its own, the blocks are added
-// in order, and blocks follow from the shape alone, so the number of threads changes nothing.
+// A task owns a block of channels of one batch entry. Chunk by chunk it stages the steps of a few channels as
+// [steps][channels], and runs them with the states in the cache: the forward pass writes only the output and one state
+// per chunk to memory. The backward pass recomputes the states and decays of a chunk and keeps them while gradients
+// run through it in reverse. Gradients of B and C are sums over channels: each block adds its own, the blocks are added
+// in order, and the blocks follow from the shape alone, so the number of threads changes nothing.
 #include <algorithm>
 
 #include "backends/cpu/kernels/kernels.h"
@@ -25,14 +25,14 @@ struct Extents {
   bool has_softplus, gated, resets;
 
   int64_t chunks() const { return (length + chunk - 1) / chunk; }
-  // Channels of a task: enough of them that a row of memory is worth a visit, few enough that there are tasks.
+  // Channels of a task: enough to make a row of memory worth reading, few enough to leave several tasks.
   int64_t block() const { return dim <= 64 ? 16 : dim <= 512 ? 64 : 128; }
   int64_t blocks() const { return (dim + block() - 1) / block(); }
 };
 
 // ---- tasks -------------------------------------------------------------------------------------------------------
 
-// The operands, as they are in memory.
+// The operands in memory.
 template <class T>
 struct Inputs {
   using C = SumOf<T>;
@@ -63,7 +63,7 @@ constexpr int64_t whole_vector = 16;
 // Copies between memory and [steps][width], of which `count` channels exist; the others are zero.
 template <class T, class C>
 void stage(const T* from, int64_t stride, int64_t steps, int64_t count, int64_t width, C* to) {
-  if (count == whole_vector && width == whole_vector) {  // a length that the compiler knows
+  if (count == whole_vector && width == whole_vector) {  // a compile-time length
     for (int64_t t = 0; t < steps; ++t) widen(from + t * stride, whole_vector, to + t * whole_vector);
     return;
   }
@@ -106,7 +106,7 @@ struct Block {
     for (int64_t i = 0; i < count; ++i)
       for (int64_t n = 0; n < states; ++n) to[i * states + n] = from[(i / width * states + n) * width + i % width];
   }
-  // From or to rows of channels, [states][dim], as states at the starts of chunks are kept.
+  // From or to rows of channels, [states][dim], the layout of the states kept at the starts of chunks.
   void gather_rows(const C* from, int64_t dim, C* to) const {
     std::fill_n(to, size(), C(0));
     for (int64_t v = 0; v < vectors; ++v)
@@ -124,7 +124,7 @@ struct Block {
   }
 };
 
-// Memory of one task, handed out piece by piece.
+// Memory of one task, handed out in pieces.
 template <class C>
 class Pieces {
  public:
@@ -142,7 +142,7 @@ class Pieces {
 
 template <class T>
 struct Outputs {
-  T* y;  // this one and the others: null where nothing reads them
+  T* y;  // this one and the others: null if nothing reads them
   SumOf<T>*last, *starts;
 };
 

@@ -1,4 +1,4 @@
-// The loops of the selective scan: each operation for a few vectors of channels, step by step, with states in the
+// The loops of the selective scan: each operation for a few vectors of channels, step by step, with the states in the
 // cache.
 #include "backends/cpu/kernels/recurrence/selective_scan_loops.h"
 
@@ -108,7 +108,7 @@ CAPIBARA_INLINE void run_backward(const ScanBack<C>& p) {
 
 // ---- steps and gates ---------------------------------------------------------------------------------------------
 
-// The steps of a chunk from delta, [steps][width] in place; where asked for, the derivative of the softplus.
+// Computes the steps of a chunk from delta, [steps][width] in place; if requested, also the derivative of the softplus.
 template <class C, int Bytes, int K>
 CAPIBARA_INLINE void make_steps(C* step, C* slope, const C* bias, int64_t steps, bool has_softplus) {
   using L = SumLanes<C, Bytes>;
@@ -130,7 +130,7 @@ CAPIBARA_INLINE void multiply(const C* x, const C* y, C* out, int64_t count) {
   for (int64_t i = 0; i < count; i += L::count) L::store(out + i, L::load(x + i) * L::load(y + i));
 }
 
-// y = (y + D * u) * silu(z); no gate where z is null.
+// y = (y + D * u) * silu(z); no gate if z is null.
 template <class C, int Bytes, int K>
 CAPIBARA_INLINE void finish(C* y, const C* u, const C* D, const C* z, int64_t steps) {
   using L = SumLanes<C, Bytes>;
@@ -148,7 +148,7 @@ CAPIBARA_INLINE void finish(C* y, const C* u, const C* D, const C* z, int64_t st
   }
 }
 
-// The way back through the gate: z becomes its gradient, dy that of the sum behind it; y is the output without the
+// The gate's backward pass: z becomes its gradient, dy that of the gated sum; y is the output without the
 // skip.
 template <class C, int Bytes, int K>
 CAPIBARA_INLINE void open_gate(C* dy, C* z, const C* y, const C* u, const C* D, int64_t steps) {

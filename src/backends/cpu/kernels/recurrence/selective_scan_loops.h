@@ -18,30 +18,30 @@ struct ScanPass {
   C *decays, *before;         // backward: kept; the states before each step
 };
 
-// What goes backward through a chunk, after run_forward kept its decays and states.
+// Operands of the backward pass through a chunk, after run_forward kept its decays and states.
 template <class C>
 struct ScanBack {
   const ScanPass<C>& forward;
-  const C *dy, *u;  // [steps][width]; dy behind the gate
-  const C* A;       // [states][width], as it is
-  C *g, *dA;        // [states][width]: gradient of the state after the chunk, then before it; added to
+  const C *dy, *u;  // [steps][width]; dy: gradient of y before the gate
+  const C* A;       // [states][width], not multiplied by log2(e)
+  C *g, *dA;        // [states][width]; g: gradient of the state after, then before the chunk; dA: added to
   C *du, *dstep;    // [steps][width]: without the skip
   C *dB, *dC;       // [steps][states][lanes]: added to
 };
 
-// Arrays are [steps][channels], parameters [channels]. Channels that go together: forward_width, and width backward.
+// Arrays are [steps][channels], parameters [channels]. Channels per call: forward_width, and width backward.
 template <class C>
 struct ScanCode {
   int forward_width, width, lanes;
   void (*forward)(const ScanPass<C>&);
-  void (*keep)(const ScanPass<C>&);  // forward, with decays and states kept; `width` channels as all below
+  void (*keep)(const ScanPass<C>&);  // forward, keeping decays and states; `width` channels, as all below
   void (*backward)(const ScanBack<C>&);
-  // The steps from delta, in place; where asked for, the derivative of the softplus. Forward, backward.
+  // Computes the steps from delta, in place; if requested, also the derivative of the softplus. Forward, backward.
   void (*make_steps[2])(C* step, C* slope, const C* bias, int64_t steps, bool has_softplus);
   void (*multiply)(const C* x, const C* y, C* out, int64_t count);
-  // y = (y + D * u) * silu(z); no gate where z is null. `forward_width` channels.
+  // y = (y + D * u) * silu(z); no gate if z is null. `forward_width` channels.
   void (*finish)(C* y, const C* u, const C* D, const C* z, int64_t steps);
-  // The way back through the gate: z becomes its gradient, dy that of the sum behind it; y has no skip.
+  // The gate's backward pass: z becomes its gradient, dy that of the gated sum; y has no skip.
   void (*open_gate)(C* dy, C* z, const C* y, const C* u, const C* D, int64_t steps);
   // du += D * dy and the sums over steps of dD and dbias; dstep becomes the gradient of delta.
   void (*finish_gradients)(C* du, C* dstep, const C* dy, const C* u, const C* slope, const C* D, C* dD, C* dbias,

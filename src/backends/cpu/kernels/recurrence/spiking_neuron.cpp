@@ -1,8 +1,8 @@
-// Leaky integrate-and-fire neurons over time, forward and backward, in which a pass reads each input once.
+// Leaky integrate-and-fire neurons over time, forward and backward, reading each input once per pass.
 //
-// Neurons are shared out among threads in strips of a few hundred, whose potentials stay in the first cache while time
-// runs. Backward a strip runs forward once more and keeps its charges in the second cache; that reads the inputs again
-// instead of potentials that the forward pass would have had to write. Arithmetic takes three quarters of the time: on
+// Neurons are distributed to threads in strips of a few hundred, whose potentials stay in the L1 cache over time. The
+// backward pass runs a strip forward once more and keeps its charges in the L2 cache: it rereads the inputs instead of
+// potentials that the forward pass would have had to write. Arithmetic takes three quarters of the time: on
 // Neoverse N1 a step of four neurons takes 7 cycles forward and 11 backward, and a copy of the same arrays 3.
 #include <algorithm>
 #include <cstring>
@@ -24,15 +24,15 @@ using namespace spiking;
 // ---- kernels -----------------------------------------------------------------------------------------------------
 
 constexpr int64_t max_strip = 2048;          // neurons
-constexpr int64_t charge_bytes = 256 << 10;  // of a strip over all steps, if it can be
+constexpr int64_t charge_bytes = 256 << 10;  // of a strip over all steps, if possible
 
 int64_t rounded_up(int64_t value, int64_t step) { return (value + step - 1) / step * step; }
 
-// One step of a strip, in C: in place where it is C already and fills whole vectors, else converted.
+// One step of a strip, in C: in place if it is stored in C and fills whole vectors, else converted.
 template <class C>
 struct Row {
   DType dtype;
-  int64_t count, width;  // neurons, with those that fill the last vector
+  int64_t count, width;  // neurons; width: padded to whole vectors
 
   bool in_place() const { return stored_as<C>(dtype) && count == width; }
   const C* read(const std::byte* data, int64_t first, C* hold) const {
@@ -44,7 +44,7 @@ struct Row {
       load_range<C>(dtype, from, count, hold);
     return hold;
   }
-  // Where the row of another step is, to be prefetched.
+  // Address of the row of another step, for prefetching.
   const C* address(const std::byte* data, int64_t first) const {
     return static_cast<const C*>(element_address(dtype, static_cast<const void*>(data), first));
   }
@@ -135,7 +135,7 @@ HostKernel backward_kernel(DType dtype, Extent extent, const Neuron& neuron) {
   };
 }
 
-// Strips as wide as keeps the charges of all steps in the second cache, and enough of them for several threads.
+// Strips as wide as keeps the charges of all steps in the L2 cache, and enough of them for all threads.
 Extent extent_of(const ArrayType& inputs, bool keeps_charges) {
   Extent extent{inputs.shape[0], inputs.size() / std::max<int64_t>(1, inputs.shape[0]), max_strip};
   const int64_t size = inputs.dtype == DType::float64 ? 8 : 4;

@@ -1,4 +1,4 @@
-// The steps of spiking neurons by vectors, one function for each reset and surrogate.
+// Vectorised steps of spiking neurons, one function for each reset and surrogate.
 #include "backends/cpu/kernels/recurrence/spiking_neuron_loops.h"
 
 #include <cmath>
@@ -61,7 +61,7 @@ struct Steps {
     if constexpr (surrogate == Surrogate::straight_through) {
       return L::all(1);
     } else if constexpr (surrogate == Surrogate::atan) {
-      // slope / 2 / (1 + angle^2), divided once
+      // `slope` / 2 / (1 + angle^2), with a single division
       const C scale = static_cast<C>(std::numbers::pi * std::numbers::pi / 2) * slope;
       return 1 / (d * scale * d + 2 / slope);
     } else if constexpr (surrogate == Surrogate::sigmoid) {
@@ -81,16 +81,16 @@ struct Steps {
   }
 };
 
-// ---- one step of a strip of `width` neurons, whole vectors -------------------------------------------------------
+// ---- one step of a strip of `width` neurons, in whole vectors ----------------------------------------------------
 
 template <class C, int Bytes>
 struct Two {
   typename SumLanes<C, Bytes>::V first, second;
 };
 
-// Stores what compute(i) returns for each vector of a strip: its first in `kept`, its second in `out`, past the caches
-// where that is `streamed`; a few vectors at a time so that their operations overlap. Rows of successive steps are far
-// apart, which no processor foresees: those of the next step, at `next`, are prefetched.
+// Stores the results of compute(i) for each vector of a strip: the first in `kept`, the second in `out`, bypassing the
+// caches if `streamed`; a few vectors at a time so that their operations overlap. Rows of successive steps are too far
+// apart for hardware prefetchers: those of the next step, at `next`, are prefetched.
 template <class C, int Bytes, class Compute>
 CAPIBARA_INLINE void store_vectors(const C* next, C* kept, C* out, int64_t width, bool streamed, Compute&& compute) {
   using L = SumLanes<C, Bytes>;

@@ -8,7 +8,7 @@
 
 namespace capibara::cpu::spiking {
 
-inline constexpr int64_t widest = 16;  // neurons of the widest vectors: strips have whole ones
+inline constexpr int64_t widest = 16;  // neurons of the widest vectors: strips are padded to whole ones
 
 enum class Reset { hard, to_zero, soft, none };  // to_zero: hard, and with a reset value of 0
 enum class Surrogate { atan, sigmoid, fast_sigmoid, triangle, rectangle, straight_through };
@@ -41,7 +41,7 @@ struct Neuron {
   }
 };
 
-// What a forward step writes, besides potentials.
+// What a forward step writes in addition to potentials.
 enum class Written { spikes, charges };
 
 template <class C>
@@ -49,7 +49,7 @@ struct ForwardRow {
   const C *input, *next;
   C *potential, *out;
   int64_t width;
-  bool streamed;  // out, past the caches
+  bool streamed;  // `out` bypasses the caches
 };
 
 template <class C>
@@ -57,7 +57,7 @@ struct BackwardRow {
   const C *from_spike, *next, *charges;
   C *cotangent, *to;
   int64_t width;
-  bool streamed;  // to, past the caches
+  bool streamed;  // `to` bypasses the caches
 };
 
 template <class C>

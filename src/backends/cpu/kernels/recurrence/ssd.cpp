@@ -1,10 +1,10 @@
-// The state space dual of Mamba-2, forward: three matmuls for each chunk and head by the tiles of the matmul.
+// The state space dual of Mamba-2, forward: three matmuls for each chunk and head, computed by the GEMM tiles.
 //
-// What all heads of a group share is made once for a chunk: C and the transpose of B as packed left operands, and their
-// scores. Then a task takes the columns of one head through the chunks: its state stays packed as the right operand of
-// C, to which the tiles add the chunk; the causal matrix is weighed while it is packed, and multiplied up to its
-// diagonal alone. A chunk is cut into pieces of at most 64 steps, which follow from the shape as everything does: the
-// number of threads changes nothing.
+// Work that all heads of a group share is done once per chunk: packing C and the transpose of B as left operands, and
+// their scores. A task then takes the columns of one head through the chunks: its state stays packed as the right
+// operand of C, and the tiles add the chunk to it; the causal matrix is weighted while it is packed, and multiplied
+// only up to its diagonal. A chunk is cut into pieces of at most 64 steps, which follow from the shape, like everything
+// here: the number of threads changes nothing.
 #include <algorithm>
 #include <vector>
 
@@ -18,7 +18,7 @@
 #include "core/runtime/thread_pool.h"
 #include "lax/math/denormals.h"
 
-// The state space dual on the CPU: its operands, how a sequence is cut into pieces, and the sizes of packed operands.
+// The state space dual on the CPU: its operands, the partition of a sequence into pieces, and sizes of packed operands.
 
 namespace capibara::cpu {
 
@@ -27,21 +27,21 @@ using attention::round_up;
 using attention::Tiles;
 
 inline constexpr double log2_e = 1.4426950408889634;
-inline constexpr int64_t max_piece = 64;  // steps: more of them only lengthen the products inside of a piece
-inline constexpr int64_t max_shared_bytes = 8 << 20;    // of the packed operands of groups, where one piece has no more
-inline constexpr int64_t max_states_bytes = 384 << 10;  // of the heads of a task: a part of the second cache
-inline constexpr int64_t max_states = 2 * max_inner_bytes / 8;  // that packing has rows of zeros for
+inline constexpr int64_t max_piece = 64;  // steps: a larger limit would only lengthen the matmuls inside a piece
+inline constexpr int64_t max_shared_bytes = 8 << 20;    // packed operands of groups, unless one piece needs more
+inline constexpr int64_t max_states_bytes = 384 << 10;  // states of a task's heads: part of the L2 cache
+inline constexpr int64_t max_states = 2 * max_inner_bytes / 8;  // packing has rows of zeros for this many
 inline constexpr const char* ssd_name = "ssd";
 
 struct Piece {
   int64_t begin, steps;
-  int64_t chunk;  // that begins here, or -1
+  int64_t chunk;  // index of the chunk that starts here, or -1
 };
 
 struct DualExtents {
   int64_t batch, length, heads, dim, groups, states, chunk;
   bool has_softplus, gated, resets;
-  bool is_read[3];  // whether anything reads y, the last state, the states at the starts of chunks
+  bool is_read[3];  // whether y, the last state, and the states at the starts of chunks are read
 
   int64_t chunks() const { return (length + chunk - 1) / chunk; }
   int64_t piece() const { return std::min({chunk, length, max_piece}); }
@@ -56,7 +56,7 @@ struct DualExtents {
   }
 };
 
-// The type that packing reads elements as.
+// The type in which packing reads elements.
 template <class T>
 struct PackedFrom {
   using type = T;
@@ -76,7 +76,7 @@ struct DualBuffers {
   const T *x, *dt, *B, *out, *z;
   const C *A, *D, *bias, *initial;
   const std::uint8_t* reset;
-  T* y;  // this one and the others: null where nothing reads them
+  T* y;  // this one and the others: null if nothing reads them
   C *last, *starts;
 
   DualBuffers(std::byte* const* buffers, const DualExtents& e) {
@@ -111,7 +111,7 @@ struct DualLayout {
         scores(tiles.packed_rows(steps) * stride + max_tile_columns) {}
   int64_t shared() const { return round_up(outs + columns + scores, 16); }
   int64_t state() const { return state_rows * width; }
-  // Heads of a task: as many as have their states in the second cache, in so many tasks that all threads have some.
+  // Heads per task: as many as fit their states in the L2 cache, but few enough that every thread gets some tasks.
   int64_t heads_together(int64_t heads, int64_t threads) const {
     const int64_t bytes = state() * static_cast<int64_t>(sizeof(typename K::Sum));
     return std::clamp<int64_t>(max_states_bytes / bytes, 1, std::max<int64_t>(1, heads / (2 * threads)));
@@ -127,7 +127,7 @@ struct DualLayout {
   }
 };
 
-// What the heads of a group share of one piece.
+// Operands of one piece that the heads of a group share.
 template <class C>
 struct SharedPiece {
   C *outs, *columns, *scores;
@@ -175,14 +175,14 @@ class DualRun {
   const DualBuffers<T> in_;
   const DualLayout<K> layout_;
   const std::vector<Piece> pieces_;
-  int64_t segment_;  // pieces whose shared operands are kept at once
+  int64_t segment_;  // pieces whose shared operands are kept at the same time
   Scratch<C> shared_, states_;
 
   template <class, class>
   friend class DualHead;
 };
 
-// ---- what heads share --------------------------------------------------------------------------------------------
+// ---- work shared by heads ----------------------------------------------------------------------------------------
 
 template <class K, class T>
 void DualRun<K, T>::share_pieces(int64_t first, int64_t count) const {
@@ -219,7 +219,7 @@ void DualRun<K, T>::share_piece(int64_t pair, const Piece& piece, const SharedPi
 
 // ---- one head ----------------------------------------------------------------------------------------------------
 
-// Some columns of one head, and the memory of the task that computes them.
+// Some columns of one head, and the scratch memory of the task that computes them.
 template <class K, class T>
 class DualHead {
  public:
@@ -253,8 +253,8 @@ class DualHead {
     std::fill_n(x_, steps * width_, C(0));
   }
 
-  // These columns of heads [begin, end) of all batches, through the pieces from `first` on. Heads are inside: their
-  // rows are neighbours in memory.
+  // These columns of heads [begin, end) of all batches, through the pieces from `first` on. The inner loop runs over
+  // heads: their rows are contiguous in memory.
   void go_through(int64_t begin, int64_t end, int64_t first, int64_t count) {
     const auto pieces = static_cast<int64_t>(run_.pieces_.size());
     for (int64_t i = first; i < first + count; ++i) {
@@ -279,7 +279,7 @@ class DualHead {
   C* state() const { return run_.states_.data() + (batch_ * e_.heads + head_) * run_.layout_.state(); }
   C* state(const DualColumns& c) const { return state() + c.start * run_.layout_.state_rows; }
   int64_t vectors(const DualColumns& c) const { return c.width / tiles_.lanes(); }
-  int64_t row(int64_t step) const {  // of x, z and y: the first of the columns
+  int64_t row(int64_t step) const {  // offset in x, z and y of the first column
     return ((batch_ * e_.length + piece_.begin + step) * e_.heads + head_) * e_.dim + first_column_;
   }
 
@@ -304,7 +304,7 @@ class DualHead {
   bool has_resets_ = false;
   C whole_ = 0;
   Scratch<C> memory_;
-  C *step_, *sums_, *from_start_, *to_end_, *first_;           // by steps
+  C *step_, *sums_, *from_start_, *to_end_, *first_;           // one entry per step
   C *weights_, *driven_, *to_state_, *x_, *y_, *gate_, *row_;  // the causal matrix, the columns, one row of them
 };
 
@@ -329,7 +329,7 @@ void DualHead<K, T>::store_state() const {
   }
 }
 
-// Steps, sums of log2 of their decays, and the decays from the start and to the end of the piece.
+// Computes steps, sums of log2 of their decays, and the decays from the start and to the end of the piece.
 template <class K, class T>
 void DualHead<K, T>::decay_steps() {
   const int64_t steps = piece_.steps, padded = round_up(steps, dual_vector);
@@ -379,7 +379,7 @@ void DualHead<K, T>::weigh(const SharedPiece<C>& shared) const {
   }
 }
 
-// The inputs as numbers of the type of sums, in rows of whole vectors: in place where they are that.
+// The inputs in the accumulator type, in rows of whole vectors: in place if stored like this already.
 template <class K, class T>
 const SumOf<T>* DualHead<K, T>::inputs() const {
   if constexpr (std::is_same_v<T, C>) {
@@ -398,7 +398,7 @@ void DualHead<K, T>::drive() const {
                    panels_);
 }
 
-// Rows of a head are far apart, which no processor foresees: those of its results, and of the next head's inputs, are
+// Rows of a head are too far apart for hardware prefetchers: those of its results, and of the next head's inputs, are
 // prefetched between matmuls, a share of them with each panel.
 template <class K, class T>
 void DualHead<K, T>::prefetch(const DualColumns& c) const {
@@ -436,7 +436,7 @@ void DualHead<K, T>::multiply(const SharedPiece<C>& shared) const {
   }
 }
 
-// The skip, the gate, and out.
+// Applies the skip and the gate, and writes the output.
 template <class K, class T>
 void DualHead<K, T>::finish() const {
   const C skip = run_.in_.D[head_];

@@ -11,7 +11,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Vectors that the exponentials of one iteration take.
+// Vectors of exponentials computed in one iteration.
 constexpr int at_once = 4;
 
 template <class C, int Bytes>
@@ -19,14 +19,14 @@ struct DualLoops {
   using L = SumLanes<C, Bytes>;
   using V = typename L::V;
 
-  // The targets' own numbers: 0, 1, 2, ... from `start` on.
+  // Indices of the targets: start, start + 1, ...
   static CAPIBARA_INLINE V counted(int64_t start) {
     V value;
     for (int i = 0; i < L::count; ++i) value[i] = static_cast<C>(start + i);
     return value;
   }
 
-  // Sources [begin, begin + Sources), K vectors of targets. What follows a row of `height` is overwritten by the next.
+  // Sources [begin, begin + Sources), K vectors of targets. Stores past a row of `height` are overwritten by the next.
   template <int K, int Sources, bool Masked>
   static CAPIBARA_INLINE void weigh_some(const DualPanel<C>& p, const V (&target)[K], int64_t begin) {
     V decay[Sources * K];
@@ -67,7 +67,7 @@ struct DualLoops {
       weigh_vectors<4>(p);
   }
 
-  // Calls change(vectors of values, where) for `at_once` vectors, or as many as the arrays are padded to.
+  // Calls change(vectors of values, offset) for `at_once` vectors, or as many as the arrays are padded to.
   template <class Change>
   static CAPIBARA_INLINE void each(C* values, int64_t count, Change&& change) {
     constexpr int some = std::min<int>(at_once, dual_vector / L::count);
@@ -99,7 +99,7 @@ struct DualLoops {
           for (int k = 0; k < some; ++k) own[k] = own[k] * (L::load(z + at + k * L::count) * share[k]);
         });
   }
-  // Rows of whole vectors.
+  // Scales rows of whole vectors.
   static CAPIBARA_INLINE void scale(C* rows, const C* factors, int64_t count, int64_t width) {
     for (int64_t q = 0; q < count; ++q) {
       const V factor = L::all(factors[q]);
@@ -108,7 +108,7 @@ struct DualLoops {
     }
   }
 
-  // Calls one(vector count as a constant) for panels of one to three vectors.
+  // Calls one(number of vectors, as a constant) for panels of one to three vectors.
   template <class One>
   static CAPIBARA_INLINE void for_width(const DualColumns& c, One&& one) {
     if (c.width == 3 * L::count)
@@ -119,7 +119,7 @@ struct DualLoops {
       one(std::integral_constant<int, 1>{});
   }
 
-  // A few rows of x at a time: those of steps are far apart in memory, those of panels are close.
+  // A few rows of x at a time: rows of steps are far apart in memory, rows of panels are close.
   static CAPIBARA_INLINE void drive(const DualDrive<C>& d, std::span<const DualColumns> panels) {
     constexpr int64_t strip = 8;
     for (int64_t q0 = 0; q0 < d.steps; q0 += strip) {

@@ -1,4 +1,4 @@
-// The loops of Mamba-2's state space dual over elements, for the widest vectors of this processor.
+// Element loops of Mamba-2's state space dual, for the widest vectors of this processor.
 #pragma once
 
 #include <cstdint>
@@ -6,26 +6,26 @@
 
 namespace capibara::cpu {
 
-// The causal matrix of a chunk by panels of a left operand: what a few targets receive of each source.
+// The causal matrix of a chunk, by panels of a left operand: weights of each source for a few targets.
 template <class C>
 struct DualPanel {
-  const C* scores;  // [sources][stride]: targets are neighbours
+  const C* scores;  // [sources][stride]: targets are contiguous
   int64_t stride;
-  const C* sums;   // of log2 of the decays up to each step
-  const C* first;  // of the sources that a target sees, as numbers; null where all before it are seen
+  const C* sums;   // cumulative sums of log2 of the decays
+  const C* first;  // index of the first source that a target sees; null if it sees all before it
   int64_t target, height, sources;
-  C* out;  // [sources][height], and up to a vector behind it
+  C* out;  // [sources][height], and up to one vector more
 };
 
-// A panel of a head's columns, whole vectors: [rows][width] from `start` times the rows on. `own` of them exist.
+// A panel of a head's columns, whole vectors: [rows][width] at offset `start` times the rows. `own` columns exist.
 struct DualColumns {
   int64_t start, width, own;
 };
 
-// step * x as panels of a right operand, and what of it is left at the end of the steps.
+// step * x as panels of a right operand, and its part that remains at the end of the steps.
 template <class C>
 struct DualDrive {
-  const C* x;  // [steps], a vector further than the last column
+  const C* x;  // [steps], readable one vector past the last column
   int64_t stride, steps, panel_rows;
   const C *step, *decay;
   C *driven, *to_state;
@@ -41,12 +41,12 @@ struct DualState {
   C factor;
 };
 
-inline constexpr int64_t dual_vector = 16;  // elements: arrays of steps have whole multiples of it
+inline constexpr int64_t dual_vector = 16;  // elements: arrays over steps are padded to multiples of it
 
 template <class C>
 struct DualCode {
   void (*weigh)(const DualPanel<C>&);
-  // step += bias and, where asked for, its softplus.
+  // step += bias, then softplus if has_softplus.
   void (*make_steps)(C* step, C bias, int64_t count, bool has_softplus);
   void (*exp2)(C* values, int64_t count);
   void (*gate)(C* y, const C* z, int64_t count);                           // y *= silu(z)

@@ -1,7 +1,7 @@
-// Cumulative operations: each lane is folded in order and rounded at each step; lanes are shared out among threads.
+// Cumulative operations: each lane is folded in order and rounded at each step; lanes are distributed to threads.
 //
-// Few long lanes are summed in blocks of one length, whatever the number of threads: each block by itself, then what
-// comes before.
+// A few long lanes are summed in blocks of fixed length, whatever the number of threads: each block separately, then
+// the sums before it are added.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -28,7 +28,7 @@ struct LogAddExp {
   }
 };
 
-// Sums and products of four lanes (two of eight bytes) at once: vectors of neighbours are transposed and back.
+// Sums and products of four lanes (two of eight bytes) at once: vectors of adjacent elements are transposed and back.
 template <class C>
 struct Across {
   static constexpr int lanes = 16 / sizeof(C);
@@ -58,7 +58,7 @@ struct Across {
     }
   }
 
-  // Sums begin with zero: one of negative zeros is positive (reference::first_of_fold).
+  // Sums start from zero: a sum of negative zeros is positive (reference::first_of_fold).
   template <bool Product, class T>
   static T begun(const T& first) {
     if constexpr (Product || std::is_integral_v<C>)
@@ -67,8 +67,8 @@ struct Across {
       return first + T{};
   }
 
-  // Folds `lanes` lanes, `stride` elements apart; `length` is a multiple of `lanes`. With `before`, what is written is
-  // that followed by each lane's own. `last` receives the lanes' own ends; nothing is written without `out`.
+  // Folds `lanes` lanes, `stride` elements apart; `length` is a multiple of `lanes`. `before`, if any, is added
+  // in front of each lane in `out`. `last` receives the totals of the lanes alone; nothing is written if `out` is null.
   template <bool Product, bool Reverse>
   static void fold(const C* in, C* out, int64_t stride, int64_t length, const C* before, C* last) {
     Vector running{}, ahead{};
@@ -105,9 +105,9 @@ struct LanesOfAxis {
   DType dtype;
   int64_t outer, length, inner;
   bool reverse;
-  bool stored = false;  // buffers hold what the fold computes with
+  bool stored = false;  // buffers hold elements of the compute type
 
-  // Folds `Together` lanes of neighbouring elements, whose chains of operations overlap.
+  // Folds `Together` lanes of adjacent elements, so that their dependency chains overlap.
   template <int Together, class C, class Fold>
   void run_rows(const C* in, C* out, Fold&& fold) const {
     const int64_t step = reverse ? -1 : 1, start = reverse ? length - 1 : 0;
@@ -140,7 +140,7 @@ struct LanesOfAxis {
                         });
       return;
     }
-    constexpr int64_t piece = 64;  // lanes that one task carries along
+    constexpr int64_t piece = 64;  // lanes per task
     const int64_t pieces = (inner + piece - 1) / piece, size = storage_size(dtype);
     const double cost = step_cost * static_cast<double>(length * std::min(inner, piece));
     parallel_for_cost(outer * pieces, cost, [&](int64_t begin, int64_t end) {
@@ -166,7 +166,7 @@ struct LanesOfAxis {
   }
 };
 
-// Lanes next to each other, of numbers that vectors hold.
+// Contiguous lanes, of a type that vectors support.
 template <class C, bool Product>
 struct LaneFolds {
   int64_t outer, length;
@@ -180,7 +180,7 @@ struct LaneFolds {
       Across<C>::template fold<Product, false>(in, out, stride, count, before, last);
   }
 
-  // Lanes by the vector; what vectors leave over is folded element by element.
+  // Vectors of lanes; the remaining lanes and steps are folded element by element.
   void run_lanes(const C* in, C* out) const {
     const int64_t whole = length / together * together, groups = (outer + together - 1) / together;
     parallel_for_cost(groups, 0.4 * static_cast<double>(length * together), [&](int64_t begin, int64_t end) {
@@ -191,7 +191,7 @@ struct LaneFolds {
             one_by_one(in + lane * length, out + lane * length, 0, length, nullptr);
           continue;
         }
-        // The part that is a multiple of the vector's length begins where the fold does.
+        // The part whose length is a multiple of the vector's is at the start of the fold.
         const int64_t start = reverse ? length - whole : 0;
         C last[together];
         fold(in + first * length + start, out + first * length + start, length, whole, nullptr, last);
@@ -202,7 +202,7 @@ struct LaneFolds {
     });
   }
 
-  // Steps [from, to) of one lane; `running` is what the steps before them came to.
+  // Steps [from, to) of one lane; `before`: the result of the steps before them, null if there are none.
   void one_by_one(const C* in, C* out, int64_t from, int64_t to, const C* before) const {
     using Lane = typename Across<C>::Lane;
     Lane running = before ? static_cast<Lane>(*before) : Lane{};
@@ -219,7 +219,7 @@ struct LaneFolds {
     }
   }
 
-  // Few long lanes: sums of blocks, then sums of what comes before each, then the elements.
+  // A few long lanes: sums of blocks, then prefix sums of these, then the elements.
   void run_blocks(const C* in, C* out) const requires(!Product) {
     using Lane = typename Across<C>::Lane;
     constexpr int64_t span = block * together;  // blocks that are folded at once
@@ -228,7 +228,7 @@ struct LaneFolds {
     for (int64_t lane = 0; lane < outer; ++lane) {
       const C* from = in + lane * length;
       C* to = out + lane * length;
-      // Blocks are counted from where the lane ends up in: those of a reversed lane from its end.
+      // Whole blocks are at the start of the fold: for a reversed lane, at its end.
       const int64_t start = reverse ? length - blocks * block : 0;
       parallel_for_cost(spans, 0.2 * span, [&](int64_t begin, int64_t end) {
         for (int64_t s = begin; s < end; ++s)
@@ -261,7 +261,7 @@ struct LaneFolds {
   }
 };
 
-// Lanes side by side, of numbers that vectors hold: sixteen vectors of them stay in registers.
+// Adjacent lanes, of a type that vectors support: sixteen vectors of them stay in registers.
 template <class C, bool Product>
 struct ColumnFolds {
   int64_t outer, length, inner;
@@ -298,7 +298,7 @@ struct ColumnFolds {
     for (int64_t step = 1; step < length; ++step) {
       in += stride;
       out += stride;
-      // Each vector is written when it is known: all reads before all writes take four times as long.
+      // Each vector is written as soon as it is known: all reads before all writes takes four times as long.
 #pragma GCC unroll 16
       for (int64_t k = 0; k < Count; ++k) {
         if constexpr (Product)
@@ -367,7 +367,7 @@ template <Monoid M>
 HostKernel make_cumulative(const KernelRequest& request) {
   if (request.inputs[0].dtype != request.outputs[0].dtype) return {};
   LanesOfAxis lanes = lanes_of(request);
-  if (lanes.length == 1) {  // single elements are their own folds
+  if (lanes.length == 1) {  // single elements are their own results
     const auto bytes = static_cast<std::size_t>(request.inputs[0].size() * storage_size(lanes.dtype));
     return [bytes](std::byte* const* buffers) { std::memcpy(buffers[1], buffers[0], bytes); };
   }
@@ -385,7 +385,7 @@ HostKernel make_cumlogsumexp(const KernelRequest& request) {
       lanes.stored = stored_as<C>(lanes.dtype);
       return [lanes](std::byte* const* buffers) {
         lanes.run<C>(buffers[0], buffers[1], 20, [](C running, C element, bool first) {
-          return first ? element + C(0) : LogAddExp{}(running, element);  // the fold with log 0 turns -0 into 0
+          return first ? element + C(0) : LogAddExp{}(running, element);  // folding with log 0 makes -0 a 0
         });
       };
     } else {

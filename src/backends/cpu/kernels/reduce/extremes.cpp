@@ -1,4 +1,4 @@
-// argmax and argmin: the first position of the extreme along one axis, NaN before all.
+// argmax and argmin: the first position of the extreme along one axis; NaN precedes everything.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -35,8 +35,8 @@ HostKernel make_position(const KernelRequest& request) {
       return {};
     } else {
       return [=](std::byte* const* buffers) {
-        const math::FlushDenormals flush;  // comparisons take denormal numbers for zero
-        constexpr int64_t piece = 64;      // neighbouring results that are found together
+        const math::FlushDenormals flush;  // comparisons treat denormals as zero
+        constexpr int64_t piece = 64;      // adjacent results computed at once
         const int64_t pieces = (inner + piece - 1) / piece, size = storage_size(dtype),
                       out_size = storage_size(out_dtype);
         const double cost = 1.5 * static_cast<double>(length * std::min(inner, piece));

@@ -20,7 +20,7 @@ bool is_less(const C& a, const C& b) {
     return a < b;
 }
 
-// Sums of 32-bit floats are kept in 64 bits and rounded once.
+// 32-bit floats are summed in 64 bits and rounded once.
 template <Monoid M, class C>
 using Total = std::conditional_t<
     M == Monoid::add && std::is_same_v<C, float>, double,
@@ -57,7 +57,7 @@ C combined(const C& a, const C& b) {
   } else if constexpr (M == Monoid::add) {
     return a + b;
   } else if constexpr (is_complex_number<C>) {
-    // As XLA rounds it on the CPU: one product first, the other with the sum.
+    // Rounds as XLA does on the CPU: one product first, the other fused with the sum.
     return C(std::fma(a.real(), b.real(), -(a.imag() * b.imag())), std::fma(a.imag(), b.real(), a.real() * b.imag()));
   } else {
     return a * b;
@@ -68,10 +68,10 @@ template <Monoid M, class C>
 inline constexpr bool has_meaning =
     M == Monoid::add || M == Monoid::mul || M == Monoid::max || M == Monoid::min || std::is_integral_v<C>;
 
-// Which result each element of the operand belongs to, as runs along the innermost dimension.
+// The result each element of the operand belongs to, as runs along the innermost dimension.
 struct Runs {
   Shape outer;   // all dimensions but the last
-  Ints strides;  // of the results, by dimension; 0 where it is reduced
+  Ints strides;  // of the results, by dimension; 0 for reduced ones
   int64_t run = 1, run_stride = 0;
 
   Runs(const Shape& shape, const Ints& axes) : strides(shape.size(), 0) {
@@ -87,7 +87,7 @@ struct Runs {
     run_stride = strides.back();
   }
 
-  // visit(first element, first result) for each run, in the order of the elements.
+  // Calls visit(first element, first result) for each run, in the order of the elements.
   template <class F>
   void for_each(F&& visit) const {
     const int64_t count = element_count(outer);
@@ -105,7 +105,7 @@ struct Runs {
   }
 };
 
-// A buffer, what it holds, and how many of them.
+// A buffer, its dtype and its number of elements.
 struct Held {
   std::byte* data;
   DType dtype;
@@ -120,7 +120,7 @@ void fold_run(Total<M, C>* totals, int64_t stride, const C* values, int64_t coun
     totals[i * stride] = combined<M, T>(totals[i * stride], static_cast<T>(values[i]));
 }
 
-// What stands around the loops: compiled for each type, not for each operation.
+// The code around the loops: compiled for each type, not for each operation.
 template <class C, class T>
 [[gnu::noinline]] void reduce_runs(const Runs& runs, Held x, Held out, const Array& identity,
                                    void (*fold)(T* totals, int64_t stride, const C* values, int64_t count)) {
@@ -142,8 +142,8 @@ HostKernel make_reduction(const KernelRequest& request) {
   const DType dtype = x.dtype, result_dtype = out.dtype;
   const int64_t count = x.size(), results = out.size();
   if (is_key(dtype)) return {};
-  // Single elements are their own sums, with their sign of zero, as in jax; complex infinities times one have NaN in
-  // them.
+  // A single element is its own sum, including the sign of zero, as in jax; complex infinities times one would contain
+  // NaN.
   if (count == results && dtype == result_dtype && (M == Monoid::add || !is_complex(dtype))) {
     const auto bytes = static_cast<std::size_t>(count * storage_size(dtype));
     return [bytes](std::byte* const* buffers) { std::copy_n(buffers[0], bytes, buffers[1]); };

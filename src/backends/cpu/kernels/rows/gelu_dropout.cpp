@@ -1,6 +1,6 @@
-// GELU by tanh with dropout and its reverse derivative: bits, activation and mask of an element stay in registers.
+// tanh GELU with dropout, and its gradient: bits, activation and mask of an element stay in registers.
 //
-// A vector of threefry blocks decides about four vectors of elements: 6 ns an element on one core of Neoverse N1.
+// A vector of threefry blocks decides four vectors of elements: 6 ns per element on one core of Neoverse N1.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -18,23 +18,23 @@ namespace {
 
 template <class T>
 struct DropoutCall {
-  const T *dy, *x;  // dy is null forwards
+  const T *dy, *x;  // dy is null in the forward pass
   T* out;
   int64_t size;
   uint32_t key[2];
   uint32_t kept;  // of 65536
-  float factor;   // of what is kept
+  float factor;   // of kept elements
 };
 
-// The element types are parameters because g++ 12 takes vectors of others for scalars in templates.
+// The element types are parameters because in templates g++ 12 takes vectors of other types for scalars.
 template <int Bytes, class Real = float, class Word = uint32_t>
 struct Singles {
   typedef Real V __attribute__((vector_size(Bytes)));
   typedef Word U __attribute__((vector_size(Bytes)));
   static constexpr int count = Bytes / 4, chains = 4;
 
-  // The factor of each of 4 * chains * count elements, from the blocks that begin with number `block`. A block is a
-  // chain of operations that wait for each other: several go side by side.
+  // The factor of each of 4 * chains * count elements, from the blocks that start at number `block`. A block is a
+  // chain of dependent operations: several run side by side.
   template <class T>
   static CAPIBARA_INLINE void factors(const DropoutCall<T>& call, int64_t block, float* to) {
     constexpr int rotations[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
@@ -101,11 +101,11 @@ CAPIBARA_INLINE void dropout_vector(const T* dy, const T* x, T* out, const float
   } else {
     result = value * share * factor;
   }
-  // What is dropped is 0, whatever it was.
+  // Dropped elements become 0, even NaN.
   L::store(out, factor == 0.0f ? V{} : result);
 }
 
-// Elements of blocks; `begin` is a multiple of the blocks that are made at once.
+// Elements of blocks; `begin` is a multiple of the blocks computed at once.
 template <class T, int Bytes, bool Backward>
 CAPIBARA_INLINE void dropout_blocks(const DropoutCall<T>& call, int64_t begin, int64_t end) {
   constexpr int lanes = Bytes / 4, blocks = Singles<Bytes>::chains * lanes, step = 4 * blocks;
@@ -163,7 +163,7 @@ HostKernel dropout_kernel(int64_t size, double rate) {
   const float factor = kept == 0 ? 0.0f : static_cast<float>(65536.0 / kept);
   return [=, function = block_function<T, Backward>()](std::byte* const* buffers) {
     const math::FlushDenormals flush;
-    constexpr int first = Backward ? 1 : 0;  // of x
+    constexpr int first = Backward ? 1 : 0;  // index of x
     DropoutCall<T> call{Backward ? reinterpret_cast<const T*>(buffers[0]) : nullptr,
                         reinterpret_cast<const T*>(buffers[first]),
                         reinterpret_cast<T*>(buffers[first + 2]),
@@ -172,7 +172,7 @@ HostKernel dropout_kernel(int64_t size, double rate) {
                         kept,
                         factor};
     std::memcpy(call.key, buffers[first + 1], sizeof call.key);
-    constexpr int64_t share = 256;  // blocks: a multiple of those made at once
+    constexpr int64_t share = 256;  // blocks: a multiple of those computed at once
     const int64_t blocks = (size + 3) / 4, shares = (blocks + share - 1) / share;
     parallel_for_cost(shares, 1500, [&](int64_t begin, int64_t end) {
       function(call, begin * share, std::min(blocks, end * share));
@@ -191,7 +191,7 @@ HostKernel make_dropout(const KernelRequest& request) {
       return dropout_kernel<float, Backward>(x.size(), rate);
     case DType::bfloat16:
       return dropout_kernel<BFloat16, Backward>(x.size(), rate);
-#if defined(__aarch64__)  // which converts vectors of halves
+#if defined(__aarch64__)  // which has instructions for vectors of halves
     case DType::float16:
       return dropout_kernel<Half, Backward>(x.size(), rate);
 #endif

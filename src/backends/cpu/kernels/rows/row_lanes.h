@@ -1,4 +1,4 @@
-// Vectors of a row's elements, widened to the type of sums: loads and stores of float32, float64, bfloat16 and float16.
+// Vectors of a row's elements in the accumulator type: loads and stores of float32, float64, bfloat16 and float16.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 namespace capibara::cpu {
 
 #define CAPIBARA_INLINE inline __attribute__((always_inline))
-#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed to functions that are inlined, no others
+#pragma GCC diagnostic ignored "-Wpsabi"  // wide vectors are passed only to functions that are inlined
 
 template <class T>
 using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-// Of bfloat16, by intrinsics or written out for each width: g++ 12 makes scalars of generic conversions between
-// vectors, and takes none whose types depend on a parameter.
+// For bfloat16, with intrinsics or written out for each width: g++ 12 scalarises generic conversions between vectors,
+// and accepts none whose types depend on a parameter.
 template <int Bytes>
 struct Brains;
 #if defined(__aarch64__)
@@ -32,7 +32,7 @@ struct Brains<16> {
   }
   static CAPIBARA_INLINE void store(BFloat16* to, float32x4_t value) {
     const uint32x4_t word = vreinterpretq_u32_f32(value), nan = (word & 0x80000000u) | 0x7fc00000u;
-    const uint32x4_t rounded = vsraq_n_u32(word + 0x7fff, word << 15, 31);  // to even: the last bit that stays is added
+    const uint32x4_t rounded = vsraq_n_u32(word + 0x7fff, word << 15, 31);  // to even: adds the last bit that stays
     vst1_u16(&to->bits, vshrn_n_u32(vbslq_u32(vceqq_f32(value, value), rounded, nan), 16));
   }
 };
@@ -95,7 +95,7 @@ struct Lanes {
       std::memcpy(to, &value, sizeof value);
     }
   }
-  // Past the caches, or as others are stored.
+  // Bypasses the caches if `streamed`.
   static CAPIBARA_INLINE void store(T* to, V value, [[maybe_unused]] bool streamed) {
 #if defined(__x86_64__)
     if (streamed) {
@@ -108,7 +108,7 @@ struct Lanes {
 #endif
     store(to, value);
   }
-  // Of which a NaN may be lost.
+  // May lose a NaN.
   static CAPIBARA_INLINE V greater(V a, V b) {
 #if defined(__aarch64__)
     if constexpr (std::is_same_v<C, float>) return vmaxq_f32(a, b);

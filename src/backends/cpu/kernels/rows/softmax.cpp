@@ -1,6 +1,6 @@
-// Softmax of rows and its reverse derivative: a row is read from memory once, its powers stay in the cache.
+// Softmax of rows and its gradient: a row is read from memory once, and its exponentials stay in the cache.
 //
-// Forward is bound by exp: ten instructions for a vector of it, and four for the rest. Backward is bound by memory.
+// Forward is bound by exp: ten instructions for a vector of it, and four for the rest. Backward is memory-bound.
 #include <algorithm>
 #include <limits>
 
@@ -16,7 +16,7 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int chains = 4;  // of operations that wait for each other
+constexpr int chains = 4;  // of dependent operations
 
 template <class T>
 struct Forward {
@@ -41,7 +41,7 @@ CAPIBARA_INLINE void prefetch_lines(const T* from) {
   for (int i = 0; i < Count; i += line) __builtin_prefetch(from + i);
 }
 
-// The last elements of a row, fewer than a vector has.
+// The remaining elements of a row, fewer than a vector has.
 template <class T, int Bytes>
 struct Rest {
   using L = Lanes<T, Bytes>;
@@ -60,7 +60,7 @@ struct Rest {
   }
 };
 
-// A NaN may be lost here: its power makes the sum NaN.
+// May lose a NaN: its exponential makes the sum NaN.
 template <class T, int Bytes>
 CAPIBARA_INLINE float row_greatest(const T* x, int64_t columns) {
   using L = Lanes<T, Bytes>;
@@ -82,7 +82,7 @@ CAPIBARA_INLINE float row_greatest(const T* x, int64_t columns) {
   return greatest;
 }
 
-// Powers of a row into `powers`, with room for a whole last vector; returns their sum. The next row is prefetched.
+// Writes a row's exponentials to `powers`, padded to a whole vector; returns their sum. The next row is prefetched.
 template <class T, int Bytes>
 CAPIBARA_INLINE float raise_row(const T* x, float greatest, int64_t columns, float* powers) {
   using L = Lanes<T, Bytes>;
@@ -139,7 +139,7 @@ CAPIBARA_INLINE float row_product(const T* dy, const T* y, int64_t columns) {
   return sum;
 }
 
-// While results are written, the next row is prefetched: a fifth of the time of 4096 rows of 4096 float32.
+// The next row is prefetched while results are written: a fifth of the time of 4096 rows of 4096 float32.
 template <class T, int Bytes>
 CAPIBARA_INLINE void backward_rows(const Backward<T>& call, int64_t begin, int64_t end) {
   using L = Lanes<T, Bytes>;
@@ -247,7 +247,7 @@ HostKernel make(const KernelRequest& request) {
       return made<backward, float>(rows, columns);
     case DType::bfloat16:
       return made<backward, BFloat16>(rows, columns);
-#if defined(__aarch64__)  // which converts vectors of halves
+#if defined(__aarch64__)  // which has instructions for vectors of halves
     case DType::float16:
       return made<backward, Half>(rows, columns);
 #endif

@@ -1,8 +1,8 @@
-// sort: numbers become unsigned keys of the same order, and rows are sorted by digits, by comparison or in vector
+// sort: maps numbers to unsigned keys of the same order, and sorts rows by digits, by comparison or in vector
 // registers, stably.
 //
-// A single operand is sorted as keys alone. Zeros of both signs and denormal numbers are one key there, and all NaNs
-// are one: those that a row holds are put back in the order they had.
+// A single operand is sorted as keys only. Zeros of both signs and denormals share one key, and all NaNs share one:
+// afterwards those of a row are restored in their original order.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -19,7 +19,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Loops that run where has_vector_sort() says so.
+// Loops that run if has_vector_sort().
 #if defined(__x86_64__)
 #define CAPIBARA_WIDE_LOOP __attribute__((target("avx512f,avx512dq")))
 #else
@@ -30,16 +30,16 @@ namespace {
 
 enum class Numbers { natural, integer, floating };
 
-// Keys of elements as they are stored.
+// Keys of elements in their stored form.
 template <class Key, Numbers N>
 struct Code {
-  Key infinity = 0;  // its bits; more without the sign are a NaN
-  Key normal = 1;    // bits of the least number that does not count as zero: denormal ones do where float32 has them
+  Key infinity = 0;  // its bits; anything greater without its sign bit is a NaN
+  Key normal = 1;    // bits of the least number that does not count as zero: for float32 denormals do
   static constexpr int last = 8 * sizeof(Key) - 1;
   static constexpr Key top = static_cast<Key>(Key{1} << last), magnitude = static_cast<Key>(~top);
 
   bool is_zero(Key bits) const { return (bits & magnitude) < normal; }
-  // Whether the key does not tell which bits it came from.
+  // True if the key does not determine the bits it was made from.
   bool is_special(Key bits) const { return (is_zero(bits) && bits != 0) || is_nan(bits); }
   bool is_nan(Key bits) const { return (bits & magnitude) > infinity; }
   Key encode(Key bits) const {
@@ -64,7 +64,7 @@ template <class Key, Numbers N>
 struct KeySort {
   Code<Key, N> code;
 
-  // Sorts a row of neighbours; `scratch` is as long.
+  // Sorts a contiguous row; `scratch` has the same length.
   void row(const Key* in, Key* out, Key* scratch, int64_t count) const {
     if constexpr (sizeof(Key) >= 4) {
       if (has_vector_sort()) return row_in_vectors(in, out, scratch, count);
@@ -136,7 +136,7 @@ struct KeySort {
     if (special) restore(in, out, count);
   }
 
-  // Whether zeros or NaNs lose their bits.
+  // Returns true if zeros or NaNs lost their bits.
   CAPIBARA_WIDE_LOOP static bool encode_all(Code<Key, N> own, const Key* in, Key* out, int64_t count) {
     Key marks = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -150,7 +150,7 @@ struct KeySort {
     for (int64_t i = 0; i < count; ++i) keys[i] = own.decode(keys[i]);
   }
 
-  // Zeros and NaNs as they were, in the order they had.
+  // Restores zeros and NaNs with their original bits, in their original order.
   void restore(const Key* in, Key* out, int64_t count) const {
     int64_t below = 0, nans = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -180,7 +180,7 @@ void sort_keys(const KeySort<Key, N>& sort, const AxisRows& rows, const Key* in,
     });
     return;
   }
-  // Neighbouring lanes are read and written together.
+  // Reads and writes adjacent lanes together.
   constexpr int64_t together = 64 / sizeof(Key);
   const int64_t groups = (rows.stride + together - 1) / together, length = rows.length;
   parallel_for_cost(
@@ -211,7 +211,7 @@ HostKernel key_kernel(const AxisRows& rows, Key infinity = 0, Key normal = 1) {
   };
 }
 
-// An empty function where elements are no plain numbers.
+// Returns an empty function if elements are not plain numbers.
 HostKernel make_key_sort(DType dtype, const AxisRows& rows) {
   switch (dtype) {
     case DType::bool_:
@@ -246,7 +246,7 @@ HostKernel make_key_sort(DType dtype, const AxisRows& rows) {
 
 // ---- several operands --------------------------------------------------------------------------------------------
 
-// What is needed to sort rows. Its loops are shared out where the rows are not.
+// Working memory for sorting rows. Its loops are parallel if the loop over rows is not.
 struct Workspace {
   Scratch<uint32_t> order, previous;
   Scratch<std::byte> values, between, entries;
@@ -258,11 +258,11 @@ struct Workspace {
         between(length * widest, "sort"),
         entries(length * 2 * (widest >= 8 ? 16 : 8), "sort") {}
 
-  // The order of the row by `key(i)`; equal keys keep the order they had. `first`: they had none.
+  // Orders the row by `key(i)`; equal keys keep their previous order. `first`: there is none yet.
   template <class Key, class F>
   void arrange(int64_t length, bool first, F&& key) {
     auto* all = reinterpret_cast<Entry<Key>*>(entries.data());
-    // A second pass works on the order of the first: positions count in it, and are looked up at the end.
+    // A second pass sorts positions in the order of the first, which are translated at the end.
     parallel_for_cost(length, 1.0, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         all[i] = {key(first ? static_cast<uint32_t>(i) : order[i]), static_cast<uint32_t>(i)};

@@ -1,4 +1,4 @@
-// The unsigned keys of the elements of rows, whose order is that of the elements.
+// Unsigned keys with the same order as the elements of rows.
 #pragma once
 
 #include <bit>
@@ -13,11 +13,11 @@
 
 namespace capibara::cpu {
 
-// Whether both zeros are one key and all NaNs are one key, or every bit pattern has its own place. Denormal numbers
-// count as zeros where those are equal, as in jax.
+// equal: both zeros share one key, and all NaNs share one; denormals then count as zeros, as in jax. distinct: every
+// bit pattern has its own key.
 enum class Zeros { equal, distinct };
 
-// The unsigned type of the keys of a compute type, or of its parts.
+// The unsigned key type of a compute type, or of its real and imaginary parts.
 template <class C>
 using KeyOf = std::conditional_t<std::is_same_v<C, double> || std::is_same_v<C, std::complex<double>> ||
                                      (std::is_integral_v<C> && sizeof(C) == 8),
@@ -33,7 +33,7 @@ KeyOf<C> key_of(C value) {
       if (value != value) value = std::numeric_limits<C>::quiet_NaN();
     }
     Key bits = std::bit_cast<Key>(value);
-    return bits ^ ((Key{0} - (bits >> (8 * sizeof(Key) - 1))) | top);  // all bits of a negative one, the sign of others
+    return bits ^ ((Key{0} - (bits >> (8 * sizeof(Key) - 1))) | top);  // flips all bits if negative, else the sign
   } else if constexpr (std::is_signed_v<C>) {
     return static_cast<Key>(static_cast<Key>(value) ^ top);
   } else {
@@ -41,7 +41,7 @@ KeyOf<C> key_of(C value) {
   }
 }
 
-// The elements of a row next to each other, in the compute type.
+// Copies the elements of a row to contiguous memory, in the compute type.
 template <class C>
 void load_row(DType dtype, const std::byte* data, const AxisRows& rows, int64_t row, std::byte* between, C* out) {
   const int64_t size = storage_size(dtype);

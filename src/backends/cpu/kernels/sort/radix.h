@@ -1,5 +1,4 @@
-// Sorting by the digits of unsigned keys, least digit first: stable, and shared out among threads without a trace in
-// the result.
+// Sorting by the digits of unsigned keys, least significant first: stable, and parallel without changing the result.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +10,7 @@
 
 namespace capibara::cpu {
 
-// The digits of keys that differ in bits [low, high) only.
+// The digits of keys that differ only in bits [low, high).
 struct Digits {
   int low = 0, width = 0, passes = 0;
   static constexpr int widest = 11;
@@ -27,7 +26,7 @@ struct Digits {
   int shift(int pass) const { return low + pass * width; }
 };
 
-// One digit: load(i) gives element i, digit(element) its digit, store(place, element) takes it to its new place.
+// One digit: load(i) returns element i, digit(element) its digit, store(index, element) writes it to its new position.
 class RadixPasses {
  public:
   explicit RadixPasses(int64_t count)
@@ -39,9 +38,9 @@ class RadixPasses {
   void run(int width, Digit digit_of, Load load_from, Store store_to) const {
     const int64_t buckets = int64_t{1} << width;
     each_part([&](int64_t part, int64_t begin, int64_t end) {
-      const Digit digit = digit_of;  // copies of our own: writing counters cannot change what they hold
+      const Digit digit = digit_of;  // local copies: writes to the counters cannot alias them
       const Load load = load_from;
-      // Two counters for each digit: neighbours that are equal need not wait for each other.
+      // Two counters for each digit: equal neighbours do not wait for each other.
       uint32_t *even = counts_.data() + part * counters, *odd = even + buckets;
       std::fill_n(even, 2 * buckets, 0u);
       int64_t i = begin;
@@ -98,8 +97,8 @@ struct Entry {
   bool operator<(const Entry& other) const { return key != other.key ? key < other.key : position < other.position; }
 };
 
-// Sorts entries by key, keeping the order of equal ones; `other` is as long, positions rise. Returns the array that
-// holds the result.
+// Sorts entries by key; equal keys keep their order. `other` has the same length, positions increase. Returns the array
+// that holds the result.
 template <class Key>
 Entry<Key>* sort_entries(Entry<Key>* entries, Entry<Key>* other, int64_t count) {
   if (count <= 96) {

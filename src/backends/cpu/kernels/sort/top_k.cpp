@@ -1,4 +1,4 @@
-// top_k: numbers become unsigned keys of the same order, and rows keep their least keys, or are sorted, stably.
+// top_k: maps numbers to unsigned keys of the same order, and selects the least keys of each row or sorts it, stably.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -12,9 +12,9 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t block = 32;  // keys that are compared together
+constexpr int64_t block = 32;  // keys compared at once
 
-// The `take` least of keys that come by rising position: those below the greatest kept one accumulate up to a limit.
+// The `take` least of keys seen at increasing positions: keys below the greatest kept one accumulate up to a limit.
 template <class Key>
 class Selection {
  public:
@@ -30,7 +30,7 @@ class Selection {
     }
     for (int64_t i = 0; i < count; ++i) {
       entries_[held_] = {keys[i], static_cast<uint32_t>(position + i)};
-      held_ += !bounded_ || keys[i] < limit_;  // of equal keys the first stays
+      held_ += !bounded_ || keys[i] < limit_;  // of equal keys the first one stays
     }
     if (held_ > capacity_ - block) prune();
   }
@@ -38,7 +38,7 @@ class Selection {
     entries_[held_++] = entry;
     if (held_ > capacity_ - block) prune();
   }
-  // The kept ones, in no order.
+  // The kept entries, unordered.
   std::span<const Entry<Key>> kept() {
     if (held_ > take_) prune();
     return {entries_.data(), static_cast<std::size_t>(held_)};
@@ -63,7 +63,7 @@ class Selection {
   Scratch<Entry<Key>> entries_;
 };
 
-// The first `take` of each row's order by descending (or rising) total order of bits.
+// The first `take` of each row in descending (or ascending) total order of bits.
 struct Extremes {
   DType dtype;
   AxisRows rows, out_rows;
@@ -71,7 +71,7 @@ struct Extremes {
 
   int64_t take() const { return out_rows.length; }
 
-  // Shows a selection the keys of elements [begin, end) of a row.
+  // Passes the keys of elements [begin, end) of a row to a selection.
   template <class C>
   void show(const std::byte* data, int64_t row, int64_t begin, int64_t end, Selection<KeyOf<C>>& selection) const {
     using Key = KeyOf<C>;
@@ -111,8 +111,8 @@ struct Extremes {
     }
   }
 
-  // Few of each row: pieces of rows are searched by themselves, then what they found is searched once more. The order
-  // of keys and positions is total, so the pieces do not show.
+  // For small k: searches pieces of rows separately, then searches their results once more. The order of keys with
+  // positions is total, so the pieces do not affect the result.
   template <class C>
   void select(std::byte* const* buffers) const {
     using Key = KeyOf<C>;
@@ -152,7 +152,7 @@ struct Extremes {
     }
   }
 
-  // Many of each row: the whole row is sorted.
+  // For large k: sorts the whole row.
   template <class C>
   void sort(std::byte* const* buffers) const {
     using Key = KeyOf<C>;

@@ -1,4 +1,4 @@
-// Quicksort by vectors: keys are compared with a pivot sixteen (eight of 64 bits) at a time and compressed to both
+// Vectorised quicksort: compares sixteen keys (eight of 64 bits) at a time with a pivot and compresses them to both
 // ends of another array; up to sixteen vectors are sorted in registers, each by a bitonic network, then merged.
 #include "backends/cpu/kernels/sort/vector_sort.h"
 
@@ -25,8 +25,8 @@ namespace {
 #define CAPIBARA_WIDE __attribute__((target("avx512f,avx512dq,popcnt")))
 #define CAPIBARA_WIDE_INLINE inline __attribute__((always_inline, target("avx512f,avx512dq,popcnt")))
 
-// The instructions for keys of one width; the masks name all lanes, since g++ 12 warns of what the forms without one
-// are made of.
+// The instructions for keys of one width; the masks name all lanes, since g++ 12 warns about its implementation of the
+// unmasked forms.
 template <class Key>
 struct Instructions;
 
@@ -68,18 +68,18 @@ struct Wide : Instructions<Key> {
   using Mask = typename Instructions<Key>::Mask;
   using Instructions<Key>::count;
 
-  // Lane i takes lane i ^ bits.
+  // Lane i receives lane i ^ bits.
   template <int bits>
   static CAPIBARA_WIDE_INLINE __m512i exchange(__m512i a) {
     return exchanged<bits>(a, std::make_index_sequence<static_cast<std::size_t>(count)>());
   }
-  // The lanes whose number has the bit.
+  // Mask of the lanes whose index has the bit.
   static constexpr Mask lanes_with(int bit) {
     uint32_t mask = 0;
     for (int lane = 0; lane < count; ++lane) mask |= static_cast<uint32_t>((lane & bit) != 0) << lane;
     return static_cast<Mask>(mask);
   }
-  // Keys at multiples of a step.
+  // Loads keys `step` apart.
   static CAPIBARA_WIDE_INLINE __m512i gather(const Key* keys, int64_t step) {
     Key some[count];
 #pragma GCC unroll 16
@@ -103,13 +103,13 @@ struct VectorSort {
   static constexpr int lanes = W::count, max_vectors = 16;
   static constexpr int64_t max_small = lanes * max_vectors;
 
-  // Each lane and the one whose number differs in `bits`: the lesser goes to the lane without the highest of them.
+  // Compares each lane with the one whose index differs in `bits`: the lesser goes to the lane without the highest bit.
   template <int bits, int high>
   static CAPIBARA_WIDE_INLINE __m512i compare(__m512i a) {
     const __m512i other = W::template exchange<bits>(a);
     return W::ordered(W::lanes_with(high), a, other);
   }
-  // Sorts lanes that rise, then fall.
+  // Sorts bitonic lanes: ascending, then descending.
   static CAPIBARA_WIDE_INLINE __m512i merge_lanes(__m512i a) {
     if constexpr (lanes == 16) a = compare<8, 8>(a);
     a = compare<4, 4>(a);
@@ -131,7 +131,7 @@ struct VectorSort {
     }
     return a;
   }
-  // Two sorted halves of `vectors` become one sorted sequence.
+  // Merges two sorted halves of `vectors` into one sorted sequence.
   template <int vectors>
   static CAPIBARA_WIDE_INLINE void merge(__m512i* v) {
     __m512i reversed[vectors / 2];
@@ -199,7 +199,7 @@ struct VectorSort {
       sort_few<16>(keys, count, out);
   }
 
-  // The median of some keys from all over the range.
+  // The median of some keys from across the range.
   static CAPIBARA_WIDE Key pivot_of(const Key* keys, int64_t count) {
     constexpr int64_t min_many = 1 << 13;
     if (count < min_many) {
@@ -210,7 +210,7 @@ struct VectorSort {
     }
     Key some[4 * lanes];
     const uint64_t step = static_cast<uint64_t>(count / (4 * lanes));
-    uint64_t jitter = static_cast<uint64_t>(count) * 0x9e3779b97f4a7c15u;  // no pattern of the data meets all samples
+    uint64_t jitter = static_cast<uint64_t>(count) * 0x9e3779b97f4a7c15u;  // so that no pattern hits all samples
     for (int64_t i = 0; i < 4 * lanes; ++i) {
       jitter = jitter * 6364136223846793005u + 1442695040888963407u;
       some[i] = keys[static_cast<uint64_t>(i) * step + ((jitter >> 33) * step >> 31)];
@@ -219,7 +219,7 @@ struct VectorSort {
     return some[2 * lanes - 1];
   }
 
-  // Keys up to the pivot go to the front of `out`, those above to its end; returns how many there are of the former.
+  // Moves keys up to the pivot to the front of `out`, greater ones to its end; returns the number of the former.
   static CAPIBARA_WIDE int64_t split(const Key* keys, int64_t count, Key pivot, Key* out) {
     const __m512i middle = W::fill(pivot);
     Key *low = out, *high = out + count;
@@ -228,7 +228,7 @@ struct VectorSort {
       const __m512i v = _mm512_loadu_si512(keys + i);
       const Mask above = W::above(v, middle);
       const int many = std::popcount(static_cast<uint32_t>(above));
-      // Between both sides there is room for what is not stored yet, this vector included.
+      // The gap between both sides has room for everything not stored yet, including this vector.
       _mm512_storeu_si512(low, W::compress(static_cast<Mask>(~above), v));
       high -= many;
       W::store(static_cast<Mask>((uint32_t{1} << many) - 1), high, W::compress(above, v));
@@ -243,7 +243,7 @@ struct VectorSort {
     return low - out;
   }
 
-  // Keys to be sorted, and as much room: the result is wanted here, or there.
+  // Keys to be sorted, and a second array of the same size; which of the two receives the result.
   struct Range {
     Key *keys, *other;
     int64_t count;
@@ -252,13 +252,13 @@ struct VectorSort {
     Key* target() const { return here ? keys : other; }
     Range part(int64_t begin, int64_t size) const { return {other + begin, keys + begin, size, !here}; }
   };
-  // Splits a range: what is left to sort of both sides.
+  // Splits a range and returns what remains to be sorted of both sides.
   static std::pair<Range, Range> halves(const Range& range) {
     const Key pivot = pivot_of(range.keys, range.count);
     const int64_t low = split(range.keys, range.count, pivot, range.other);
     const std::pair parts{range.part(0, low), range.part(low, range.count - low)};
     if (low < range.count) return parts;
-    // The pivot is the greatest: those that equal it are done.
+    // The pivot is the greatest key: keys equal to it are done.
     const int64_t below = pivot == 0 ? 0 : split(range.other, range.count, static_cast<Key>(pivot - 1), range.keys);
     std::fill(range.target() + below, range.target() + range.count, pivot);
     return {Range{range.keys, range.other, below, range.here}, range.part(0, 0)};
@@ -286,8 +286,8 @@ struct VectorSort {
     }
   }
 
-  // Many keys are split into some ranges for each thread first: keys that compare equal are equal, so that it does not
-  // matter where ranges end.
+  // Many keys are first split into some ranges per thread: equal keys are identical, so it does not matter where ranges
+  // end.
   static void sort_all(Range range) {
     constexpr int64_t min_shared = 1 << 15;
     if (range.count < 2 * min_shared || in_parallel_region() || thread_count() == 1) return sort(range);

@@ -1,4 +1,4 @@
-// Sorting of unsigned keys in vector registers, where the machine has the instructions for it.
+// Sorting of unsigned keys in vector registers, on machines with the instructions for it.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace capibara::cpu {
 // AVX-512: without it, keys are sorted by their digits.
 bool has_vector_sort();
 
-// Sorts keys in place; `scratch` has room for as many. On several threads where there are many keys.
+// Sorts keys in place; `scratch` has the same size. Uses several threads for many keys.
 void vector_sort(uint32_t* keys, uint32_t* scratch, int64_t count);
 void vector_sort(uint64_t* keys, uint64_t* scratch, int64_t count);
 

@@ -1,7 +1,7 @@
 // select_and_scatter_add over planes, the gradient of max and min pooling with channels first.
 //
-// Every element of the result collects the values of the windows that selected it, in their order: no two threads and
-// no two lanes write to one element. Padding is compared like any element, as the composition does.
+// Every element of the result accumulates the values of the windows that selected it, in their order: no two threads
+// or lanes write to one element. Padding is compared like any element, as in the composition.
 #include "backends/cpu/kernels/window/pooling_gradient.h"
 
 #include <algorithm>
@@ -29,10 +29,10 @@ class PoolingGradient {
         greatest_(greatest),
         max_places_(PlaneLayout::band(rows, columns, sizeof(T))),
         layout_(rows, columns, max_places_, code_.lanes) {
-    // Rows of the result that the windows of one band cover.
+    // Rows of the result that are covered by the windows of one band.
     band_ = std::max<int64_t>(1, (max_places_ - 1) * rows.stride - rows.reach() + 2);
     if (max_places_ == rows.places) band_ = rows.extent;
-    // A position meets the window's elements of its phase, the last element first: its window is the first one.
+    // A position meets the window elements of its phase; the last element comes first, as its window is the first one.
     phases_.resize(static_cast<std::size_t>(rows.stride * columns.stride));
     for (int64_t e = rows.size * columns.size; e-- > 0;) {
       const int64_t y = e / columns.size * rows.dilation, x = e % columns.size * columns.dilation;
@@ -65,7 +65,7 @@ class PoolingGradient {
   }
 
  private:
-  // The taps of one phase, by how far back the window is that meets a position with them.
+  // The taps of one phase: offset back to the window that meets a position with them, and element number.
   struct Phase {
     std::vector<int64_t> shifts;
     std::vector<PlaneInt<T>> numbers;
@@ -79,7 +79,7 @@ class PoolingGradient {
           totals(of.columns_.stride * (of.layout_.pitch() + 8 * of.code_.lanes), "totals of a window") {
       std::fill_n(planes.data(), of.layout_.elements(), T(0));
       std::fill_n(which.data(), of.windows_, PlaneInt<T>(-1));
-      std::fill_n(updates.data(), of.windows_, T(0));  // between rows and around them nothing is added
+      std::fill_n(updates.data(), of.windows_, T(0));  // gaps between and around rows contribute nothing
     }
     Scratch<T> planes;
     Scratch<PlaneInt<T>> which;
@@ -106,14 +106,14 @@ class PoolingGradient {
       for (int64_t r = 0; r < places; ++r)
         code_.put(updates + (from + r) * columns_.places, own + r * pitch, 1, columns_.places);
     }
-    // Rows of windows that an earlier band has left.
+    // Clears rows of windows left by an earlier band.
     for (int64_t r = places; r < max_places_; ++r) std::fill_n(own + r * pitch, columns_.places, T(0));
     const int64_t total_step = pitch + 8 * code_.lanes;
-    int64_t row_phase = -1, row = 0;  // of a position: counted from the first one on, since divisions are slow
+    int64_t row_phase = -1, row = 0;  // of a position; tracked incrementally, since divisions are slow
     for (int64_t y = first; y < last; ++y) {
       const int64_t position = y + rows_.padding - from * rows_.stride;
       T* target = out + y * width;
-      // The next plane is as far from this row as this plane is long.
+      // Prefetches this row of the next plane, which is one plane's size ahead.
       constexpr int64_t line = 64 / static_cast<int64_t>(sizeof(T));
       const T* next = values + (rows_.extent + y) * width;
       for (int64_t i = 0; i < width; i += line) __builtin_prefetch(next + i, 0, 2);
@@ -139,12 +139,12 @@ class PoolingGradient {
     }
   }
 
-  // How many columns of the result windows reach.
+  // The number of result columns that windows reach.
   int64_t covered() const {
     return std::clamp<int64_t>(layout_.pitch() * columns_.stride - columns_.padding, 0, columns_.extent);
   }
 
-  // The phases of a row as one; what no window covers is zero.
+  // Combines the phases of a row; elements that no window covers are zero.
   void write_row(const T* totals, int64_t step, T* target, bool streamed) const {
     const int64_t stride = columns_.stride, covered = this->covered();
     auto from = [&](int64_t x) {
@@ -184,7 +184,7 @@ HostKernel pooling_gradient(const PlaneDimension& rows, const PlaneDimension& co
 
 }  // namespace
 
-// Windows over the last dimension, or the last two, of float32 and float64; others stay compositions.
+// Windows over the last one or two dimensions, of float32 and float64; others are left to compositions.
 HostKernel make_pooling_gradient(const KernelRequest& request) {
   const ArrayType &source = request.inputs[0], &operand = request.inputs[1];
   const Window window = Window::of(request.attrs);
@@ -206,7 +206,7 @@ HostKernel make_pooling_gradient(const KernelRequest& request) {
     else
       planes *= operand.shape[d];
   }
-  // Channels last: vectors run along the channels.
+  // A single column means channels last, where vectors run along the channels instead.
   if (columns.size == 1 || taps > 127 || rows.stride * columns.stride > 64) return {};
   const bool greatest = request.attrs.text("select_prim") == "ge";
   if (operand.dtype == DType::float32) return pooling_gradient<float>(rows, columns, planes, greatest);

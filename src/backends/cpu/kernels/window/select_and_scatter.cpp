@@ -1,7 +1,7 @@
 // select_and_scatter: one value for each window, added to the element that the window selects.
 //
-// Windows are gone through in row-major order. Vectors run along dimensions that the window leaves alone where these
-// are innermost, else along the places of the last dimension.
+// Windows are visited in row-major order. Vectors run along dimensions that the window does not span where these
+// are innermost, else along the output positions of the last dimension.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -12,11 +12,11 @@
 #include "backends/cpu/kernels/window/window_taps.h"
 #include "program/ir/handles.h"
 
-// Windows in vectors: the choice of one element in each of several windows side by side.
+// Vectorised windows: selects one element in each of several adjacent windows.
 
 namespace capibara::cpu {
 
-// Which element of a window a comparison `held ? candidate` leaves.
+// When a comparison `held ? candidate` keeps the held element.
 enum class Keeps { ge, le, gt, lt };
 
 template <Keeps K, class X>
@@ -31,13 +31,13 @@ inline __attribute__((always_inline)) auto keeps_held(X held, X candidate) {
     return held < candidate;
 }
 
-// The number of the chosen tap for `count` windows side by side, Stride elements apart. Returns how many were done.
+// Index of the chosen tap for `count` adjacent windows, Stride elements apart. Returns the number of windows done.
 template <Keeps K, class C, int Stride>
 inline int64_t choose_in_lanes(const C* const* taps, int64_t tap_count, std::int32_t* chosen, int64_t count) {
   int64_t i = 0;
   if constexpr (has_lanes<C>) {
     using L = Lanes<C>;
-    if (tap_count > 127) return 0;  // numbers of taps must fit the lanes
+    if (tap_count > 127) return 0;  // tap indices must fit the lanes
     for (; i + L::count + (Stride - 1) <= count; i += L::count) {
       typename L::V held = L::template load<Stride>(taps[0] + i * Stride);
       typename L::Mask which = {};
@@ -54,7 +54,7 @@ inline int64_t choose_in_lanes(const C* const* taps, int64_t tap_count, std::int
   return i;
 }
 
-// The same for all of `count` windows, any number of elements apart.
+// The same for all of `count` windows, for any stride.
 template <Keeps K, class C>
 void choose_windows(const C* const* taps, int64_t tap_count, int64_t stride, std::int32_t* chosen, int64_t count) {
   int64_t i = 0;
@@ -71,7 +71,7 @@ void choose_windows(const C* const* taps, int64_t tap_count, int64_t stride, std
   }
 }
 
-// For `count` neighbouring elements: the chosen one of taps[e][i] decides to which targets[e][i] update[i] is added.
+// For `count` contiguous elements: the choice among taps[e][i] decides to which targets[e][i] update[i] is added.
 template <Keeps K, Monoid M, class C>
 void select_and_add(const C* const* taps, C* const* targets, int64_t tap_count, const C* update, int64_t count) {
   int64_t i = 0;
@@ -106,7 +106,7 @@ void select_and_add(const C* const* taps, C* const* targets, int64_t tap_count, 
 
 namespace {
 
-// The comparison that a region makes between its two inputs, in their order.
+// The comparison that a region applies to its two inputs, in order.
 std::optional<Keeps> recognise_comparison(const Program& region) {
   if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1)
     return std::nullopt;
@@ -123,12 +123,12 @@ std::optional<Keeps> recognise_comparison(const Program& region) {
   return std::nullopt;
 }
 
-// All that is compiled for each comparison and type.
+// The functions compiled for each comparison and type.
 template <class C>
 struct Choosing {
-  // The number of the chosen tap for `count` windows side by side, `stride` elements apart.
+  // Index of the chosen tap for `count` adjacent windows, `stride` elements apart.
   void (*choose)(const C* const* taps, int64_t tap_count, int64_t stride, std::int32_t* chosen, int64_t count);
-  // For `count` neighbouring elements: the chosen one of taps[e][i] decides to which targets[e][i] update[i] is added.
+  // For `count` contiguous elements: the choice among taps[e][i] decides to which targets[e][i] update[i] is added.
   void (*add)(const C* const* taps, C* const* targets, int64_t tap_count, const C* update, int64_t count);
 };
 
@@ -146,13 +146,13 @@ Choosing<C> selection_of(Keeps keeps) {
   }
 }
 
-// One value for each place of a row without a run of neighbours, added to the element that its window selects.
+// Adds one value for each position of a row, without a contiguous run, to the element that its window selects.
 template <class C>
 struct RowScatter {
   Choosing<C> selection;
   PhaseTaps<C> phase = {};
   std::vector<const C*> inside = {};
-  std::vector<std::size_t> numbers = {};  // of the taps inside
+  std::vector<std::size_t> numbers = {};  // of the taps in bounds
   std::vector<std::int32_t> chosen = {};
 
   void operator()(const WindowTaps& taps, const RowTaps& row, const C* values, const C* updates, C* totals) {
@@ -226,7 +226,7 @@ HostKernel make_select_and_scatter(const KernelRequest& request) {
   const ArrayType &operand = request.inputs[0], &source = request.inputs[1], &out = request.outputs[0];
   std::optional<Keeps> keeps = recognise_comparison(request.attrs.program("select_jaxpr"));
   std::optional<Monoid> monoid = recognise_monoid(request.attrs.program("scatter_jaxpr"));
-  // Anything but a sum is rare.
+  // Anything but a sum is rare and left to the reference kernel.
   if (!keeps || !monoid || *monoid != Monoid::add || is_complex(operand.dtype) || operand.dtype != source.dtype ||
       out.size() == 0)
     return {};
@@ -246,7 +246,7 @@ HostKernel make_select_and_scatter(const KernelRequest& request) {
         if (!stored) totals = (totals_hold = Scratch<C>(count, "totals of a window")).data();
         const C initial = load_as<C>(dtype, buffers[2], 0);
         const double cost = static_cast<double>(taps->batch_places * taps->window_size * taps->run) * 3;
-        // Windows of different batches never meet; those of one batch write in order.
+        // Windows of different batches never overlap; those of one batch write in order.
         parallel_for_cost(taps->batches, cost, [&](int64_t begin, int64_t end) {
           scatter_batches(*taps, selection, values, updates, initial, totals, begin, end);
           return 0;

@@ -1,4 +1,4 @@
-// Windows in vectors: folds of several windows side by side.
+// Vectorised windows: folds of several adjacent windows.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Lanes {
   typedef Unsigned Bits __attribute__((vector_size(16)));
 
   static V all(C value) { return V{} + value; }
-  // Elements Stride (1 or 2) apart; with 2, the one behind the last is read as well.
+  // Loads elements Stride (1 or 2) apart; with 2, also reads the element after the last.
   template <int Stride>
   static inline __attribute__((always_inline)) V load(const C* from) {
     const V first = *reinterpret_cast<const Unaligned*>(from);
@@ -43,7 +43,7 @@ struct Lanes {
       (std::make_integer_sequence<int, count>());
     }
   }
-  // The same, but with 2 the one in front of the first is read.
+  // The same, but with 2 reads the element before the first.
   template <int Stride>
   static inline __attribute__((always_inline)) V load_last(const C* from) {
     if constexpr (Stride == 1) {
@@ -59,7 +59,7 @@ struct Lanes {
   }
   static inline __attribute__((always_inline)) void store(C* to, V value) { *reinterpret_cast<Unaligned*>(to) = value; }
 
-  // As reference::combine.
+  // Equivalent to reference::combine.
   template <Monoid M>
   static inline __attribute__((always_inline)) V combine(V x, V y) {
     if constexpr (M == Monoid::max || M == Monoid::min) {
@@ -71,7 +71,7 @@ struct Lanes {
         else
           return highest ? (V)vmaxq_f64((float64x2_t)x, (float64x2_t)y) : (V)vminq_f64((float64x2_t)x, (float64x2_t)y);
 #else
-        // Equal numbers are zeros of both signs, or the same bits; NaN wins.
+        // If equal, they are zeros of either sign or the same bits; NaN wins.
         const V equal = (V)(highest ? (Bits)x & (Bits)y : (Bits)x | (Bits)y);
         const V chosen = (highest ? x > y : x < y) ? x : y;
         const V number = x == y ? equal : chosen;
@@ -100,7 +100,7 @@ inline void fold_in_lanes(const C* const* taps, int64_t tap_count, C initial, in
   if constexpr (has_lanes<C> && Stride != 0) {
     using L = Lanes<C>;
     const typename L::V first = L::all(initial);
-    // With a stride of 2 a vector reads one element too many: the next window has it.
+    // With a stride of 2 a vector reads one element too many: the next window covers it.
     for (; i + 4 * L::count + (Stride - 1) <= count; i += 4 * L::count) {
       typename L::V total[4] = {first, first, first, first};
       for (int64_t e = 0; e < tap_count; ++e) {
@@ -118,7 +118,7 @@ inline void fold_in_lanes(const C* const* taps, int64_t tap_count, C initial, in
         total = L::template combine<M>(total, L::template load<Stride>(taps[e] + i * Stride));
       L::store(out + i, total);
     }
-    if (i < count && count > L::count) {  // the last vector once more, ending with the last window
+    if (i < count && count > L::count) {  // one more vector, overlapping and ending with the last window
       i = count - L::count;
       typename L::V total = first;
       for (int64_t e = 0; e < tap_count; ++e)

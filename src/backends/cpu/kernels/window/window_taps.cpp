@@ -1,4 +1,4 @@
-// The tables of sliding windows, and the row of places that they are read for.
+// Tables of sliding windows, and the row of output positions for which they are read.
 #include "backends/cpu/kernels/window/window_taps.h"
 
 namespace capibara::cpu {
@@ -62,7 +62,7 @@ void RowTaps::move_to(int64_t row) {
   std::size_t d = rank == 0 ? 0 : rank - 1;
   places_.resize(d);
   for (std::size_t i = d; i-- > 0; row /= taps_.out[i]) places_[i] = row % taps_.out[i];
-  // What all elements share: dimensions in which the window has one element.
+  // The common part: dimensions in which the window has one element.
   for (std::size_t i = 0; i < d; ++i) {
     const int64_t part = taps_.window[i] == 1 ? taps_.taps[i][static_cast<std::size_t>(places_[i])] : 0;
     start = part < 0 || start < 0 ? -1 : start + part;

@@ -1,4 +1,4 @@
-// Where the elements of sliding windows are, by tables: padding and dilation are skipped.
+// Offsets of the elements of sliding windows, as tables: padding and dilation are skipped.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace capibara::cpu {
 
-// Where the elements of every window are. Trailing dimensions that the window leaves alone make one run of neighbours.
+// Offsets of every window's elements. Trailing dimensions that the window does not span are one contiguous run.
 struct WindowTaps {
   Shape out;  // without the dimensions of the run
   Ints window;
@@ -21,12 +21,12 @@ struct WindowTaps {
       taps;                       // by dimension, [place * window + element]: offset into the input, or -1 outside
   std::vector<int64_t> elements;  // [window element][dimension]
   int64_t run = 1, window_size = 1;
-  int64_t batches = 1, batch_places = 1, batch_elements = 1;  // leading dimensions that the window leaves alone
-  // The last dimension. Where the input is dilated there, positions fall into as many phases, each of which is not.
+  int64_t batches = 1, batch_places = 1, batch_elements = 1;  // leading dimensions that the window does not span
+  // The last dimension. If the input is dilated there, positions are split into phases without dilation.
   int64_t stride = 1, dilation = 1, padding = 0, base = 1, extent = 1;
   bool in_phases = false;
-  // Of a phase and an element along the last dimension: where it is for the phase's first position, and for which
-  // positions it is inside; none where the phase misses it.
+  // For a phase and a window element along the last dimension: its offset at the phase's first position, and the
+  // positions for which it is in bounds; meets is false if the phase misses it.
   struct Part {
     int64_t place, from, to;
     bool meets;
@@ -36,12 +36,12 @@ struct WindowTaps {
   WindowTaps(const Shape& in, const Shape& results, const Window& w);
 
   int64_t places() const { return element_count(out); }
-  int64_t step() const { return base == 1 ? stride : 1; }  // elements from one place of a phase to the next
+  int64_t step() const { return base == 1 ? stride : 1; }  // elements from one position of a phase to the next
   int64_t phase_places(int64_t phase) const { return std::max<int64_t>(0, (row() - phase + base - 1) / base); }
-  int64_t row() const { return out.empty() ? 1 : out.back(); }  // places along the last dimension
+  int64_t row() const { return out.empty() ? 1 : out.back(); }  // positions along the last dimension
 };
 
-// The windows of one row of places: what the other dimensions add to an offset is looked up once for each window
+// The windows of one row of positions: the other dimensions' part of an offset is looked up once for each window
 // element.
 class RowTaps {
  public:
@@ -52,7 +52,7 @@ class RowTaps {
   }
 
   void move_to(int64_t row);
-  // The offset of an element of the window at the place `o` of the row; -1 outside.
+  // The offset of a window element at position `o` of the row; -1 outside.
   int64_t offset(int64_t o, int64_t element) const {
     const auto e = static_cast<std::size_t>(element);
     if (outer_[e] < 0 || taps_.window.empty()) return outer_[e];
@@ -68,7 +68,7 @@ class RowTaps {
   std::vector<int64_t> outer_, last_, places_;
 };
 
-// All elements in a type to compute in, converted once where they are stored otherwise.
+// All elements in the compute type, converted once if they are stored otherwise.
 template <class C>
 const C* as_computed(DType dtype, bool stored, const std::byte* data, int64_t count, Scratch<C>& hold) {
   if (stored) return reinterpret_cast<const C*>(data);
@@ -83,15 +83,15 @@ const C* as_computed(DType dtype, bool stored, const std::byte* data, int64_t co
   return hold.data();
 }
 
-// The elements of the windows of one phase of a row: where they are for the phase's first position, and for which.
+// Elements of the windows of one phase of a row: addresses at the phase's first position, and positions in bounds.
 template <class C>
 struct PhaseTaps {
   std::vector<const C*> start;
   std::vector<int64_t> from, to;
-  int64_t step = 1;  // elements from one place to the next
+  int64_t step = 1;  // elements from one position to the next
   int64_t low = 0, high = 0;
 
-  // `places` of the phase. False: no window has an element.
+  // `places`: number of positions of the phase. False: no window has an element.
   bool find(const WindowTaps& taps, const RowTaps& row, const C* values, int64_t phase, int64_t places) {
     start.clear();
     from.clear();
@@ -113,7 +113,7 @@ struct PhaseTaps {
     high = std::max(low, high);
     return !start.empty();
   }
-  // The same for a row that has been folded over the other dimensions already.
+  // The same for a row already folded over the other dimensions.
   void find_along(const WindowTaps& taps, const C* row) {
     start.clear();
     from.clear();

@@ -1,7 +1,7 @@
 // Sliding windows folded with the known monoids.
 //
-// Each result meets the elements of its window in row-major order; padding and dilation are skipped by tables. Vectors
-// run along dimensions that the window leaves alone where these are innermost, else along the places of the last
+// Each result folds the elements of its window in row-major order; padding and dilation are skipped by tables. Vectors
+// run along dimensions that the window does not span where these are innermost, else along the positions of the last
 // dimension.
 #include <algorithm>
 #include <memory>
@@ -16,14 +16,14 @@ namespace capibara::cpu {
 
 namespace {
 
-// out[i] = initial combined with taps[e][i * stride] for every e in order, i in [0, count): all that is compiled for
+// out[i] = initial combined with taps[e][i * stride] for every e in order, i in [0, count): the only code compiled for
 // each monoid and type.
 template <class C>
 using Fold = void (*)(const C* const* taps, int64_t tap_count, C initial, int64_t stride, C* out, int64_t count);
 
 bool is_extreme(Monoid monoid) { return monoid == Monoid::max || monoid == Monoid::min; }
 
-// Folds of one row of places without a run of neighbours.
+// Folds one row of positions without a contiguous run.
 template <class C>
 struct RowFold {
   Fold<C> fold;
@@ -32,8 +32,8 @@ struct RowFold {
   std::vector<const C*> inside = {};
   Scratch<C> line = {};  // one phase of a dilated row, or a row of the input folded over the other dimensions
 
-  // Extremes are the same in every order: the other dimensions first, each column once, not once for every window over
-  // it.
+  // Extremes do not depend on the order: the other dimensions can be folded first, each column once rather than once
+  // per window over it.
   bool columns_first(const WindowTaps& taps) const {
     return extreme && !is_complex_number<C> && taps.base == 1 && taps.window.back() > 1 &&
            taps.stride <= taps.window.back() && taps.window_size > taps.window.back();
@@ -55,7 +55,7 @@ struct RowFold {
   }
 
  private:
-  // The elements of a phase's windows; false where there are none.
+  // Finds the elements of a phase's windows; false if there are none.
   bool find(const WindowTaps& taps, const RowTaps& row, const C* values, C initial, int64_t number, int64_t places) {
     if (!columns_first(taps)) return phase.find(taps, row, values, number, places);
     inside.clear();
@@ -97,7 +97,7 @@ bool is_running(const Shape& in, const Window& window) {
   return false;
 }
 
-// What a fold is made for. It begins with the second input, or with the monoid's identity.
+// Parameters of a fold. Its initial value is the second input, or the monoid's identity.
 struct FoldRequest {
   std::shared_ptr<const WindowTaps> taps;
   DType dtype;
@@ -106,7 +106,7 @@ struct FoldRequest {
   Array identity;
 };
 
-// Computes in C; buffers hold such elements where they are `stored`.
+// Computes in C; if `stored`, the buffers hold elements of that type.
 template <class C>
 HostKernel fold_kernel(const FoldRequest& request, Fold<C> fold) {
   return [request, fold](std::byte* const* buffers) {

@@ -1,4 +1,4 @@
-// What the kernels of matmuls do for AMX: the choice of its kinds, and operands as its tiles want them.
+// What matmul kernels do for AMX: the choice of its kinds, and operands in the layout of its tiles.
 #pragma once
 
 #include "backends/cpu/kernels/gemm/amx/amx_kinds.h"
@@ -8,7 +8,7 @@
 
 namespace capibara::cpu {
 
-// As visit_narrow_product and visit_mixed_product. False: there is no AMX, or other types.
+// As visit_narrow_product and visit_mixed_product. False: there is no AMX, or the types are others.
 template <class F>
 bool visit_amx_product([[maybe_unused]] const ProductTypes& types, [[maybe_unused]] F&& f) {
 #if defined(__x86_64__)
@@ -27,7 +27,7 @@ bool visit_amx_product([[maybe_unused]] const ProductTypes& types, [[maybe_unuse
   return false;
 }
 
-// The packing of one operand of any kind of matmul: only AMX tells left from right.
+// Packs one operand of any kind of matmul: only AMX distinguishes left from right.
 template <class K, class S>
 void pack_operand(const Matrix<S>& matrix, AmxSide side, int64_t first, int64_t count, int64_t k0, int64_t k,
                   int64_t width, typename K::Packed* out) {
@@ -39,7 +39,7 @@ void pack_operand(const Matrix<S>& matrix, AmxSide side, int64_t first, int64_t 
   }
 }
 
-// Says how the right operand is stored, and where the left one is, if tiles may read it in place.
+// Sets how the right operand is stored, and the left one if tiles may read it in place.
 template <class K, class S>
 void read_in_place(const Matrix<S>& left, const Matrix<S>& right, Product<K>& product) {
   if constexpr (IsAmxKind<K>) {

@@ -1,7 +1,7 @@
-// The tiles of AMX as a type, so that a model of them can take its place in tests.
+// The AMX tiles as a type, so that tests can replace them by a model.
 //
-// Inline assembly rather than intrinsics: GCC's are macros that want the number of a tile written out. Compilers keep
-// nothing in tiles of their own accord, and functions that are called keep none alive.
+// Inline assembly rather than intrinsics: GCC's are macros that need the tile number as a literal. Compilers never
+// allocate tiles themselves, and called functions do not preserve them.
 #pragma once
 
 #include "backends/cpu/kernels/gemm/amx/gemm_amx_block.h"
@@ -33,7 +33,7 @@ struct AmxTiles {
   static CAPIBARA_AMX_INLINE void load(const void* from, int64_t row_step) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row_step), "i"(T) : "memory");
   }
-  // The same for what is not read again soon: it displaces less from the first cache.
+  // The same for data that is not reused soon: it evicts less from the L1 cache.
   template <int T>
   static CAPIBARA_AMX_INLINE void load_once(const void* from, int64_t row_step) {
     asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row_step), "i"(T) : "memory");

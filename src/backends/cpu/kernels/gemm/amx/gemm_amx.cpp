@@ -1,4 +1,4 @@
-// Matmuls of bfloat16 and of bytes on the tiles of AMX.
+// Matmuls of bfloat16 and of bytes on AMX tiles.
 #include "backends/cpu/kernels/gemm/amx/amx_tiles.h"
 #include "backends/cpu/kernels/gemm/amx/gemm_amx_loops.h"
 

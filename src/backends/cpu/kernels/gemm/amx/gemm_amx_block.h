@@ -1,6 +1,6 @@
-// The innermost step of a matmul on AMX: up to four tiles of the result while k runs.
+// The innermost step of a matmul on AMX: up to four tiles of the result while iterating over k.
 //
-// Two by two of them need four loads for four multiplications, which take twice as long as loads from the first cache.
+// Two by two tiles need four loads for four multiplications, which take twice as long as loads from the L1 cache.
 // The sums of a tile are the same whether they stay in it or are stored between two parts of k: how k is cut changes no
 // bit, as long as parts are whole tiles.
 #pragma once
@@ -13,7 +13,7 @@ namespace capibara::cpu {
 
 #define CAPIBARA_AMX_INLINE inline __attribute__((always_inline))
 
-// Sixteen rows of the left operand: from the packed one or in place, where the last k, if they do not fill a tile, are
+// Sixteen rows of the left operand: from the packed operand or in place; the last k, if they do not fill a tile, are
 // packed.
 struct AmxLeft {
   const std::byte* data;
@@ -29,7 +29,7 @@ struct AmxBlock {
   void* out[4];
   int64_t out_step[4];  // bytes from row to row
   bool accumulate;
-  const std::byte* ahead[2];  // rows of the left operand that are needed soon: each step fetches a line of both
+  const std::byte* ahead[2];  // rows of the left operand that are needed soon: each step prefetches a line of both
 };
 
 // Tiles 0 to 3: the result, [row][column]; 4 and 5: rows of the left operand; 6 and 7: columns of the right one.
@@ -37,7 +37,7 @@ template <class Tiles, class K, int R, int C>
 CAPIBARA_AMX_INLINE void amx_step(const std::byte* first, int64_t first_step, const std::byte* second,
                                   int64_t second_step, const std::byte* right, int64_t panel) {
   Tiles::template load<4>(first, first_step);
-  // Two rows of tiles: they stay near while the right operand passes by.
+  // Two rows of tiles: the left operand stays in a near cache while the right one streams by.
   if constexpr (R > 1)
     Tiles::template load_once<6>(right, amx_row_bytes);
   else

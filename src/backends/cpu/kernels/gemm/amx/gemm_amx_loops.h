@@ -1,10 +1,10 @@
-// The loops around the tiles of AMX: blocks that fit the caches, shared out among threads.
+// The loops around the AMX tiles: blocks that fit the caches, distributed to threads.
 //
-// A task is a block of the result. It meets all its rows with as many columns of the right operand as the second cache
-// holds before it goes on to the next ones. These are packed by the task itself on one thread, by all threads together
-// before the tasks begin where there are several. The left operand is read in place where its k are neighbours, else
-// packed too. The sums of a block stay in tiles for all its k where they are not too many: storing and loading them
-// costs as much as many multiplications.
+// A task is a block of the result. It multiplies all its rows with as many columns of the right operand as the L2 cache
+// holds before it continues with the next ones. A single thread packs these in the task itself; with several, all of
+// them pack together before the tasks begin. The left operand is read in place where its k are contiguous, else packed
+// too. The sums of a block stay in tiles for all its k if these are few enough: storing and reloading sums costs as
+// much as many multiplications.
 #pragma once
 
 #include <algorithm>
@@ -23,10 +23,10 @@ struct AmxBlocking {
   int64_t rows, columns;  // of a task
   int64_t chunk;          // columns of a task that are packed at once
   int64_t inner_bytes;    // k of a row that are packed at once
-  bool shares = false;    // whether all threads pack the right operand together before the tasks begin
+  bool shares = false;    // all threads pack the right operand together before the tasks begin
 
-  // `row_bytes`: of all k. `along_inner`: whether the k of the right operand are neighbours in memory, not its columns:
-  // what is packed at once is read in long pieces.
+  // `row_bytes`: all k of a row. `along_inner`: the k of the right operand are contiguous in memory, rather than its
+  // columns; packing reads long runs.
   static AmxBlocking of(int64_t m, int64_t n, int64_t row_bytes, bool along_inner, int threads) {
     constexpr int64_t few = 64, second_cache = 1 << 20, max_inner = 4096, max_shared_inner = 32 << 10;
     if (m <= few) {
@@ -38,7 +38,7 @@ struct AmxBlocking {
     blocking.rows = std::min<int64_t>(blocking.rows, 2048);
     blocking.shares = threads > 1 && row_bytes <= max_shared_inner;
     if (threads > 1) {
-      // Tall tasks: many rows meet columns that another thread has packed and this one has to fetch.
+      // Tall tasks: columns packed by another thread have to be fetched, which pays off over many rows.
       const int64_t rows = std::clamp<int64_t>(second_cache / std::max<int64_t>(1, row_bytes) / 64 * 64, 256, 512);
       blocking.rows = std::min(blocking.rows, rows);
       for (int64_t* extent : {&blocking.columns, &blocking.rows}) {
@@ -53,13 +53,13 @@ struct AmxBlocking {
 
 }  // namespace capibara::cpu
 
-// What a matmul on AMX reads and writes: operands that are packed or in place, and sums on their way to the result.
+// Operands of a matmul on AMX, packed or in place, and its sums before they are written to the result.
 
 #if defined(__x86_64__)
 
 namespace capibara::cpu {
 
-// An operand that is packed from item `first` and k `first_k` on, with `inner` k of each; null: it is not.
+// An operand packed from item `first` and k `first_k` on, with `inner` k for each item; null: not packed.
 template <class P>
 struct AmxPacked {
   const P* data = nullptr;
@@ -71,7 +71,7 @@ struct AmxPacked {
   int64_t panel() const { return inner * amx_rows * static_cast<int64_t>(sizeof(P)); }  // bytes
 };
 
-// Of a left operand in place, what does not fill tiles, packed: the last rows, and of the others the last k.
+// The packed parts of a left operand in place that do not fill tiles: the last rows, and the last k of the others.
 template <class K>
 class AmxEdges {
  public:
@@ -95,7 +95,7 @@ class AmxEdges {
     });
   }
 
-  // Rows [row, row + 16), from k0 on; `ends`: up to the last k.
+  // Rows [row, row + 16), from k0 on; `ends`: through the last k.
   AmxLeft at(int64_t row, int64_t k0, bool ends) const {
     if (row + 16 > product_.rows.extent()) return {bytes(last_rows_.data() + k0 * 16), amx_row_bytes, amx_tile_bytes};
     return {bytes(product_.left_in_place + row * product_.left_stride + k0), product_.left_stride * size, amx_row_bytes,
@@ -109,18 +109,18 @@ class AmxEdges {
   Scratch<P> last_rows_, last_k_;
 };
 
-// Where a task keeps the sums of some of its k: panels of 32 columns, all its rows in each.
+// Partial sums of a task between parts of k: panels of 32 columns, each with all the task's rows.
 template <class S>
 struct AmxHold {
   S* data = nullptr;
-  int64_t row, column, rows;  // the first ones, and how many
+  int64_t row, column, rows;  // first row and column, number of rows
 
   S* at(int64_t i, int64_t j) const {
     return data + (j - column) / 32 * 32 * rows + (i - row) * 32 + (j - column) % 32;
   }
 };
 
-// Writes complete sums to the result: from `hold`, or rounded from the result itself.
+// Writes complete sums to the result: from `hold`, or from the result itself if they are only rounded.
 template <class K>
 void write_amx_sums(const Product<K>& product, const AmxHold<typename K::Sum>& hold, int64_t row, int64_t rows,
                     int64_t column, int64_t columns) {
@@ -159,13 +159,13 @@ struct AmxPart {
 
   const Product<K>& product;
   const AmxPacked<P>& left;
-  const AmxEdges<K>& edges;  // where left is not packed
+  const AmxEdges<K>& edges;  // used where left is not packed
   const AmxPacked<P>& right;
   const AmxHold<S>& hold;  // null: sums are in the result
   int64_t m0, m, n0, n, k0, k;
 
-  // Tiles are configured as long as no one else is called. 32 rows stay in the nearer caches while the columns pass by
-  // from the second one, and the next rows are fetched meanwhile.
+  // Tiles stay configured only while no other code is called. 32 rows stay in the near caches while the columns stream
+  // from L2, and the next rows are prefetched.
   void run() const {
     Tiles::configure();
     AmxBlock block{};
@@ -192,7 +192,7 @@ struct AmxPart {
     return edges.at(row, k0, k0 + k == product.inner);
   }
 
-  // Two of the rows from `first` on; none is left after 32.
+  // Selects two of the 32 rows from `first` on for prefetching, then none.
   void look_ahead(AmxBlock& block, int64_t first, int64_t next) const {
     for (int64_t r = 0; r < 2; ++r, ++next) {
       const int64_t panel = first + next / 16 * 16;
@@ -203,7 +203,7 @@ struct AmxPart {
     }
   }
 
-  // Whole tiles of sums go to the result as they are, others and those that are rounded by way of `beside`.
+  // Whole tiles of sums are written directly; partial ones, and those to be rounded, go through `beside`.
   void run_block(AmxBlock& block, int64_t i, int64_t rows, int64_t j, int64_t columns) const {
     alignas(64) S beside[32 * 32];
     const int64_t down = rows > 16 ? 2 : 1, across = (columns + 15) / 16, step = 16 * across;
@@ -281,7 +281,7 @@ class AmxRun {
   void pack_whole_left(P* out) const { pack(product_.left, 0, m_, 0, inner_, out); }
 
   void run() {
-    // What is packed of an operand at once stays below this, however large it is.
+    // Limit for what is packed of an operand at once, however large it is.
     constexpr int64_t max_packed = 16 << 20, max_inner = 32 << 10;
     const bool in_place = !product_.packed_left && product_.left_in_place;
     const bool packs_left = !product_.packed_left && !in_place;
@@ -313,7 +313,7 @@ class AmxRun {
 
  private:
   void pack(Pack<P> pack, int64_t first, int64_t count, int64_t k0, int64_t k, P* out) const {
-    const int64_t items = thread_count() > 1 ? 256 : 1024, strip = 4 * depth;  // memory is read in long pieces
+    const int64_t items = thread_count() > 1 ? 256 : 1024, strip = 4 * depth;  // memory is read in long runs
     const int64_t groups = (count + items - 1) / items, strips = (k + strip - 1) / strip, panel = rounded(k, depth);
     const double cost = static_cast<double>(std::min(count, items) * strip * size) * 0.05;
     parallel_for_cost(groups * strips, cost, [&](int64_t begin, int64_t end) {

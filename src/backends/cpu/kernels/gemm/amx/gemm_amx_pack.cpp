@@ -1,5 +1,5 @@
-// Packs operands into tiles of AMX. Seen as 16 x 16 words of four bytes, a tile of the right operand is the transpose
-// of a tile of the left one: whatever order memory has, packing is a copy, an interleaving of rows, or one of them and
+// Packs operands into AMX tiles. Seen as 16 x 16 words of four bytes, a tile of the right operand is the transpose
+// of a tile of the left one: for any memory layout, packing is a copy or an interleaving of rows, possibly followed by
 // a transpose.
 #include <algorithm>
 #include <cstring>
@@ -14,17 +14,17 @@ namespace capibara::cpu {
 
 namespace {
 
-using Rows = const std::byte* const*;  // a row that is null is absent
+using Rows = const std::byte* const*;  // null rows are absent
 
 __mmask64 first_bytes(int64_t count) { return count >= 64 ? ~__mmask64{0} : (__mmask64{1} << count) - 1; }
 
-// `bytes` of 16 rows as they are.
+// Copies `bytes` of 16 rows.
 CAPIBARA_AVX512 void copy_tile(Rows rows, int64_t bytes, std::byte* to) {
   const __mmask64 mask = first_bytes(bytes);
   for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + 64 * i, _mm512_maskz_loadu_epi8(rows[i] ? mask : 0, rows[i]));
 }
 
-// The same, transposed as words of four bytes.
+// The same, transposed as four-byte words.
 CAPIBARA_AVX512 void transpose_tile(Rows rows, int64_t bytes, std::byte* to) {
   const __mmask64 mask = first_bytes(bytes);
   __m512i words[16];
@@ -38,10 +38,10 @@ CAPIBARA_AVX512 void transpose_tile(Rows rows, int64_t bytes, std::byte* to) {
   for (int i = 0; i < 16; ++i) _mm512_storeu_si512(to + 64 * i, words[i]);
 }
 
-// Rows of k, whose elements are the items, are read as far as they go: memory likes long pieces. What comes `ahead`
-// groups later is prefetched, also of the next tile, whose rows follow those of this one.
+// Rows of k, with items as elements, are read to their ends: memory prefers long runs. Data `ahead` groups later is
+// prefetched, also that of the next tile, whose rows follow those of this one.
 
-// Pairs of 32 rows: one tile of each panel of 16 items.
+// Interleaves pairs of 32 rows: one tile of each panel of 16 items.
 CAPIBARA_AVX512 void interleave_pairs(Rows rows, int64_t count, int ahead, std::byte* out, int64_t panel) {
   const __m512i first = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
   const __m512i second = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
@@ -63,7 +63,7 @@ CAPIBARA_AVX512 void interleave_pairs(Rows rows, int64_t count, int ahead, std::
   }
 }
 
-// Fours of 64 rows of bytes.
+// Interleaves fours of 64 rows of bytes.
 CAPIBARA_AVX512 void interleave_fours(Rows rows, int64_t count, int ahead, std::byte* out, int64_t panel) {
   for (int i = 0; i < 16; ++i, out += amx_row_bytes) {
     Rows own = rows + 4 * i, next = rows + 4 * (i + ahead);
@@ -80,7 +80,7 @@ CAPIBARA_AVX512 void interleave_fours(Rows rows, int64_t count, int ahead, std::
       }
       const __m512i low = _mm512_unpacklo_epi8(x[0], x[1]), high = _mm512_unpackhi_epi8(x[0], x[1]);
       const __m512i next_low = _mm512_unpacklo_epi8(x[2], x[3]), next_high = _mm512_unpackhi_epi8(x[2], x[3]);
-      // Each lane of 16 bytes has 4 of the 16 items of a panel: its lanes are brought together.
+      // Each 16-byte lane has 4 of the 16 items of a panel: combine the lanes.
       const __m512i a = _mm512_unpacklo_epi16(low, next_low), b = _mm512_unpackhi_epi16(low, next_low);
       const __m512i c = _mm512_unpacklo_epi16(high, next_high), d = _mm512_unpackhi_epi16(high, next_high);
       const __m512i ab = _mm512_shuffle_i32x4(a, b, 0x44), cd = _mm512_shuffle_i32x4(c, d, 0x44);
@@ -130,7 +130,7 @@ void pack_amx(const AmxSource& source, AmxSide side, int64_t first, int64_t coun
     for (int64_t s = 0; s < steps; ++s) {
       std::byte* to = out + s * amx_tile_bytes;
       for (int64_t i = 0; i < count; i += chunk) {
-        for (int64_t p = 0; p < 2 * depth; ++p) {  // the second half is prefetched only: what is packed next
+        for (int64_t p = 0; p < 2 * depth; ++p) {  // the second half is packed next, and only prefetched here
           const int64_t at = s * depth + p, end = p < depth ? k : inner.extent() - k0;
           rows[p] = at < end ? start + (inner.at(k0 + at) + i) * size : nullptr;
         }
