@@ -51,7 +51,7 @@ struct Option {
 };
 
 constexpr Option table[] = {
-    // 0: one round of the passes, for programs that run once; otherwise as many as change something.
+    // 0: one round of the passes, for programs that run once; otherwise until nothing changes.
     {"xla_backend_optimization_level",
      [](OptimiseOptions& options, const std::string& name, const OptionValue& value) {
        if (integer(name, value) <= 0) options.rounds = 1;
@@ -63,7 +63,7 @@ constexpr Option table[] = {
        if (!folder) refuse(name, "string");
        options.dump = *folder;
      }},
-    // jax's levels: 9 is O0, 19 is O1, ...; 0 leaves it open.
+    // jax's levels: 9 is O0, 19 is O1, ...; 0 leaves it unset.
     {"optimization_level",
      [](OptimiseOptions& options, const std::string& name, const OptionValue& value) {
        const int64_t level = integer(name, value);
@@ -71,7 +71,7 @@ constexpr Option table[] = {
      }},
 };
 
-// XLA's options that scripts set and that cannot change a result here: their values are checked, and that is all.
+// XLA's options that scripts set and that cannot change a result here: only their values are checked.
 struct Hint {
   const char* name;
   void (*check)(const std::string& name, const OptionValue& value);
@@ -79,7 +79,7 @@ struct Hint {
 constexpr Hint hints[] = {
     {"exec_time_optimization_effort", number},  // how long to search for faster code
     {"memory_fitting_effort", number},          // how long to search for a smaller use of memory
-    {"memory_fitting_level", number},           // the same, as a level
+    {"memory_fitting_level", number},           // the same as a level
     {"xla_embed_ir_in_executable", boolean},    // whether executables carry their source
     {"xla_dump_max_hlo_modules", number},       // how many modules xla_dump_to writes: here one program
     {"xla_gpu_auto_spmd_partitioning_memory_budget_ratio", number},  // of the compiler for GPUs
