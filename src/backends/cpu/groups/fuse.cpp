@@ -20,9 +20,9 @@ constexpr int64_t one_row = 16384;             // elements: up to here a full re
 constexpr int64_t min_row_length = 4;
 constexpr int64_t large_space = 1024;               // elements
 constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are split among threads, and nothing else can join
-constexpr int64_t max_accumulated = 65536;  // elements of all column sums that are accumulated along with rows
-constexpr int64_t min_accumulated = 64;     // columns: with fewer, column sums share no loops
-constexpr int64_t min_transposed = 4096;    // elements: smaller transposes are read without tiles
+constexpr int64_t max_accumulated = 65536;          // elements of all column sums that are accumulated along with rows
+constexpr int64_t min_accumulated = 64;             // columns: with fewer, column sums share no loops
+constexpr int64_t min_transposed = 4096;            // elements: smaller transposes are read without tiles
 
 class Fuser {
  public:

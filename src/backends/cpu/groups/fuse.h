@@ -30,7 +30,7 @@ struct Fusion {
   std::vector<int> home;                  // group in which an equation is computed, -1: nowhere (dead)
   std::vector<std::vector<int>> members;  // equations of each group, once the order of groups is known
   std::vector<bool> stored;               // variables that live in memory
-  std::vector<bool> shared;  // variables of several readers, moved or not, some of which may recompute it
+  std::vector<bool> shared;               // variables of several readers, moved or not, some of which may recompute it
 
   bool inlined(Var var) const { return !stored[static_cast<std::size_t>(var.id)]; }
 };
