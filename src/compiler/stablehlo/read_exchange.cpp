@@ -25,7 +25,7 @@ struct Member {
   Arrays operands;
 };
 
-// ---- what they exchange ------------------------------------------------------------------------------------------
+// ---- exchanges ---------------------------------------------------------------------------------------------------
 
 // Results of each member from the operands of all.
 using Exchange = std::vector<Arrays> (*)(const std::vector<Member>&);

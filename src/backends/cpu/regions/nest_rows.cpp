@@ -48,7 +48,7 @@ std::vector<Region> RowNest::write() {
   return regions;
 }
 
-// ---- what is computed when ----------------------------------------------------------------------------------------
+// ---- stages of the values -----------------------------------------------------------------------------------------
 
 void RowNest::plan_stages() {
   std::vector<int> all = members();

@@ -86,7 +86,7 @@ class Writer {
   std::vector<Slot> scan_in_lanes(const Equation& equation, const Lanes& lanes, const std::vector<Slot>& inputs,
                                   const std::vector<Address>& sequences, const std::vector<Address>& stacked);
 
-  // ---- slices at starts that the program finds (registers_slices.cpp) --------------------------------------------
+  // ---- slices at starts known only at run time (registers_slices.cpp) --------------------------------------------
   Value start_of(const Slot& slot, int64_t last);
   std::vector<Value> starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole,
                                const Shape& part);

@@ -170,7 +170,7 @@ class Dictionary {
   using Entry = std::pair<std::string, Attribute>;
 
   Dictionary() = default;
-  // Sorts; among entries with the same name the first is kept. `repeated_name` is set if there are any.
+  // Sorts; among entries with the same name the first is kept. `repeated_name` returns such a name, if there is one.
   explicit Dictionary(std::vector<Entry> entries);
   static std::optional<std::string> repeated_name(const std::vector<Entry>& entries);
 
