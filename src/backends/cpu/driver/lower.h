@@ -15,7 +15,7 @@ struct Lowered {
   std::vector<HostKernel> kernels;  // by the number in Host; an empty one is a matmul with an epilogue: the region that
                                     // the driver invokes next runs on its rows as they are finished
   std::map<int32_t, ProductKernel> products;
-  std::vector<std::string> kernel_names;  // the primitive, the user's function if it calls one, and the line
+  std::vector<std::string> kernel_names;  // the primitive or the user's callback, and the source line
   int32_t add(HostKernel kernel, const Equation& equation);  // its number
   std::vector<Array> constants;
   int64_t arena_bytes = 0;

@@ -144,7 +144,7 @@ class Lowering {
   HostCall host_call(Frame& frame, const Equation& equation, const Results& results);
   void lower_host(Frame& frame, const Equation& equation);
   void lower_routine(const Equation& equation, const Types& outputs, HostCall call);
-  // Lowers a matmul and the group of loops that reads its result next; returns that group's number or -1.
+  // Lowers a matmul and the group of loops that reads its result next; returns that group's number, -1 for none.
   int lower_product(Frame& frame, const Analysis& known, int g);
   bool may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const;
   Results make_results(Frame& frame, const Equation& equation, const Types& types);

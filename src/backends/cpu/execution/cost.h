@@ -1,5 +1,5 @@
-// A rough estimate, before its first run, of how long a
-// program takes: enough to tell short calls from long ones.
+// A rough estimate of how long a program will take, made before its first run: enough to tell calls that finish at once
+// from long ones.
 #pragma once
 
 #include <capibara/primitive.h>

@@ -140,7 +140,7 @@ SingleOperations& kernel_operations() {
   return *known;
 }
 
-// Long enough that the user may want to interrupt it: this thread handles signals while it runs.
+// Long enough that the user may want to interrupt it: this thread waits for signals while it runs.
 Arrays run_reference_attended(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   struct Operation {
     Primitive primitive;

@@ -79,7 +79,7 @@ struct Hint {
 constexpr Hint hints[] = {
     {"exec_time_optimization_effort", number},  // how long to search for faster code
     {"memory_fitting_effort", number},          // how long to search for a smaller use of memory
-    {"memory_fitting_level", number},           // the same as a level
+    {"memory_fitting_level", number},           // the same, as a level
     {"xla_embed_ir_in_executable", boolean},    // whether executables carry their source
     {"xla_dump_max_hlo_modules", number},       // how many modules xla_dump_to writes: here one program
     {"xla_gpu_auto_spmd_partitioning_memory_budget_ratio", number},  // of the compiler for GPUs

@@ -416,8 +416,8 @@ class Fuser {
     summing.columns.insert(summing.columns.begin(), e);
   }
 
-  // A nest over this space, among the last few, that runs before all readers; -1 if there is none. Over large spaces it
-  // must share an operand: otherwise one nest saves nothing, and keeps the operands of both alive.
+  // A nest over this space, among the last few, that runs before all readers; -1 if there is none. Over large spaces
+  // the two must read something in common: otherwise one nest saves nothing, and keeps the operands of both alive.
   template <class Fits>
   int find_neighbour(int e, const Shape& space, int deepest, Fits&& fits) {
     const auto it = by_space_.find(space);

@@ -82,7 +82,7 @@ class ScanBlocks {
     int32_t buffer;
     DType dtype;
     SequenceLayout layout;
-    bool number;        // one per step
+    bool number;        // a scalar per step
     int32_t tile = -1;  // in the frame: steps x elements of the block
   };
 
