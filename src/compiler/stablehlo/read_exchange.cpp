@@ -1,5 +1,5 @@
-// Reads operations between processes. interpreter.run_parallel becomes plain equations: all processes are read in
-// parallel, each until it waits for others, and their exchanges are computed from the operands of all of them.
+// Reads operations between processes. interpreter.run_parallel becomes plain equations: the processes are read
+// interleaved, each until it waits for others, and their exchanges are computed from the operands of all of them.
 #include <algorithm>
 #include <deque>
 #include <map>

@@ -59,8 +59,8 @@ class Lexer {
   // Makes the token at or after `offset` the current one.
   void move_to(std::size_t offset);
 
-  // The offset of the bracket that closes the one before `offset`; skips strings and comments, handles nesting of ( [ {
-  // <, and ignores the > of ->.
+  // The offset of the bracket that closes the one before `offset`; skips strings and comments, handles nested brackets
+  // ( [ { < and ignores the > of an arrow.
   std::size_t find_closing_bracket(std::size_t offset, char closing) const;
 
   SourcePosition position(std::size_t offset) const { return lines_->position(offset); }
