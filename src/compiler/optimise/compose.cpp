@@ -1,7 +1,7 @@
-// compose: an operation that the backend does not run as it is becomes the simpler ones its lower rule states.
+// compose: replaces an operation that the backend does not run directly by the simpler ones of its lower rule.
 //
-// The rule is traced once for each primitive, attributes and operand types; what it yields is composed in its turn. A
-// rule that leads back to the same call leaves it whole.
+// The rule is traced once for each combination of primitive, attributes and operand types; its result is composed
+// again. A rule that leads back to the same call leaves the call as it was.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 
@@ -86,7 +86,7 @@ class Composer {
     return done_.try_emplace(std::move(call), std::move(result)).first->second;
   }
 
-  // A rule that returns nothing says that the call is in its simplest form.
+  // A rule that returns no results leaves the call as it is.
   static Program trace(const Call& call, const LowerRule& rule, std::size_t outputs, bool& whole) {
     TraceScope scope(evaluation_trace());
     return stage(

@@ -1,8 +1,8 @@
-// cse: equations that compute the same from the same become one.
+// cse: merges equations with the same operation and operands.
 //
 //   b = sin a; c = sin a; d = mul b c    ->    b = sin a; d = mul b b
 //
-// Equal literals and small constants count as the same operand, and equal nested programs become one object.
+// Equal literals and small constants count as the same operand; equal nested programs become one object.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 
@@ -66,7 +66,7 @@ class Merger {
     }
   }
 
-  // One atom for all literals of the same type and bits.
+  // One canonical atom for all literals of equal type and bits.
   Atom canonical(Atom literal) {
     const Array& value = copy_.literal(literal);
     Hasher hasher;

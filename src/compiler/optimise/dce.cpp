@@ -1,6 +1,6 @@
-// dce: removes equations whose results no one reads, inside nested programs as well.
+// dce: removes equations whose results no one reads, in nested programs as well.
 //
-// A loop loses the carries that only feed themselves, a call and a branch the outputs that no one takes.
+// A loop loses the carries that only feed themselves; a call or a branch loses outputs that no one reads.
 #include "program/ir/dce.h"
 
 #include "compiler/optimise/passes.h"

@@ -1,11 +1,11 @@
-// expand: an operation that a user defined, with a lowering of its own, becomes what the lowering states.
+// expand: replaces an operation that a user defined with a lowering of its own by that lowering.
 //
-//   b = mine a        where its lowering is x -> x * 2
+//   b = mine a        if its lowering is x -> x * 2
 // becomes
 //   b = mul a 2.0
-// Its evaluation rule is code of the host language, for calls outside of programs: inside of a loop it would run in
-// every iteration. All programs inside are expanded as well, before any of them is batched into the lanes of a
-// shard_map, since rules for vmap must not see the devices of a mesh.
+// Its evaluation rule is code of the host language, for calls outside of programs: inside a loop it would run in every
+// iteration. All nested programs are expanded as well, before any of them is batched into the lanes of a shard_map,
+// since rules for vmap must not see the devices of a mesh.
 #include "compiler/optimise/passes.h"
 #include "program/ir/nested.h"
 
@@ -16,7 +16,7 @@ namespace capibara::passes {
 
 namespace {
 
-// Programs are shared: each is looked at once.
+// Programs are shared: each is visited once.
 bool holds_expandable(const Program& program, std::unordered_set<const void*>& seen) {
   if (!seen.insert(program.identity()).second) return false;
   return std::any_of(program.equations().begin(), program.equations().end(), [&](const Equation& equation) {

@@ -1,9 +1,9 @@
-// fold: equations on known values are computed now, by plain loops on the host.
+// fold: evaluates equations on known values at compile time, by plain loops on the host.
 //
 //   b = mul 2.0 3.0; c = add a b    ->    c = add a 6.0
 //
-// A scalar becomes a literal, an array a constant of at most 64 KiB. What makes much from little (broadcast, iota)
-// stays an equation: code makes it cheaper than memory gives it.
+// A scalar becomes a literal, an array a constant of at most 64 KiB. Equations with results much larger than their
+// operands (broadcast, iota) are kept: computing them is cheaper than loading them.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 
@@ -68,7 +68,7 @@ class Folder {
       TraceScope scope(evaluation_trace());
       results = evaluate_plainly(equation.primitive, values, equation.attrs);
     } catch (const Error&) {
-      return false;  // it fails where it stands, when it runs
+      return false;  // it raises at its own position, at run time
     }
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (equation.outputs[i].dropped()) continue;

@@ -1,10 +1,10 @@
-// hoist: what a loop computes anew in each step from the same values is computed once, before the loop.
+// hoist: moves loop-invariant computations out of loops, so that they run once, before the loop.
 //
 //   scan[body={ lambda ; w c x. let v = exp w; d = mul c v in (d,) }] w c x
 //       ->    v = exp w; scan[body={ lambda ; v c x. let d = mul c v in (d,) }] v c x
 //
-// A carry that each step hands on unchanged is no carry but a constant of the loop. What is free to make in place (a
-// broadcast, a reshape, a slice), or larger than what it is made of, stays inside: it would only cost memory.
+// A carry that each step returns unchanged becomes a constant of the loop. Whatever is free to compute in place (a
+// broadcast, a reshape, a slice), or larger than its operands, stays inside: hoisting it would only cost memory.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 #include "program/ir/handles.h"
@@ -28,10 +28,10 @@ bool is_worth_moving(const Program& body, const Equation& equation) {
   return made <= from;
 }
 
-// The invariant part of one body: which equations leave it, and which of their values the rest reads.
+// The invariant part of a body: the equations that leave it, and those of their values that the rest reads.
 struct Invariant {
   Mask leaves;              // by equation
-  Mask outside;             // equations that must run before the loop: those that leave, and what they are made of
+  Mask outside;             // equations that must run before the loop: those that leave, and what they depend on
   std::vector<Var> values;  // read by the rest
 
   Invariant(const Program& body, std::size_t consts, bool may_not_run) {
@@ -72,7 +72,7 @@ struct Invariant {
     }
   }
 
-  // The body without what leaves it; the values it still reads are further consts.
+  // The body without the equations that leave it; the values it still reads are additional consts.
   Program rest(const Program& body, std::size_t consts) const {
     Program::Body now = body.body();
     now.equations.clear();
@@ -113,7 +113,7 @@ class Hoister {
   }
 
  private:
-  // `first` is the operand at which the program's consts begin.
+  // `first` is the index of the operand at which the program's consts begin.
   void move_out(Equation& loop, std::vector<Atom>& inputs, const char* name, const char* count, std::size_t first,
                 bool may_not_run) {
     const Program body = loop.attrs.program(name);
@@ -133,7 +133,7 @@ class Hoister {
         loop.attrs.with(name, invariant.rest(body, consts)).with(count, static_cast<int64_t>(consts + values.size()));
   }
 
-  // Takes the carries marked out of a list that holds them from `first` on; returns them.
+  // Removes the marked carries from a list in which carries start at `first`; returns them.
   template <class T>
   static std::vector<T> taken(std::vector<T>& list, std::size_t first, const Mask& marked) {
     std::vector<T> kept(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(first)), out;
@@ -147,7 +147,7 @@ class Hoister {
     list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), more.begin(), more.end());
   }
 
-  // A program whose marked carries are its last consts, without the outputs of those.
+  // Turns the marked carries of a program into its last consts and removes their outputs.
   static Program with_consts(const Program& program, std::size_t consts, const Mask& marked, bool yields_carries) {
     Program::Body body = program.body();
     std::vector<Var> vars = taken(body.invars, consts, marked);
@@ -162,7 +162,7 @@ class Hoister {
     return marked;
   }
 
-  // The results of the marked carries are what they started as.
+  // The results of the marked carries are their initial values.
   void bind_results(Equation& loop, const Mask& marked, const std::vector<Atom>& starts) {
     std::vector<Var> outputs = taken(loop.outputs, 0, marked);
     for (std::size_t i = 0; i < outputs.size(); ++i) copy_.bind(outputs[i], starts[i]);

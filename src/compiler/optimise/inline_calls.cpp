@@ -1,10 +1,10 @@
-// inline_calls: calls become the equations of the program they call, so that the other passes see one flat sequence.
+// inline_calls: replaces calls by the equations of the called program, so that other passes see one flat sequence.
 //
 //   d = jit[jaxpr={ lambda ; a. let b = sin a; c = mul b 2.0 in (c,) }] x    ->    b = sin x; d = mul b 2.0
 //
-// A large program that is called more than once stays one program, to be compiled once. A branch chosen by a literal, a
-// loop of one step and a loop that is to be unrolled as a whole are calls as well. checkpoint keeps its second
-// computation apart by a barrier.
+// A large program that is called more than once stays one program, and is compiled once. A branch selected by a
+// literal, a loop of one step and a loop to be fully unrolled count as calls, too. checkpoint keeps its recomputation
+// separate by a barrier.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 #include "program/ir/handles.h"
@@ -68,7 +68,7 @@ class Inliner {
            primitive == prim::cond() || primitive == prim::scan();
   }
 
-  // False where the equation is copied as it was.
+  // False if the equation is copied unchanged.
   bool rewrite(Copy& copy, const Equation& equation, NestedPass& nested) {
     if (const Program* called = called_program(equation)) return call(copy, equation, *called, nested);
     if (equation.primitive == prim::name() || equation.primitive == prim::sharding_constraint()) {
@@ -128,7 +128,7 @@ class Inliner {
     copy.bind(equation.outputs, copy.splice(chosen, copy(view.operands(equation.inputs))));
   }
 
-  // Each step gets its slice of xs without the leading dimension; ys are put together again.
+  // Each step gets its slice of xs without the leading dimension; ys are stacked again.
   static void all_steps(Copy& copy, const Equation& equation, const Attrs& attrs) {
     const ScanView loop(attrs);
     const Program& body = loop.body();

@@ -1,5 +1,5 @@
-// lift_constants: constants inside loops, branches and calls become operands, so that only the outer program has any:
-// they are stored, compared and handed to the code in one place.
+// lift_constants: turns constants inside loops, branches and calls into operands, so that only the outer program has
+// any: they are stored, compared and passed to the code in one place.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 #include "program/ir/handles.h"
@@ -46,7 +46,7 @@ class Lifter {
     if (count) attrs = attrs.with(count, attrs.integer(count) + static_cast<int64_t>(nested.constants().size()));
   }
 
-  // Every branch takes the constants of all.
+  // Every branch takes the constants of all branches.
   void lift_branches(std::vector<Atom>& inputs, Attrs& attrs) {
     std::vector<Program> branches = attrs.programs("branches");
     Arrays all;

@@ -1,5 +1,5 @@
-// name_reductions: a reduction by a region that is one known operation, starting from its identity, becomes the named
-// one.
+// name_reductions: turns a reduction whose region is one known operation, starting from its identity, into the named
+// reduction.
 #include <capibara/lax.h>
 
 #include <cmath>
@@ -31,7 +31,7 @@ std::optional<Monoid> known_monoid(const Program& region) {
 
 namespace {
 
-// Bit by bit: sums that start from -0 keep the sign of zeros, named ones do not.
+// Compares bits: sums that start from -0 preserve the sign of zeros, named reductions do not.
 bool is_exact_identity(Monoid monoid, const Array& value) {
   return is_identity_element(monoid, value) &&
          (!is_floating(value.dtype()) || value.item<double>() != 0 || !std::signbit(value.item<double>()));
@@ -56,7 +56,7 @@ std::optional<Monoid> named_reduction(const Program& program, const Equation& eq
 
 namespace {
 
-// Of those of `reduce`.
+// The attributes of the named reduction, made from those of `reduce`.
 Attrs reduction_attrs(Monoid monoid, const Attrs& attrs) {
   const Ints& dimensions = attrs.ints("dimensions");
   if (monoid == Monoid::add) return {{"axes", dimensions}, {"out_sharding", Attr()}};

@@ -1,4 +1,4 @@
-// The passes, each a function from program to program; its own file says what it does and why.
+// The passes, each a function from program to program; the pass's own file says what it does and why.
 #pragma once
 
 #include <capibara/program.h>
@@ -10,9 +10,9 @@
 
 namespace capibara::passes {
 
-// Tells which equations a backend runs as they are.
+// True for equations that a backend runs directly.
 using Keep = std::function<bool(const Program&, const Equation&)>;
-// A backend's own composition of an equation, before its primitive's; an empty one for none.
+// A backend's own composition of an equation, used before its primitive's; empty if there is none.
 using OwnRule = std::function<LowerRule(const Program&, const Equation&)>;
 
 Program strengthen(const Program& program);
@@ -28,17 +28,17 @@ Program hoist(const Program& program);
 Program dce(const Program& program);
 
 // ---- operations of users ----
-// Whether an operation is code of the host language outside of programs, and its lowering inside of them.
+// True if an operation runs code of the host language outside of programs, and its lowering inside them.
 bool is_expandable(const Primitive& primitive);
-// For backends that run no other pass: the same program where nothing is to be expanded; else types are strong.
+// For backends that run no other pass: returns the same program if there is nothing to expand; else types are strong.
 Program expanded(const Program& program);
 
 // ---- reductions by a region that has a name ----
 std::optional<Monoid> known_monoid(const Program& region);
 bool starts_from_identity(const Program& program, const Equation& reduce, Monoid monoid);
-// The named reduction that an equation is; nothing where it starts from another element or folds in another way.
+// The named reduction that an equation equals; nullopt if its initial value or its fold differs.
 std::optional<Monoid> named_reduction(const Program& program, const Equation& equation);
-// A `reduce` by a known monoid as the named reduction, to whose result the initial value is added, whatever it is.
+// A `reduce` by a known monoid as the named reduction, combined with whatever initial value it has.
 Arrays fold_from_identity(std::span<const Array> inputs, const Attrs& attrs);
 
 }  // namespace capibara::passes

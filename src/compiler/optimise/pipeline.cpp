@@ -1,4 +1,4 @@
-// The list of passes, and running them until nothing changes.
+// The list of passes, and the loop that runs them until nothing changes.
 #include "compiler/optimise/pipeline.h"
 
 #include "compiler/optimise/rewrite.h"
@@ -47,7 +47,7 @@ const std::vector<Pass>& list() {
 
 namespace {
 
-// Constants that are too large to be looked at: while the passes run they are the last inputs of the program.
+// Constants too large for the passes to inspect: while the passes run they are the last inputs of the program.
 class LargeConstants {
  public:
   Program open(const Program& program) {
@@ -69,7 +69,7 @@ class LargeConstants {
     return Program(std::move(body));
   }
 
-  // Binds those that are still read.
+  // Binds the constants that are still read.
   Program close(const Program& program) const {
     if (opened_.empty()) return program;
     std::vector<bool> read(static_cast<std::size_t>(program.var_count()), false);

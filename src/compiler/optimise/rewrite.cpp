@@ -1,4 +1,4 @@
-// Passes over programs inside of programs, and which equations may be repeated.
+// Passes over nested programs, and the test for equations that may be repeated.
 #include "compiler/optimise/rewrite.h"
 
 #include <utility>
@@ -6,7 +6,7 @@
 namespace capibara::passes {
 
 Program NestedPass::operator()(const Program& program) {
-  if (!std::exchange(begun_, true)) return body_(program, *this);  // the outermost: it is in none of its own equations
+  if (!std::exchange(begun_, true)) return body_(program, *this);  // the outermost is in none of its own equations
   auto it = done_.find(program);
   if (it != done_.end()) return it->second;
   Program result = body_(program, *this);

@@ -1,4 +1,4 @@
-// What the passes share: rewriting the programs inside of equations once each, and which equations may move.
+// Shared by the passes: rewriting each nested program once, and which equations may move.
 #pragma once
 
 #include "core/array/byte_count.h"
@@ -33,8 +33,8 @@ class NestedPass {
   ProgramMap<Program> done_;
 };
 
-// Whether a pass changes a program at all: by an equation that `concerns` it, or in the programs inside of others.
-// Copying equations costs more than looking at them.
+// True if a pass changes a program: in an equation that `concerns` it, or in nested programs. Copying equations costs
+// more than this test.
 template <class F>
 bool changes(const Program& program, NestedPass& nested, F&& concerns) {
   for (const Equation& equation : program.equations()) {
@@ -44,7 +44,7 @@ bool changes(const Program& program, NestedPass& nested, F&& concerns) {
   return false;
 }
 
-// Pure and the same each time: such an equation may be merged with its like, folded, or moved out of a loop.
+// Pure and deterministic: such an equation may be merged with its duplicates, folded, or moved out of a loop.
 bool repeatable(const Program& program, const Equation& equation);
 
 // Constants above this size are never folded or compared by content.

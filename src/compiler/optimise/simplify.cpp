@@ -1,9 +1,9 @@
-// simplify: replaces equations by what they equal. Every rule is exact: the same bits for every value, NaN included,
-// but for denormal numbers, which arithmetic would have flushed to zero, and which NaN it is.
+// simplify: replaces equations by equal, simpler ones. Every rule is exact: the same bits for every value, NaN
+// included, except for denormals, which arithmetic would have flushed to zero, and for the payload of a NaN.
 //
 //   b = mul a 1.0; c = reshape[(6,)] b; d = reshape[(2,3)] c    ->    d = a
 //
-// The rules stand in simplify_algebra.cpp, simplify_scalar.cpp, simplify_shape.cpp and simplify_contract.cpp.
+// The rules are in simplify_algebra.cpp, simplify_scalar.cpp, simplify_shape.cpp and simplify_contract.cpp.
 #include "compiler/optimise/simplify.h"
 
 #include "compiler/optimise/passes.h"
@@ -27,7 +27,7 @@ const Rules& rules() {
   return all;
 }
 
-constexpr int deepest = 16;  // rules that follow from one another at one equation
+constexpr int deepest = 16;  // rules applied one after another to the result of one equation
 
 bool same_type(const ArrayType& a, const ArrayType& b) {
   return a.shape == b.shape && a.dtype == b.dtype && a.ref == b.ref;
@@ -96,7 +96,7 @@ Atom Simplifier::add(const Primitive& primitive, std::vector<Atom> inputs, const
   return output;
 }
 
-// A result that is the same operand in every branch is that operand: a large one is not copied where a branch ends.
+// Replaces a result that is the same operand in every branch by that operand: no branch copies a large one.
 bool Simplifier::forward_operands(const Equation& cond, std::vector<Atom> inputs, Attrs attrs) {
   const std::vector<Program> branches = attrs.programs("branches");
   std::vector<std::pair<Var, Atom>> forwarded;

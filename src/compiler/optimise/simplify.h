@@ -1,4 +1,4 @@
-// Simplifier: rewrites single equations by rules; what the rule tables of simplify*.cpp share.
+// Simplifier: rewrites single equations by rules; shared by the rule tables of simplify*.cpp.
 #pragma once
 
 #include "compiler/optimise/rewrite.h"
@@ -21,13 +21,13 @@ struct Site {
   std::span<const Atom> inputs;
   const Attrs& attrs;
   Source source;
-  bool only_reader;  // of its first input, as far as is known
+  bool only_reader;  // of its first input, as far as known
 
   const ArrayType& type(std::size_t input) const;
   ArrayType output_type() const;
 };
 
-// What the equation's only output equals, or nothing where the rule does not apply.
+// A value equal to the equation's only output, or nullopt if the rule does not apply.
 using Rule = std::optional<Atom> (*)(Site&);
 
 // By primitive, tried in the order in which they were added.
@@ -51,15 +51,15 @@ class Simplifier {
   explicit Simplifier(const Program& program);
   Program operator()(NestedPass& nested);
 
-  // Adds an equation of one output, simplified in its turn.
+  // Adds an equation with one output, and simplifies it in turn.
   Atom add(const Primitive& primitive, std::vector<Atom> inputs, const Attrs& attrs, Source source,
            bool only_reader = false);
   Atom literal(Array value) { return copy_.builder().add_literal(std::move(value)); }
   const ArrayType& type(Atom atom) const { return copy_.type(atom); }
-  // The equation that made the value, where it is one of this primitive with one output.
+  // The equation that computes the value, if it has this primitive and one output; else null.
   const Equation* made_by(Atom atom, const Primitive& primitive) const;
   const Equation* maker(Atom atom) const;
-  // The value of a scalar literal, also where it was broadcast.
+  // The value of a scalar literal, or of one that was broadcast; else null.
   const Array* uniform(Atom atom);
 
  private:
@@ -68,7 +68,7 @@ class Simplifier {
   bool forward_operands(const Equation& cond, std::vector<Atom> inputs, Attrs attrs);
 
   Copy copy_;
-  std::vector<int32_t> maker_;    // of each new variable: its equation's position, -1 for inputs and constants
+  std::vector<int32_t> maker_;    // of each new variable: the position of its equation, -1 for inputs and constants
   std::vector<uint8_t> readers_;  // of each old variable, up to 2
   int depth_ = 0;
 };
@@ -85,7 +85,7 @@ inline Attrs reshape_attrs(const Shape& shape) {
 inline Attrs broadcast_attrs(const Shape& shape, const Ints& dims) {
   return {{"shape", shape}, {"broadcast_dimensions", dims}, {"sharding", Attr()}};
 }
-// Without a sharding that must stay where it is, and for reshape without a reordering.
+// True without a sharding that must be kept and, for reshape, without a reordering.
 inline bool is_plain(const Attrs& attrs) {
   for (const char* name : {"sharding", "out_sharding", "dimensions"}) {
     const Attr* attr = attrs.find(name);

@@ -10,7 +10,7 @@ namespace {
 
 using Result = std::optional<Atom>;
 
-// A literal operand that equals this number exactly; zeros must have the sign asked for.
+// True for a literal operand exactly equal to this number; a zero must have the same sign.
 bool equals(Site& site, std::size_t input, double number) {
   const Array* value = site.simplifier.uniform(site.inputs[input]);
   if (!value || is_complex(value->dtype()) || is_key(value->dtype())) return false;
@@ -19,8 +19,8 @@ bool equals(Site& site, std::size_t input, double number) {
   return own == number && std::signbit(own) == std::signbit(number);
 }
 
-// One, of any type. Complex numbers times one stay as they are, infinities included, as XLA simplifies them: the four
-// products of the definition would make NaN of infinity times the zero beside the one.
+// One, of any type. As in XLA, complex numbers times one are unchanged, infinities included: the four products of the
+// definition would give NaN for infinity times the one's imaginary zero.
 bool is_one(Site& site, std::size_t input) {
   const Array* value = site.simplifier.uniform(site.inputs[input]);
   if (!value || !is_complex(value->dtype())) return equals(site, input, 1);
@@ -28,7 +28,7 @@ bool is_one(Site& site, std::size_t input) {
   return own == 1.0 && !std::signbit(own.imag());
 }
 
-// The operand, where it has the output's shape already.
+// The operand, if it already has the output's shape.
 Result operand(Site& site, std::size_t input) {
   if (site.type(input).shape != site.output_type().shape) return std::nullopt;
   return site.inputs[input];
@@ -70,7 +70,7 @@ Result subtract(Site& site) { return is_number(site) && equals(site, 1, 0.0) ? o
 
 Result shift(Site& site) { return equals(site, 1, 0) ? operand(site, 0) : std::nullopt; }
 
-// or and xor with no bits, and with all of them.
+// or and xor with no bits set, and with all bits set.
 template <bool is_and>
 Result bits(Site& site) {
   double neutral = !is_and ? 0 : is_bool(site.type(0).dtype) ? 1 : -1;
@@ -81,7 +81,7 @@ Result bits(Site& site) {
   return std::nullopt;
 }
 
-// neg and not undo themselves.
+// neg and not are their own inverses.
 Result involution(Site& site) {
   const Equation* inner = site.simplifier.made_by(site.inputs[0], site.primitive);
   return inner ? Result(inner->inputs[0]) : std::nullopt;
@@ -110,11 +110,11 @@ Result select(Site& site) {
   return site.inputs[1 + static_cast<std::size_t>(index)];
 }
 
-// Every value of one dtype is a value of the other.
+// True if every value of one dtype is a value of the other.
 bool is_exact(DType from, DType to) {
   if (from == to) return true;
   auto is_plain_number = [](DType dtype) { return is_integer(dtype) || is_floating(dtype); };
-  // Types without infinities, denormals or a zero of their own are left alone.
+  // Types without infinities, denormals or an ordinary zero are left alone.
   auto plain = [](DType dtype) {
     return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 || dtype == DType::float64;
   };
@@ -136,7 +136,7 @@ bool is_exact(DType from, DType to) {
          narrow.tiny >= wide.tiny;
 }
 
-// convert B -> C of convert A -> B is convert A -> C where no value of A is changed on the way.
+// convert B -> C of convert A -> B is convert A -> C if A -> B preserves every value.
 Result convert(Site& site) {
   DType to = site.attrs.dtype("new_dtype");
   if (!is_plain(site.attrs)) return std::nullopt;
@@ -145,7 +145,7 @@ Result convert(Site& site) {
   if (!inner || !is_plain(inner->attrs)) return std::nullopt;
   DType from = site.simplifier.type(inner->inputs[0]).dtype;
   if (!is_exact(from, site.type(0).dtype)) return std::nullopt;
-  // Floating-point numbers beyond an integer type end at its bounds, integers wrap around.
+  // Floats out of an integer type's range saturate, integers wrap around.
   if (is_floating(site.type(0).dtype) && is_integer(from) && is_integer(to) && from != to && !is_exact(from, to))
     return std::nullopt;
   Atom x = inner->inputs[0];

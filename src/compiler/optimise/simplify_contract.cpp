@@ -1,4 +1,4 @@
-// Rules of dot_general: transposes of its operands and of its result become dimension numbers.
+// Rules of dot_general: transposes of its operands and result become dimension numbers.
 //
 //   b = transpose[(1,0)] a; c = dot_general[((1),(0))] b d    ->    c = dot_general[((0),(0))] a d
 #include "compiler/optimise/simplify.h"
@@ -26,7 +26,7 @@ Ints free_dims(int64_t rank, const Ints& contracting, const Ints& batch) {
   return rest;
 }
 
-// The operand before its transpose, where its free dimensions keep their order; the dimension numbers follow.
+// The operand before its transpose, if its free dimensions keep their order; adjusts the dimension numbers.
 Result before_transpose(Site& site, std::size_t side, Ints& contracting, Ints& batch) {
   const Equation* transpose = site.simplifier.made_by(site.inputs[side], prim::transpose());
   if (!transpose) return std::nullopt;
@@ -48,7 +48,7 @@ Result dot(Site& site) {
 }
 
 // batch, rhs free, lhs free: the same products with the operands exchanged. Complex products are left alone: their
-// parts would be summed in another order.
+// parts would be summed in a different order.
 Result transpose_of_dot(Site& site) {
   const Equation* dot = site.only_reader ? site.simplifier.made_by(site.inputs[0], prim::dot_general()) : nullptr;
   if (!dot || !is_plain(dot->attrs) || is_complex(site.type(0).dtype)) return std::nullopt;

@@ -1,9 +1,9 @@
-// Rules of gather and scatter with a single window: a slice is read or written at a computed place.
+// Rules of gather and scatter with a single window: they become a slice read or written at a computed position.
 //
 //   b = gather[slice_sizes=(1, 4)] a i         ->    b = reshape (dynamic_slice a i 0)
 //   b = scatter-add a i u                      ->    s = dynamic_slice a i 0; b = dynamic_update_slice a (s + u) i 0
 //
-// Slices fuse with what they feed and are written in place, in loops above all; a gather or a scatter is a call.
+// Slices fuse with their readers and are written in place, above all in loops; a gather or a scatter is a call.
 #include "compiler/optimise/simplify.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ bool is_wide_integer(DType dtype) {
   return dtype == DType::int32 || dtype == DType::int64 || dtype == DType::uint32 || dtype == DType::uint64;
 }
 
-// Where the one window starts, a number per dimension of the operand.
+// The start of the single window, one number per dimension of the operand.
 struct Starts {
   std::vector<Atom> all;
   std::vector<std::pair<int64_t, Atom>> computed;  // dimension and start
@@ -52,7 +52,7 @@ Starts starts_of(Site& site, Atom indices, const Ints& dims, int64_t rank) {
   return starts;
 }
 
-// Whether the whole window lies inside, as a scalar.
+// True if the whole window is in bounds, as a scalar.
 Atom is_inside(Site& site, const Starts& starts, DType dtype, const Shape& shape, const Ints& window) {
   std::optional<Atom> all;
   auto demand = [&](Atom condition) {
@@ -90,7 +90,7 @@ Result gather(Site& site) {
   return site.simplifier.add(prim::reshape(), {slice}, reshape_attrs(site.output_type().shape), site.source);
 }
 
-// The operation that joins old and new elements; null for a plain replacement.
+// The operation that combines old and new elements; null for a plain replacement.
 const Primitive* joins(const Primitive& scatter) {
   if (scatter == prim::scatter_add()) return &prim::add();
   if (scatter == prim::scatter_sub()) return &prim::sub();
@@ -115,7 +115,7 @@ Result scatter(Site& site) {
           updates.shape[static_cast<std::size_t>(numbers.update_window_dims[static_cast<std::size_t>(next++)])]);
   }
   const Shape shape = operand.shape;
-  // Sizes of zero: there is no slice of a window that fits nowhere, whose updates are all dropped.
+  // For dimensions of size zero: no slice has the size of a window that fits nowhere and whose updates are all dropped.
   for (std::size_t d = 0; d < shape.size(); ++d) {
     if (window[d] > shape[d]) return std::nullopt;
   }
@@ -123,8 +123,8 @@ Result scatter(Site& site) {
   const Starts starts =
       starts_of(site, site.inputs[1], numbers.scatter_dims_to_operand_dims, static_cast<int64_t>(shape.size()));
   Atom value = site.simplifier.add(prim::reshape(), {site.inputs[2]}, reshape_attrs(window), site.source);
-  // Also where the program promises that there are none: jax's derivatives of scatter_min and scatter_max scatter by
-  // the indices of updates that were dropped.
+  // Even if the program promises that none are out of bounds: jax's derivatives of scatter_min and scatter_max scatter
+  // by the indices of updates that were dropped.
   const bool drops = mode != GatherScatterMode::clip;
   if (join || drops) {
     const Atom old = slice_at(site, site.inputs[0], starts, window);

@@ -25,7 +25,7 @@ bool may_be_scalar(Elementwise kind, std::size_t operand) {
   }
 }
 
-// The rank-0 value that was broadcast to this operand.
+// The scalar that was broadcast to this operand.
 Result broadcast_scalar(Site& site, Atom atom) {
   const Equation* broadcast = site.simplifier.made_by(atom, prim::broadcast_in_dim());
   if (!broadcast || !is_plain(broadcast->attrs) || site.simplifier.type(broadcast->inputs[0]).rank() != 0)
@@ -47,7 +47,7 @@ Result take_scalars(Site& site) {
   }
   if (replaced == 0) return std::nullopt;
   if (arrays == 0) {
-    // All of it is one number, computed once.
+    // All elements are one number, which is computed once.
     Shape shape = site.output_type().shape;
     Atom value = site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
     return site.simplifier.add(prim::broadcast_in_dim(), {value}, broadcast_attrs(shape, {}), site.source);
@@ -64,12 +64,12 @@ Result take_scalars(Site& site) {
   if (!changed) return std::nullopt;
   Types types;
   for (Atom input : inputs) types.push_back(site.simplifier.type(input));
-  // Operands of size 1 spread over a larger one only where another operand has the full shape.
+  // Operands of size 1 are broadcast to a larger one only if another operand has the full shape.
   if (site.primitive->type(types, site.attrs).types[0].shape != site.output_type().shape) return std::nullopt;
   return site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
 }
 
-// Where all operands were reshaped from one shape, the operation is done at that shape: it joins what made them.
+// If all operands were reshaped from one shape, the operation is done in that shape: it fuses with their producers.
 Result sink_reshape(Site& site) {
   Shape before, after;
   std::vector<Atom> inputs(site.inputs.begin(), site.inputs.end());

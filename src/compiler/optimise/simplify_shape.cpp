@@ -1,4 +1,4 @@
-// Rules of operations that only move elements. reshape is the one form for changes of shape that keep the order.
+// Rules of operations that only move elements. reshape is the canonical form of order-preserving changes of shape.
 #include "compiler/optimise/simplify.h"
 
 #include <algorithm>
@@ -48,7 +48,7 @@ Result broadcast(Site& site) {
   const Ints& dims = site.attrs.ints("broadcast_dimensions");
   const Shape& from = site.type(0).shape;
   if (from == shape && dims == range(shape.size())) return site.inputs[0];
-  // Only dimensions of size 1 are new.
+  // Only adds dimensions of size 1.
   if (!from.empty() && is_ascending(dims) && element_count(from) == element_count(shape) &&
       without_ones(from) == without_ones(shape)) {
     bool kept = true;
@@ -63,7 +63,7 @@ Result broadcast(Site& site) {
   }
   if (const Equation* inner = site.simplifier.made_by(site.inputs[0], prim::reshape());
       inner && is_plain(inner->attrs)) {
-    // A reshape that only put in dimensions of size 1.
+    // A reshape that only inserted dimensions of size 1.
     Atom x = inner->inputs[0];
     const Shape& source = site.simplifier.type(x).shape;
     if (source != without_ones(from) || source.empty()) return std::nullopt;
@@ -80,7 +80,7 @@ Result transpose(Site& site) {
   const Ints& permutation = site.attrs.ints("permutation");
   const Shape& from = site.type(0).shape;
   if (is_ascending(permutation)) return site.inputs[0];
-  // Dimensions that count keep their order.
+  // Dimensions of size other than 1 keep their order.
   Ints moved;
   for (int64_t dim : permutation) {
     if (at(from, dim) != 1) moved.push_back(dim);
@@ -111,7 +111,7 @@ Result reverse(Site& site) {
   return site.inputs[0];
 }
 
-// A slice of everything. Steps do not matter where nothing is left out.
+// A slice of everything. Strides do not matter if no element is left out.
 Result slice(Site& site) {
   return site.attrs.ints("limit_indices") == site.type(0).shape && site.output_type().shape == site.type(0).shape
              ? Result(site.inputs[0])
@@ -127,7 +127,7 @@ Result dynamic_update_slice(Site& site) {
 }
 
 Result concatenate(Site& site) {
-  // Operands without elements add nothing.
+  // Empty operands contribute nothing.
   std::vector<Atom> inputs;
   for (Atom input : site.inputs) {
     if (site.simplifier.type(input).size() > 0) inputs.push_back(input);
@@ -137,8 +137,8 @@ Result concatenate(Site& site) {
   return site.simplifier.add(site.primitive, inputs, site.attrs, site.source);
 }
 
-// A reduction over dimensions of size 1 alone, or over none; complex sums and products begin with a number of their
-// own.
+// A reduction over dimensions of size 1 alone, or over none. Complex ones are kept: their sums and products start from
+// an explicit number.
 Result reduce_nothing(Site& site) {
   if (is_complex(site.type(0).dtype)) return std::nullopt;
   const Attr* axes = site.attrs.find("axes");

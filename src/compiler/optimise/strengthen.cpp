@@ -1,5 +1,5 @@
-// strengthen: weak types end here. They steer promotion, which is over once a program is traced, and would keep equal
-// equations apart. Whoever runs the program takes the weak types of its results from the program before this pass.
+// strengthen: removes weak types. They steer promotion, which is over once a program is traced, and would keep equal
+// equations apart. A caller takes the weak types of the results from the program before this pass.
 #include "compiler/optimise/passes.h"
 #include "compiler/optimise/rewrite.h"
 
@@ -28,7 +28,7 @@ Attr strong(const Attr& attr) {
   return Attr(std::move(entries));
 }
 
-// The same object where nothing is weak.
+// Returns the same object if nothing is weak.
 Attrs strong(const Attrs& attrs) {
   bool weak = false;
   for (const auto& [name, attr] : attrs.entries()) {

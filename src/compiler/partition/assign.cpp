@@ -1,4 +1,4 @@
-// Tries, for every axis of the mesh, each factor that some operand or result has it on, and none.
+// Tries, for every mesh axis, each factor to which some operand or result assigns it, and no factor.
 #include "compiler/partition/assign.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Chooser {
   Assignment best() {
     std::size_t tries = 1;
     for (std::vector<int>& choices : choices_) {
-      if (tries * choices.size() > max_tries) choices.resize(1);  // the first that has it
+      if (tries * choices.size() > max_tries) choices.resize(1);  // keep the first factor that has it
       tries *= choices.size();
     }
     std::vector<std::size_t> at(choices_.size(), 0);
@@ -81,7 +81,7 @@ class Chooser {
     return true;
   }
 
-  // All combined factors that are split must be combined alike.
+  // All combined factors that are split must use the same monoid.
   bool pending_of(Assignment& tried) const {
     Monoid monoid = Monoid::add;
     for (std::size_t f = 0; f < tried.axes.size(); ++f) {
@@ -89,7 +89,7 @@ class Chooser {
       if (factor.use != FactorUse::combined || tried.axes[f].empty()) continue;
       if (!tried.pending.empty() && monoid != factor.monoid) return false;
       monoid = factor.monoid;
-      // Sums of booleans are their disjunctions.
+      // The sum of booleans is their disjunction.
       const bool of_bools =
           factor.monoid == Monoid::add && !problem_.results.empty() && is_bool(problem_.results[0].dtype);
       tried.monoid = of_bools ? Monoid::bit_or : factor.monoid;
@@ -127,7 +127,7 @@ class Chooser {
   Resharder& resharder_;
   const AssignmentProblem& problem_;
   std::vector<Projection> values_;
-  std::vector<std::vector<int>> choices_;  // of each axis: factors, or -1
+  std::vector<std::vector<int>> choices_;  // per axis: factors, or -1
   Assignment best_;
   double least_ = std::numeric_limits<double>::infinity();
 };

@@ -1,4 +1,4 @@
-// Functions of custom_partitioning in a program that is divided.
+// custom_partitioning functions in a partitioned program.
 #include <capibara/error.h>
 
 #include "compiler/partition/partitioner.h"
@@ -6,7 +6,7 @@
 
 namespace capibara::sharding {
 
-// The author of the function says how it is split, and what a device runs.
+// The author of the function defines how it is split, and what each device runs.
 Arrays Partitioner::custom(const Step& step) {
   std::vector<PartitionSpec> given, wanted;
   for (const Local& operand : step.operands) given.push_back(spec_of(mesh_, operand.layout));

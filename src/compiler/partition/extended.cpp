@@ -1,4 +1,4 @@
-// Which dimensions can be split with help, and the help.
+// Finds the dimensions that can be split with help, and implements the help.
 #include "compiler/partition/extended.h"
 
 #include <capibara/collective.h>
@@ -27,7 +27,7 @@ struct Extending {
   const EquationTypes& equation;
   ExtendedFactors out;
 
-  // A dimension of one factor that is whole; negative otherwise.
+  // The only factor of a dimension if it must be whole; otherwise negative.
   int whole_factor(const DimensionFactors& dimension) const {
     if (dimension.size() != 1) return -1;
     const Factor& factor = out.factors.factors[static_cast<std::size_t>(dimension[0])];
@@ -102,13 +102,13 @@ struct Extending {
 Array number(const Array& like, int64_t value) { return exact_scalar(like.dtype(), value); }
 Array filled(const Array& like, int64_t value) { return lax::broadcast(number(like, value), like.shape()); }
 
-// What adds nothing, not even the sign of a zero.
+// The additive identity, which preserves even the sign of a zero.
 Array nothing_like(const Array& x) {
   const Array zeros = lax::zeros_like(x);
   return is_inexact(x.dtype()) ? lax::neg(zeros) : zeros;
 }
 
-// Where the part of this device begins along a factor.
+// The start of this device's part along a factor.
 Array offset_of(const Mesh& mesh, const Axes& axes, int64_t part, DType dtype) {
   const Array position = lax::convert_element_type(position_along(mesh, axes), dtype);
   return lax::mul(position, exact_scalar(dtype, part));
@@ -123,7 +123,7 @@ struct Helper {
   Attrs attrs;
   std::vector<InsertedCollective>& noted;
 
-  // A collective, with the share of its bytes that each device receives for each other device.
+  // Records a collective; `share` is the fraction of its bytes that each device receives from each other device.
   void note(const char* operation, const Axes& axes, const Array& operand, double share) const {
     const double bytes = static_cast<double>(operand.size()) * bits(operand.dtype()) / 8;
     const auto others = static_cast<double>(parts_of(mesh, axes) - 1);
@@ -151,7 +151,7 @@ struct Helper {
 
   Arrays iota() const {
     const auto dim = static_cast<std::size_t>(whole.attrs.integer("dimension"));
-    // Floats are rounded once, after the sum.
+    // Floats are rounded once, after the addition.
     const DType dtype = whole.results[0].dtype, counted = is_inexact(dtype) ? DType::int32 : dtype;
     const Array own = capibara::bind(whole.primitive, operands, attrs.with("dtype", counted))[0];
     const Array offset = offset_of(mesh, axes_of_help(Help::iota), own.shape()[dim], counted);
@@ -200,7 +200,7 @@ struct Helper {
     return lax::stack(parts, last);
   }
 
-  // Indices that clip, clipped along the dimensions that are whole here: their slices lie inside of the operand.
+  // For mode clip: clips indices along the dimensions that are whole here, so that slices are within the operand.
   Array with_slices_inside(Array indices, const Ints& indexed, const Ints& slices) const {
     for (std::size_t k = 0; k < indexed.size(); ++k) {
       const auto dim = static_cast<std::size_t>(indexed[k]);
@@ -213,7 +213,7 @@ struct Helper {
     }
     return indices;
   }
-  // The sizes of a scatter's slices in the dimensions of its operand.
+  // The sizes of a scatter's slices, per dimension of its operand.
   Ints update_slices(const ScatterDimensionNumbers& dims) const {
     const ArrayType &operand = whole.operands[0], &updates = whole.operands[whole.results.size() + 1];
     Ints slices(operand.shape.size(), 1);
@@ -280,7 +280,7 @@ struct Helper {
     return capibara::bind(whole.primitive, operands, own_attrs);
   }
 
-  // The greatest element wins, NaN before numbers; of equal ones the first.
+  // The extreme element wins, NaN before numbers; of equal ones the first.
   Arrays extreme() const {
     const bool highest = whole.primitive == prim::argmax();
     const int64_t axis = whole.attrs.ints("axes")[0];

@@ -1,4 +1,4 @@
-// Inlines calls and repeats constants.
+// Inlines calls and duplicates constants.
 //
 //   z = broadcast_in_dim[shape=(8,)] 0.0;  a = add x z;  b = mul y z
 // becomes

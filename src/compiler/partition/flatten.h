@@ -1,12 +1,12 @@
-// Programs in the form that shardings are propagated through: calls inlined, constants made anew for each use.
+// The form of programs on which shardings are propagated: calls inlined, constants duplicated for each use.
 #pragma once
 
 #include <capibara/primitive.h>
 
 namespace capibara::sharding {
 
-// Calls become their equations, also in programs that equations hold. What is made of constants alone, such as zeros,
-// is made again for each equation that reads it, so that it ties nothing together.
+// Replaces calls by their equations, in nested programs too. Values made of constants alone, such as zeros, are
+// recomputed for each equation that reads them, so that they do not tie the readers' shardings together.
 Program flattened(const Program& program);
 
 }  // namespace capibara::sharding

@@ -1,4 +1,4 @@
-// Layouts: the axes of a mesh, by number, that split each dimension of a value; and layouts seen as axes of factors.
+// Layouts: the mesh axes, by number, that split each dimension of a value; and layouts as axes of factors.
 #pragma once
 
 #include <capibara/factors.h>
@@ -11,12 +11,12 @@
 namespace capibara::sharding {
 
 using Axes = std::vector<int>;     // numbers of mesh axes, the outermost first
-using Layout = std::vector<Axes>;  // one entry for each dimension
+using Layout = std::vector<Axes>;  // one entry per dimension
 
 int64_t parts_of(const Mesh& mesh, const Axes& axes);
 int64_t parts_of(const Mesh& mesh, const Layout& layout);
 Shape local_shape(const Mesh& mesh, Shape shape, const Layout& layout);
-ArrayType part_type(const Mesh& mesh, const ArrayType& type, const Layout& layout);  // of what one device has
+ArrayType part_type(const Mesh& mesh, const ArrayType& type, const Layout& layout);  // of the part on one device
 bool divides(const Mesh& mesh, const Shape& shape, const Layout& layout);
 AxisList names_of(const Mesh& mesh, const Axes& axes);
 bool contains(const Axes& axes, int axis);
@@ -24,20 +24,20 @@ bool is_prefix(const Axes& prefix, const Axes& axes);
 Axes used_axes(const Layout& layout);
 std::string layout_text(const Mesh& mesh, const Layout& layout);  // P('x', None)
 
-// Nothing where a specification names axes that the mesh does not have.
+// nullopt if a specification names axes that the mesh does not have.
 std::optional<Layout> layout_of(const Mesh& mesh, const PartitionSpec& spec, std::size_t rank);
 PartitionSpec spec_of(const Mesh& mesh, const Layout& layout);  // without trailing dimensions that are not split
 
-// One value of an equation as its factors see it.
+// A value's layout in terms of the factors of an equation.
 struct Projection {
-  std::vector<Axes> axes;      // of each factor of the equation; empty where the value does not have it
+  std::vector<Axes> axes;      // per factor of the equation; empty if the value does not have it
   std::vector<bool> present;   // which factors the value has
-  std::vector<bool> overflow;  // factors of dimensions whose axes do not fall on factors: these stay as they are
+  std::vector<bool> overflow;  // factors of dimensions whose axes do not match factors: these are left unchanged
 };
 Projection projected(const Mesh& mesh, const Factors& factors, const ValueFactors& value, const Layout& layout);
 
-// The layout of a value whose factors are split so. Nothing where parts would not be runs of a dimension: an inner
-// factor is split although the one around it is not split into single elements.
+// The layout of a value whose factors are split in this way. nullopt if parts would not be contiguous in a dimension:
+// an inner factor is split although the one around it is not split into single elements.
 std::optional<Layout> layout_from(const Mesh& mesh, const Factors& factors, const ValueFactors& value,
                                   const std::vector<Axes>& axes);
 

@@ -17,7 +17,7 @@ namespace {
 
 Array index_number(int64_t value) { return scalar_of(DType::int32, static_cast<double>(value)); }
 
-// The numbers of the block that a device holds, from its coordinates along all axes of a mesh.
+// The index of the block that a device holds, from its coordinates along all axes of a mesh.
 Ints block_of(const Mesh& mesh, const Layout& layout, const Ints& coordinates) {
   Ints block;
   for (const Axes& axes : layout) {
@@ -29,7 +29,7 @@ Ints block_of(const Mesh& mesh, const Layout& layout, const Ints& coordinates) {
   return block;
 }
 
-// Pairs of (sender, receiver) among the devices along some axes, so that each gets the block that it is to have.
+// Pairs of (sender, receiver) among the devices along some axes that bring each device its target block.
 std::vector<std::pair<int64_t, int64_t>> senders(const Mesh& mesh, const Axes& axes, const Layout& from,
                                                  const Layout& to) {
   const int64_t count = parts_of(mesh, axes);

@@ -1,4 +1,4 @@
-// partition and output_shardings: the public functions over propagation and the partitioner.
+// partition and output_shardings: the public functions on top of propagation and the partitioner.
 #include <capibara/config.h>
 #include <capibara/partition.h>
 #include <capibara/shard_map.h>
@@ -23,7 +23,7 @@ namespace {
 
 bool has_mesh(const NamedSharding& sharding) { return !sharding.mesh.axis_names.empty(); }
 
-// The first constraint over several devices.
+// The first constraint that spans several devices.
 std::optional<NamedSharding> constrained_devices(const Program& program) {
   std::optional<NamedSharding> found;
   for (const Equation& equation : program.equations()) {
@@ -32,7 +32,7 @@ std::optional<NamedSharding> constrained_devices(const Program& program) {
       if (placement.devices.size() > 1) return placement;
     }
     const NamedSharding* devices = mapped_devices(equation);
-    if (devices && !devices->platform.empty()) return *devices;  // those of a text are of no platform
+    if (devices && !devices->platform.empty()) return *devices;  // those read from a text have no platform
     for_each_program(equation.attrs, [&](const Program& nested) {
       if (!found) found = constrained_devices(nested);
     });
@@ -50,8 +50,8 @@ std::optional<NamedSharding> devices_of(const Program& program, const MaybeShard
   return constrained_devices(program);
 }
 
-// The mesh that results are described by: the program's own, where its arguments are on another mesh of the same
-// devices. What a shard_map or a constraint says of its results cannot be said by the axes of that one.
+// The mesh in whose axes results are described: the program's own if its arguments are on another mesh of the same
+// devices, since results of a shard_map or a constraint cannot be described by the axes of that other one.
 std::optional<NamedSharding> result_devices(const Program& program, const MaybeShardings& in,
                                             const MaybeShardings& out) {
   const std::optional<NamedSharding> given = devices_of(program, in, out), own = constrained_devices(program);
@@ -60,7 +60,7 @@ std::optional<NamedSharding> result_devices(const Program& program, const MaybeS
   return asked || own->mesh.axis_names == given->mesh.axis_names ? given : own;
 }
 
-// What is said on another mesh of the same devices says nothing here.
+// Specifications on another mesh of the same devices are ignored.
 Demands demands_of(const Mesh& mesh, const MaybeShardings& given, const Types& types) {
   Demands demands;
   for (std::size_t i = 0; i < types.size(); ++i) {
@@ -103,7 +103,7 @@ PartitionedProgram partition(const Program& given, const MaybeShardings& inputs,
   if (has_other_effects(program))
     throw NotImplementedError("partition: programs with effects, such as callbacks and refs, are not divided");
   Config wide = config();
-  wide.enable_x64 = true;  // the program has the types that it has
+  wide.enable_x64 = true;  // the program keeps its own types
   const ConfigScope types_scope(wide);
   devices->spec = {};
   PartitionedProgram out;

@@ -1,5 +1,5 @@
-// For each equation: the factors that are split with the fewest bytes, operands brought to that, the same primitive on
-// parts, and what is pending combined on the way to the layout that propagation gave the result.
+// For each equation: chooses the split factors that move the fewest bytes, reshards operands to that, runs the same
+// primitive on parts, and combines pending results on the way to the layout that propagation gave the result.
 #include "compiler/partition/partitioner.h"
 
 #include <capibara/control.h>
@@ -19,7 +19,7 @@ namespace capibara::sharding {
 
 namespace {
 
-// Bytes that could be sent while one element of an equation is computed.
+// Bytes that can be sent in the time that one element of an equation takes to compute.
 constexpr double element_work = 0.02;
 
 Layout stack_layout(Layout layout) {
@@ -37,7 +37,7 @@ Locals localised(std::span<const Array> arrays, const std::vector<Layout>& layou
 
 Arrays Partitioner::run(const Program& program, const Shardings& shardings, Locals inputs) {
   std::vector<Local> values(static_cast<std::size_t>(program.var_count()));
-  // Copies that the body of a loop makes are not seen outside of it, while those from outside are seen in it.
+  // Copies made in the body of a loop are not visible outside it, while those from outside are visible inside.
   auto set = [&](Var var, Local value) {
     using Copies = std::map<Layout, Array>;
     value.copies = value.copies ? std::make_shared<Copies>(*value.copies) : std::make_shared<Copies>();
@@ -139,7 +139,7 @@ Arrays Partitioner::step(const Step& step) {
 
 // ---- one primitive on parts ----------------------------------------------------------------------------------------
 
-// Draws and counts whose result is to be split where the primitive makes it whole: their composition can be split.
+// True if a result must be split that the primitive needs whole (draws and counts): its composition can be split.
 bool Partitioner::is_lowered(const Step& step, const ExtendedFactors& extended) const {
   if (!step.equation.primitive->lower || holds_programs(step.equation.attrs)) return false;
   for (const Local& operand : step.operands) {
@@ -163,9 +163,9 @@ Arrays Partitioner::lowered(const Step& step) {
         [&](std::span<const Array> inputs) { return step.equation.primitive->lower(inputs, step.equation.attrs); },
         step.operand_types, step.equation.primitive.name());
   } catch (const Error&) {
-    return {};  // a composition that exists for other types
+    return {};  // the composition exists for other types only
   }
-  // A rule may leave an equation as it is.
+  // A rule may leave an equation unchanged.
   if (staged.program.outputs().size() != step.wanted.size()) return {};
   for (const Equation& equation : staged.program.equations()) {
     if (equation.primitive == step.equation.primitive) return {};
@@ -225,7 +225,7 @@ Arrays Partitioner::plain(const Step& step) {
       collectives_.push_back(std::move(one));
     }
     for (const auto& [factor, help] : extended.helped) {
-      if (help == Help::extreme_index) pending.clear();  // joined already
+      if (help == Help::extreme_index) pending.clear();  // already combined
     }
   } else {
     results = capibara::bind(step.equation.primitive, operands, attrs);
@@ -246,8 +246,8 @@ Arrays Partitioner::plain(const Step& step) {
   return outputs;
 }
 
-// shard_map over the same mesh: its program is what the device runs. Along axes that it does not map, every device
-// has the whole of its operands and computes the same.
+// shard_map over the same mesh: the device runs its program. Along axes that it does not map, every device has the
+// whole of its operands and computes the same values.
 Arrays Partitioner::map(const Step& step) {
   const ShardMapView map(step.equation.attrs);
   if (map.mesh().axis_names != mesh_.axis_names || map.mesh().axis_sizes != mesh_.axis_sizes)

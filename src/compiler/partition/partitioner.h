@@ -1,4 +1,4 @@
-// Partitioner: runs a program equation by equation on the parts of one device, under a trace that records it.
+// Partitioner: evaluates a program equation by equation on the parts of one device, under a trace that records it.
 #pragma once
 
 #include <capibara/partition.h>
@@ -12,8 +12,8 @@
 
 namespace capibara::sharding {
 
-// A value on one device, and the other layouts that it has been brought to: a weight that is gathered for a product is
-// not gathered again for its gradient.
+// A value on one device, and the other layouts in which it is already available: a weight gathered for a matmul is not
+// gathered again for its gradient.
 struct Local {
   Array array;
   Layout layout;
@@ -26,7 +26,7 @@ class Partitioner {
   explicit Partitioner(const NamedSharding& devices)
       : devices_(devices), mesh_(devices.mesh), resharder_(devices.mesh) {}
 
-  // The outputs, in the layouts that `shardings` has for them.
+  // The outputs, in the layouts that `shardings` assigns to them.
   Arrays run(const Program& program, const Shardings& shardings, Locals inputs);
 
   const std::vector<InsertedCollective>& collectives() const { return collectives_; }
@@ -38,7 +38,7 @@ class Partitioner {
     const Types &operand_types, &result_types;
     const Locals& operands;
     const std::vector<Layout>& wanted;
-    const std::vector<Shardings>* nested;  // of the programs that it holds
+    const std::vector<Shardings>* nested;  // of its nested programs
 
     EquationTypes types() const { return {equation.primitive, operand_types, result_types, equation.attrs}; }
   };
@@ -50,7 +50,7 @@ class Partitioner {
   Arrays map(const Step& step);
   Arrays custom(const Step& step);
   Arrays plain(const Step& step);
-  Arrays lowered(const Step& step);  // nothing where it cannot be composed
+  Arrays lowered(const Step& step);  // empty if it cannot be composed
   bool is_lowered(const Step& step, const ExtendedFactors& extended) const;
 
   Array resharded(const ArrayType& type, const Array& x, const Placed& from, const Layout& to,

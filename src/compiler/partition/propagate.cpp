@@ -1,9 +1,9 @@
 // Propagation of layouts along factors, to a fixed point.
 //
-// The order is that of Shardy (openxla.org/shardy/propagation): first through operations that only pass elements on,
-// both ways, and forwards through slices; then along all factors that parts of operands give parts of results; at last
-// along sums and dimensions that must be whole. Where several factors want an axis for one value, the one that comes
-// from the largest value gets it. Axes are used only where they divide a dimension evenly.
+// The order is that of Shardy (openxla.org/shardy/propagation): first through operations that only pass elements on, in
+// both directions, and forwards through slices; then along all factors for which parts of operands give parts of
+// results; finally along sums and dimensions that must be whole. If several factors compete for an axis of one value,
+// the one that comes from the largest value gets it. Axes are used only if they divide a dimension evenly.
 #include "compiler/partition/propagate.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ Direction direction_of(const Rule& rule, const Factor& factor, int phase) {
   return rule.kind == RuleKind::broadcast ? Direction::backward : Direction::both;
 }
 
-// Axes that two lists agree on; the longer of them where one begins with the other and `expand` allows it.
+// The common prefix of two lists of axes; the longer list if one is a prefix of the other and `expand` allows it.
 bool merge(Axes& known, const Axes& more, bool expand) {
   std::size_t same = 0;
   while (same < known.size() && same < more.size() && known[same] == more[same]) ++same;
@@ -76,7 +76,7 @@ class Propagation {
   }
 
  private:
-  // The rule that makes the value first, then its readers, the first of them on top.
+  // Pushes the rule that defines the value, then its readers, the first of them on top.
   void wake(Worklist& work, std::size_t current, int value) const {
     const std::vector<std::size_t>& users = graph_.users[static_cast<std::size_t>(value)];
     if (users.empty()) return;
@@ -121,7 +121,7 @@ class Propagation {
     return axes;
   }
 
-  // The values that changed.
+  // Returns the values that changed.
   std::vector<int> apply(const Rule& rule, int phase) {
     std::vector<Member> all = members(rule);
     const auto operands = static_cast<std::size_t>(
@@ -129,8 +129,8 @@ class Propagation {
     struct Candidate {
       std::size_t factor;
       Axes axes;
-      int64_t size;        // elements of the largest value that they come from
-      std::size_t source;  // its position
+      int64_t size;        // elements of the largest value that the axes come from
+      std::size_t source;  // position of that value
     };
     std::vector<Candidate> candidates;
     for (std::size_t f = 0; f < rule.factors.factors.size(); ++f) {
@@ -162,7 +162,7 @@ class Propagation {
     return changed;
   }
 
-  // Splits one factor of one value further, as far as nothing speaks against it.
+  // Splits one factor of one value by more of the axes, as far as there is no conflict.
   bool extend(const Rule& rule, Member& member, std::size_t factor, const Axes& axes) const {
     Projection& own = member.projection;
     if (!own.present[factor] || own.overflow[factor] || is_closed(member, factor)) return false;
@@ -196,7 +196,7 @@ class Propagation {
     return true;
   }
 
-  // Up to the first factor whose parts would not be runs of the dimension.
+  // Up to the first factor whose parts would not be contiguous in the dimension.
   bool write_back(const Rule& rule, const Member& member) {
     PropagatedValue& value = graph_.values[static_cast<std::size_t>(member.value)];
     bool changed = false;
@@ -209,7 +209,7 @@ class Propagation {
         axes.insert(axes.end(), member.projection.axes[f].begin(), member.projection.axes[f].end());
         if (parts_of(mesh_, member.projection.axes[f]) != rule.factors.factors[f].size) break;
       }
-      // An operand that the equation reads twice may have been split by these axes in another dimension meanwhile.
+      // If the equation reads an operand twice, these axes may by now split another dimension of it.
       Axes& own = value.layout[dim];
       if (overflow || axes.size() <= own.size() || !is_prefix(own, axes)) continue;
       const Axes used = used_axes(value.layout);

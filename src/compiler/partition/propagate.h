@@ -1,4 +1,4 @@
-// Propagation: the layout of every value of a program, from what is said of some of them.
+// Propagation: derives the layout of every value of a program from the given layouts of some of them.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -9,21 +9,21 @@
 
 namespace capibara::sharding {
 
-// What is said of one value: its axes, and which dimensions may be split further.
+// The given layout of one value: its axes, and which dimensions may be split by more axes.
 struct Demand {
   Layout layout;
-  std::vector<bool> open;  // one for each dimension; empty: none
+  std::vector<bool> open;  // one per dimension; empty: none
 };
 using Demands = std::vector<std::optional<Demand>>;
 
 // The layouts of a program's values.
 struct Shardings {
   std::vector<Layout> vars;                              // by variable
-  std::vector<Layout> outputs;                           // as demanded, else those of the values
-  std::map<std::size_t, std::vector<Shardings>> nested;  // by equation: those of the programs it holds
+  std::vector<Layout> outputs;                           // as demanded, otherwise those of the values
+  std::map<std::size_t, std::vector<Shardings>> nested;  // by equation: those of its nested programs
 };
 
-// The program must be flattened. Constraints on the mesh given are fixed points; those on other meshes say nothing.
+// The program must be flattened. Constraints on `mesh` are fixed points; those on other meshes are ignored.
 Shardings propagate(const Program& program, const Mesh& mesh, const Demands& inputs, const Demands& outputs);
 
 }  // namespace capibara::sharding

@@ -33,7 +33,7 @@ Types result_types(const Program& program, const Equation& equation, const Types
   return types;
 }
 
-// Each dimension is a factor of all these values.
+// Each dimension is a factor that all these values share.
 Factors same_factors(const Shape& shape, std::size_t operands, std::size_t results) {
   Factors factors;
   ValueFactors value;
@@ -146,7 +146,7 @@ void PropagationGraph::add_equation(const Program& program, ProgramValues& own, 
     default:
       break;
   }
-  if (out.empty()) return;  // a callback says nothing of how its operands are split
+  if (out.empty()) return;  // the split of a callback's operands is not known
   if (equation.primitive == prim::sharding_constraint()) add_constraint(equation, out[0], operands[0], results[0]);
   const bool adds_elements = types.empty() || types[0].size() != out[0].size();
   if (equation.primitive->traits.elementwise != Elementwise::no) add_broadcasts(types, operands, out[0]);
@@ -154,8 +154,8 @@ void PropagationGraph::add_equation(const Program& program, ProgramValues& own, 
             propagated_factors({equation.primitive, types, out, equation.attrs})});
 }
 
-// Operands that an elementwise operation repeats along dimensions of size one are broadcast first, as in the text that
-// Shardy sees: their splits are weaker than those of operands that have all elements.
+// Operands that an elementwise operation broadcasts along dimensions of size one are broadcast explicitly, as in the
+// text that Shardy sees: their splits are weaker than those of operands of full size.
 void PropagationGraph::add_broadcasts(Types& types, std::vector<int>& operands, const ArrayType& result) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     if (operands[i] < 0 || types[i].rank() != result.rank() || types[i].shape == result.shape) continue;
@@ -178,7 +178,7 @@ void PropagationGraph::add_constraint(const Equation& equation, const ArrayType&
   if (!layout || !divides(mesh_, type.shape, *layout)) return;
   const Ints& open = equation.attrs.ints("unconstrained_dims");
   fix(result, *layout, open);
-  // What is constrained once, and not otherwise, is made so.
+  // If the operand is not constrained otherwise, it is computed in the layout of the constraint.
   if (operand < 0) return;
   PropagatedValue& given = values[static_cast<std::size_t>(operand)];
   const bool said = !used_axes(given.layout).empty() ||
@@ -186,7 +186,7 @@ void PropagationGraph::add_constraint(const Equation& equation, const ArrayType&
   if (!said && open.empty()) given.layout = *layout;
 }
 
-// The function of shard_map sees its operands as its specifications say, and so are its results.
+// The function of shard_map sees its operands in the layouts of its specifications; the same holds for its results.
 void PropagationGraph::add_map(const Equation& equation, const Types& types, const std::vector<int>& operands,
                                const std::vector<int>& results) {
   const ShardMapView map(equation.attrs);
@@ -276,7 +276,7 @@ void PropagationGraph::add_cond(const Equation& equation, ProgramValues& own, st
 
 namespace {
 
-// Operations that move elements along a dimension: of operands and result, all split in the same way.
+// Operations that move elements along a dimension: operands and results are all split alike.
 bool shifts(const Primitive& primitive) {
   return primitive == prim::slice() || primitive == prim::pad() || primitive == prim::concatenate() ||
          primitive == prim::rev();

@@ -1,4 +1,4 @@
-// The graph that layouts are propagated through: values, and rules that tie their dimensions.
+// The graph on which layouts are propagated: values, and rules that relate their dimensions.
 #pragma once
 
 #include <capibara/factors.h>
@@ -9,7 +9,7 @@ namespace capibara::sharding {
 
 struct PropagatedValue {
   Layout layout;
-  std::vector<bool> closed;  // dimensions that may not be split further
+  std::vector<bool> closed;  // dimensions that may not be split by more axes
   int64_t elements = 0;
 };
 
@@ -22,13 +22,13 @@ enum class RuleKind : uint8_t {
 
 struct Rule {
   RuleKind kind;
-  std::vector<int> operands, results;  // values; negative: a literal or no one's
+  std::vector<int> operands, results;  // values; negative: a literal or unused
   Factors factors;
 };
 
-// The values of a program's variables.
+// The graph's values for a program's variables.
 struct ProgramValues {
-  std::vector<int> vars;     // negative: never made
+  std::vector<int> vars;     // negative: never defined
   std::vector<int> outputs;  // negative: a literal
   std::map<std::size_t, std::vector<std::pair<Program, ProgramValues>>> nested;
 };
@@ -41,7 +41,7 @@ class PropagationGraph {
 
   std::vector<PropagatedValue> values;
   std::vector<Rule> rules;
-  std::vector<std::vector<std::size_t>> users;  // the rules of each value, in the order of the program
+  std::vector<std::vector<std::size_t>> users;  // the rules that involve each value, in program order
 
  private:
   int add_value(const ArrayType& type, const std::optional<Demand>& demand = {});
@@ -65,8 +65,8 @@ class PropagationGraph {
   const Mesh& mesh_;
 };
 
-// The factors that layouts are propagated along: those of the equation, and dimensions that an operation shifts or
-// cuts.
+// The factors along which layouts are propagated: those of the equation, and dimensions that an operation shifts or
+// slices.
 Factors propagated_factors(const EquationTypes& equation);
 
 }  // namespace capibara::sharding

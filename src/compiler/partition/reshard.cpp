@@ -1,7 +1,7 @@
-// Resharding: a search for the fewest bytes over the layouts on the way, by Dijkstra's algorithm.
+// Resharding: a search for the fewest bytes over intermediate layouts, by Dijkstra's algorithm.
 //
-// Every step leads towards the layout wanted: an axis is taken where the dimension wants it next, or given up where the
-// dimension does not want it. So there are few layouts on the way, and one way always exists: gather, then slice.
+// Every step leads towards the target layout: an axis is added if the dimension needs it next, or dropped if the
+// dimension does not need it. So there are few intermediate layouts, and one path always exists: gather, then slice.
 #include "compiler/partition/reshard.h"
 
 #include <capibara/array.h>
@@ -15,7 +15,7 @@ namespace capibara::sharding {
 
 namespace {
 
-constexpr double step_cost = 256;  // bytes that one collective more is worth
+constexpr double step_cost = 256;  // bytes that saving one collective is worth
 constexpr double slice_cost = 0.01;
 
 std::string key_of(const Placed& at) {
@@ -29,7 +29,7 @@ std::string key_of(const Placed& at) {
   return key;
 }
 
-// Where the axes are the same set in another order: those that are wanted come first, in the order wanted.
+// For the same axes in another order: those of `wanted` first, in the order of `wanted`.
 Axes reordered(const Axes& axes, const Axes& wanted) {
   Axes out;
   for (const int axis : wanted) {
@@ -127,7 +127,7 @@ class Search {
     }
   }
 
-  // The ways for a dimension to lose axes that it is not to have.
+  // All steps by which a dimension can lose axes that its target lacks.
   void give_up(const Placed& at, double cost, const std::string& key, std::size_t dim, double own) {
     const Axes& axes = at.layout[dim];
     std::size_t kept = 0;

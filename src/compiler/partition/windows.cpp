@@ -1,4 +1,4 @@
-// Borders of windows.
+// Borders of windows: elements that parts take from their neighbours.
 //
 //   parts of x  [0 1 2 3] [4 5 6 7]      a window of 3, one apart, padded by one on each side
 //   bordered    [. 0 1 2 3 4] [3 4 5 6 7 .]
@@ -51,7 +51,7 @@ void add_convolution(std::vector<SlidDimension>& slid, const EquationTypes& equa
   }
 }
 
-// What the device `distance` places before this one has; `nothing` where there is none.
+// The array of the device `distance` positions before this one; `nothing` if there is none.
 Array from_neighbour(const Mesh& mesh, const Axes& axes, int64_t distance, const Array& x, const Array& nothing,
                      std::vector<InsertedCollective>& noted) {
   const int64_t parts = parts_of(mesh, axes);

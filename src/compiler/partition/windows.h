@@ -1,4 +1,4 @@
-// Dimensions along which a window slides: parts of them need borders of their neighbours.
+// Dimensions along which a window slides: their parts need borders from their neighbours.
 #pragma once
 
 #include <capibara/partition.h>
@@ -8,21 +8,21 @@
 namespace capibara::sharding {
 
 // A dimension of operand 0 and of the result that can be split together: parts of the operand have `stride` elements
-// for each one of the result.
+// per element of the result.
 struct SlidDimension {
   std::size_t operand, result;
-  std::size_t place;  // in the attribute `padding`
+  std::size_t place;  // index in the attribute `padding`
   int64_t stride;
-  int64_t before, after;  // elements of neighbours that a part needs
+  int64_t before, after;  // elements that a part needs from its neighbours
 };
-// Those of convolutions and of sums, maxima and minima over windows.
+// Such dimensions of convolutions, and of sums, maxima and minima over windows.
 std::vector<SlidDimension> slid_dimensions(const EquationTypes& equation);
-// Gives each of them one factor, that of the result; the numbers of these factors.
+// Gives each of them one factor, that of the result; returns the numbers of these factors.
 std::vector<int> join_slid_dimensions(const std::vector<SlidDimension>& slid, const EquationTypes& equation,
                                       Factors& factors);
 
-// Operand 0 with what its neighbours along these axes lend it. Where there is no neighbour: the padding, which is
-// `nothing`. Adds to `noted` what is sent.
+// Operand 0 extended by the borders of its neighbours along these axes; where there is no neighbour, by the padding,
+// which is `nothing`. Appends what is sent to `noted`.
 Array with_borders(const Mesh& mesh, const Axes& axes, const SlidDimension& slid, const Array& x, const Array& nothing,
                    std::vector<InsertedCollective>& noted);
 // The attributes of an equation whose operand has borders along these dimensions instead of padding.

@@ -1,4 +1,4 @@
-// Attributes as MLIR reads them; print_tree.cpp prints them for comparison only.
+// Attributes in MLIR's syntax; print_tree.cpp prints them for comparison only.
 #include "compiler/stablehlo/attribute_text.h"
 
 #include <algorithm>
@@ -90,7 +90,7 @@ class AttributeWriter {
     throw UnsupportedError(concat(place_of(operation_), ": attribute '", name_, "' has no text to pass it on by"));
   }
 
-  // Within a structure numbers have no type.
+  // Inside a structure, numbers have no type.
   std::string field_text(const Attribute& field) {
     if (const auto* integer = field.as<Integer>()) return std::to_string(integer->value);
     const std::optional<Ints> list = integers_of(field);
@@ -98,7 +98,7 @@ class AttributeWriter {
     return list_text(*list);
   }
 
-  // As MLIR wants it: with a point, or the bits of what has no digits.
+  // In MLIR's syntax: with a decimal point, or as bits if there are no digits (infinities, NaN).
   std::string number_text(double value, std::optional<DType> dtype) const {
     if (!dtype || !is_floating(*dtype)) refuse();
     ArrayType type;
@@ -118,7 +118,7 @@ class AttributeWriter {
   }
 
   const Operation& operation_;
-  std::string name_;  // of the attribute at hand
+  std::string name_;  // of the current attribute
 };
 
 }  // namespace

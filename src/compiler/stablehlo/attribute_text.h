@@ -1,4 +1,4 @@
-// The attributes of an operation as MLIR reads them, so that an operation that is only passed on keeps them.
+// The attributes of an operation in MLIR's syntax, so that an operation that is only passed on keeps them.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace capibara::stablehlo {
 
-// `a = 1 : i32, b = "c"`, without those that are `left_out`. Raises UnsupportedError for an attribute of a kind that
-// has no text here, naming it.
+// `a = 1 : i32, b = "c"`, without those in `left_out`. Raises UnsupportedError, naming the attribute, for a kind of
+// attribute that has no text here.
 std::string attributes_text(const Operation& operation, std::span<const std::string_view> left_out);
 
 }  // namespace capibara::stablehlo

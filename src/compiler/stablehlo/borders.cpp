@@ -1,4 +1,4 @@
-// Collecting the demands of sharding_constraint, and the devices of shard_map.
+// Collects the requirements of sharding_constraint, and the devices of shard_map.
 #include "compiler/stablehlo/borders.h"
 #include "program/ir/handles.h"
 #include "program/ir/nested.h"
@@ -26,13 +26,13 @@ class Search {
   }
 
  private:
-  // Devices of the host are lanes of one program.
+  // CPU devices are lanes of one program.
   void note_map(const NamedSharding& devices) {
     if (devices.devices.size() > 1 && devices.platform != "cpu") note(std::make_shared<const NamedSharding>(devices));
   }
 
   void note(const std::shared_ptr<const NamedSharding>& placement) {
-    if (placement->platform.empty()) return;  // any platform: no demand
+    if (placement->platform.empty()) return;  // any platform: no requirement
     if (!found_.first) {
       found_.first = placement;
       found_.devices = placement->devices;

@@ -1,4 +1,4 @@
-// Demands of a program on the devices of its arguments, results and inner values.
+// The devices that a program requires for its arguments, results and inner values.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ struct BorderDemand {
 
 struct Borders {
   std::vector<BorderDemand> arguments, results;
-  std::vector<const Equation*> equations;  // those that say so, of the program itself
-  // The devices of all demands, also of inner values. Raises ValueError where they differ.
+  std::vector<const Equation*> equations;  // the program's own equations that state a requirement
+  // The devices of all requirements, including those of inner values. Raises ValueError if they differ.
   std::vector<int> devices;
-  std::shared_ptr<const NamedSharding> first;  // the first demand at all; null: none
+  std::shared_ptr<const NamedSharding> first;  // the first requirement found; null: none
 };
 
 Borders find_borders(const Program& program);

@@ -1,4 +1,4 @@
-// Open sizes: what is known of them while a text is read.
+// Dynamic sizes: the values of them that are known while a text is read.
 #include "compiler/stablehlo/open_sizes.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-constexpr int64_t known_limit = 64;  // elements: more are no shape
+constexpr int64_t known_limit = 64;  // elements: a larger array is not a shape
 
 bool any_open(const std::vector<Value>& values) {
   return std::ranges::any_of(values, [](const Value& value) { return has_open_sizes(value.type); });
@@ -34,7 +34,7 @@ bool any_open(const Block& block) {
   return std::ranges::any_of(block.operations, [](const Operation& operation) { return any_open(operation); });
 }
 
-// The operand that holds the shape of the result.
+// The operand that contains the result's shape.
 std::optional<std::size_t> shape_operand(std::string_view operation) {
   static const std::map<std::string_view, std::size_t> operands = {{"stablehlo.dynamic_iota", 0},
                                                                    {"stablehlo.dynamic_reshape", 1},
@@ -44,7 +44,7 @@ std::optional<std::size_t> shape_operand(std::string_view operation) {
   return it == operands.end() ? std::nullopt : std::optional(it->second);
 }
 
-// Whose rule takes the shape of the result from its declared type.
+// True if the operation's rule takes the shape of the result from its declared type.
 bool needs_result_shape(std::string_view operation) {
   static constexpr std::string_view names[] = {
       "stablehlo.broadcast_in_dim", "stablehlo.broadcast",         "stablehlo.reshape",    "stablehlo.iota",
@@ -73,7 +73,7 @@ Ints broadcast_shape(std::span<const NdArray> operands) {
   return shape;
 }
 
-// jax gives a custom call the shapes of its results as its last operands.
+// jax passes a custom call the shapes of its results as its last operands.
 void take_result_shapes(Operation& operation, Arrays& operands) {
   const std::optional<Ints> indices = integers_of(operation.attributes.find("indices_of_shape_operands"));
   if (!indices) return;

@@ -22,7 +22,7 @@ std::string comparison_type(DType dtype) {
   return is_signed(dtype) ? "SIGNED" : "UNSIGNED";
 }
 
-// Whatever is no float has one order only.
+// Types other than floats have only one order.
 std::string total_type(DType dtype) { return is_floating(dtype) ? "TOTALORDER" : comparison_type(dtype); }
 
 Texts comparison_texts(const char* direction, const std::string& type) {
@@ -52,7 +52,7 @@ std::vector<OperationRow> elementwise_rows() {
   std::vector<OperationRow> rows;
   rows.push_back(
       {.operation = "stablehlo.optimization_barrier", .primitive = "optimization_barrier", .form = Form::elementwise});
-  // Other names for the same thing.
+  // Aliases.
   rows.push_back({.operation = "chlo.tan", .primitive = "tan", .read_only = true});
   rows.push_back({.operation = "chlo._asin_acos_kernel", .primitive = "asin", .read_only = true});
   rows.push_back({.operation = "chlo.conj",
@@ -110,14 +110,14 @@ std::vector<OperationRow> elementwise_rows() {
                         return Attrs{{"exponent_bits", integer_attribute(a.operation, "exponent_bits")},
                                      {"mantissa_bits", integer_attribute(a.operation, "mantissa_bits")}};
                       }});
-  // All others are the operation that the record names, with the same operands and no attributes.
+  // All others map to the operation in the record, with the same operands and no attributes.
   for (const Primitive& primitive : catalog()) {
     const std::string& operation = primitive->stablehlo;
     const bool written = std::any_of(rows.begin(), rows.end(), [&](const OperationRow& row) {
       return !row.read_only && row.primitive == primitive.name();
     });
     if (primitive->traits.elementwise == Elementwise::no || operation.empty() || written) continue;
-    const bool chlo = operation.starts_with("chlo.");  // its own forms differ from each other
+    const bool chlo = operation.starts_with("chlo.");  // its custom assembly formats differ
     rows.push_back(
         {.operation = operation, .primitive = primitive.name(), .form = chlo ? Form::generic : Form::elementwise});
   }
@@ -126,7 +126,7 @@ std::vector<OperationRow> elementwise_rows() {
 
 // ---- shapes ------------------------------------------------------------------------------------------------------
 
-// One list of integers that has another name on each side.
+// A single list of integers whose name differs between the two sides.
 #define CAPIBARA_INTEGERS_ROW(operation_name, primitive_name, text, attribute) \
   OperationRow {                                                               \
     .operation = operation_name, .primitive = primitive_name,                  \
@@ -240,7 +240,7 @@ std::vector<OperationRow> shape_rows() {
 
 // ---- gather and scatter ------------------------------------------------------------------------------------------
 
-// Lists that are empty stay unsaid, as MLIR prints them.
+// Empty lists are omitted, as in MLIR's output.
 std::string structure_text(const char* kind, const std::vector<std::pair<const char*, Ints>>& lists,
                            int64_t index_dim) {
   std::string out;
@@ -252,7 +252,7 @@ std::string structure_text(const char* kind, const std::vector<std::pair<const c
 
 std::vector<OperationRow> index_rows() {
   std::vector<OperationRow> rows;
-  // The reader has moved the index vectors into the last dimension before.
+  // The reader has already moved the index vectors into the last dimension.
   rows.push_back(
       {.operation = "stablehlo.gather",
        .primitive = "gather",
@@ -320,7 +320,7 @@ std::vector<OperationRow> index_rows() {
 
 // ---- contractions and transforms ---------------------------------------------------------------------------------
 
-// None is the default precision of both operands.
+// No precision means the default precision for both operands.
 Texts with_precision(Texts texts, const Attrs& attrs) {
   const auto* list = attrs["precision"].get_if<std::shared_ptr<const Attr::List>>();
   if (!list) return texts;
@@ -546,7 +546,7 @@ std::vector<OperationRow> region_rows() {
 
 Texts normalisation_texts(const WriteArgs& a) {
   char epsilon[40];
-  std::snprintf(epsilon, sizeof epsilon, "%.9e", a.attrs.real("epsilon"));  // MLIR wants a point in every number
+  std::snprintf(epsilon, sizeof epsilon, "%.9e", a.attrs.real("epsilon"));  // MLIR requires a decimal point
   return {{"epsilon", std::string(epsilon) + " : f32"},
           {"feature_index", integer_text(a.attrs.integer("feature_index"))}};
 }
@@ -587,7 +587,7 @@ std::vector<OperationRow> remaining_rows() {
                           {"out_sharding", Attr()},
                           {"shape", a.outputs[1].shape}};
            }});
-  // An upper factor is read as the adjoint of a lower one.
+  // The reader computes an upper factor as the adjoint of a lower one.
   rows.push_back({.operation = "stablehlo.cholesky", .primitive = "cholesky", .write = [](const WriteArgs&) -> Texts {
                     return {{"lower", "true"}};
                   }});

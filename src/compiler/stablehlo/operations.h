@@ -1,4 +1,4 @@
-// The table between primitives and StableHLO operations: one row for each pair, read by the writer and by the reader.
+// The table between primitives and StableHLO operations: one row per pair, used by both the writer and the reader.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -29,46 +29,46 @@ struct WriteArgs {
 struct ReadArgs {
   const Operation& operation;
   std::span<const ArrayType> inputs;
-  std::span<const ArrayType> outputs;  // as the text declares them
+  std::span<const ArrayType> outputs;  // as declared in the text
 };
 
-// How an operation is written: name %a, %b : type where all types are one; name %a, %b : (types) -> type; or generic,
-// "name"(%a, %b) <{attributes}> ({regions}) : (types) -> type.
+// The form in which an operation is written: name %a, %b : type if all types are equal; name %a, %b : (types) -> type;
+// or generic, "name"(%a, %b) <{attributes}> ({regions}) : (types) -> type.
 enum class Form { elementwise, functional, generic };
 
 struct OperationRow {
   std::string_view operation;  // "stablehlo.add"
   std::string_view primitive;  // "add"
   Form form = Form::generic;
-  // Operand i of the operation is input order[i] of the equation; empty: the same order.
+  // Operand i of the operation is input order[i] of the equation; empty: in the same order.
   std::vector<std::size_t> order = {};
   // Attributes of the equation that hold programs, in the order of the operation's regions.
   std::vector<std::string_view> regions = {};
   std::vector<AttributeText> (*write)(const WriteArgs&) = nullptr;
   Attrs (*read)(const ReadArgs&) = nullptr;  // without the regions
-  // Where several rows share a primitive or an operation: whether this one is meant.
+  // Where several rows share a primitive or an operation: true if this row applies.
   bool (*is_equation)(const Attrs&) = nullptr;
   bool (*is_operation)(const Operation&) = nullptr;
   bool read_only = false;  // another row writes the primitive
 };
 
-// All rows; those of one primitive or operation stand together.
+// All rows; those with the same primitive or operation are adjacent.
 const std::vector<OperationRow>& operation_rows();
 const OperationRow* find_row(const Primitive& primitive, const Attrs& attrs);
 const OperationRow* find_row(const Operation& operation);
 
 // ---- attributes of operations ------------------------------------------------------------------------------------
 
-// Each raises ParseError naming the operation, the attribute and what was expected.
+// Each raises ParseError, naming the operation, the attribute and the expected value.
 int64_t integer_attribute(const Operation& operation, std::string_view name);
 int64_t integer_attribute(const Operation& operation, std::string_view name, int64_t otherwise);
 bool flag_attribute(const Operation& operation, std::string_view name, bool otherwise = false);
 Ints integers_attribute(const Operation& operation, std::string_view name);
 Ints integers_attribute(const Operation& operation, std::string_view name, Ints otherwise);
-// The member of an enumeration; `otherwise` where the attribute is absent.
+// The member of an enumeration; `otherwise` if the attribute is absent.
 std::string word_attribute(const Operation& operation, std::string_view name, const std::string& otherwise = "");
 std::string string_attribute(const Operation& operation, std::string_view name);
-// A structure's list of integers, empty where absent.
+// A structure's list of integers, empty if absent.
 Ints field_integers(const Attribute& structure, std::string_view name);
 int64_t field_integer(const Attribute& structure, std::string_view name, int64_t otherwise);
 // Rows of an n x 2 list of integers.
@@ -79,7 +79,7 @@ std::vector<std::pair<int64_t, int64_t>> pairs_attribute(const Operation& operat
 // "line:column: stablehlo.op".
 std::string place_of(const Operation& operation);
 
-// What a text asks for and this library does not do: dynamic shapes, quantized types. `check` skips such files.
+// A feature that a text uses and this library lacks: dynamic shapes, quantized types. `check` skips such files.
 class UnsupportedError : public NotImplementedError {
  public:
   using NotImplementedError::NotImplementedError;
@@ -98,7 +98,7 @@ std::string pairs_text(const std::vector<std::pair<int64_t, int64_t>>& pairs);  
 NdArray widened(const NdArray& narrow);        // numbers of fewer than 8 bits as int8, uint8 or float32
 std::string dense_text(const NdArray& array);  // dense<...> : tensor<...>
 
-// The array of dense<...>; sub-byte and 64-bit types as they are.
+// The array of dense<...>; sub-byte and 64-bit types are kept.
 NdArray dense_array(const Operation& operation, const DenseElements& dense);
 // The type of a tensor of static shape; raises UnsupportedError for others.
 ArrayType array_type(const Operation& operation, const Type& type);
@@ -108,7 +108,7 @@ ArrayType array_type(const Operation& operation, const Type& type);
 // The primitive behind check.expect_*: compares two arrays, returns nothing. Attributes: kind ("eq", "almost_eq",
 // "close"), tolerance, min_ulp, max_ulp, place.
 const Primitive& expect_primitive();
-// Records its operand under an id, and compares with what was recorded.
+// The first records its operand under an id, the second compares its operand with that record.
 const Primitive& probe_primitive();
 const Primitive& expect_probe_primitive();
 

@@ -27,7 +27,7 @@ uint64_t bits_of(DType dtype, const std::byte* element) {
 }
 
 // Distance in representable numbers. All subnormal numbers together count as one step: they round to zero or to the
-// least normal number. Infinities are close only to themselves, NaNs to any NaN.
+// smallest normal number. Infinities are close only to themselves, NaNs to any NaN.
 uint64_t ulp_distance(DType dtype, const std::byte* x, const std::byte* y) {
   const double first = load_as<double>(dtype, x, 0), second = load_as<double>(dtype, y, 0);
   if (std::isnan(first) && std::isnan(second)) return 0;
@@ -47,7 +47,7 @@ uint64_t ulp_distance(DType dtype, const std::byte* x, const std::byte* y) {
   return a > b ? a - b : b - a;
 }
 
-// Equal, or both finite, of one sign and at most `tolerance` apart.
+// True if equal, or both finite, of the same sign and at most `tolerance` apart.
 bool almost_equal(double actual, double expected, double tolerance) {
   if (actual == expected) return true;
   if (std::isnan(actual) || std::isnan(expected)) return std::isnan(actual) && std::isnan(expected);
@@ -79,7 +79,7 @@ struct Expectation {
     return kind == "almost_eq" ? almost_equal(a, e, tolerance) : a == e || (std::isnan(a) && std::isnan(e));
   }
 
-  // Both parts of a finite complex number, measured by its magnitude: one part of a sum may cancel.
+  // Compares both parts of a finite complex number relative to its magnitude: one part of a sum may cancel.
   bool shares_error(DType dtype, const std::byte* actual, const std::byte* expected) const {
     const bool almost = kind == "almost_eq";
     if (!almost && (kind != "close" || min_ulp != 0 || !current_log || !current_log->parts_share_error)) return false;
@@ -110,7 +110,7 @@ std::string index_text(int64_t flat, const Shape& shape) {
   return "[" + out + "]";
 }
 
-// A value far from the expected one, whatever was computed within the tolerance.
+// Moves an element so far from the expected value that no result within the tolerance matches it.
 void perturb(DType dtype, std::byte* element, double tolerance) {
   if (is_complex(dtype)) dtype = real_dtype(dtype);
   if (!is_floating(dtype)) {

@@ -1,4 +1,4 @@
-// Attributes and constants of StableHLO operations: reading them from the syntax tree, writing them as text.
+// Attributes and constants of StableHLO operations: read from the syntax tree, written as text.
 #include <charconv>
 #include <cmath>
 #include <complex>
@@ -178,7 +178,7 @@ std::string pairs_text(const std::vector<std::pair<int64_t, int64_t>>& pairs) {
 
 namespace {
 
-// Above this many elements a constant is written as bytes.
+// Constants with more elements than this are written as bytes.
 constexpr int64_t decimal_limit = 32;
 
 std::string hexadecimal(const std::byte* bytes, std::size_t count, bool reversed) {
@@ -193,7 +193,7 @@ std::string hexadecimal(const std::byte* bytes, std::size_t count, bool reversed
   return out;
 }
 
-// MLIR wants a point in every number; infinities and NaNs are written by their bits.
+// MLIR requires a decimal point in every number; infinities and NaNs are written as bits.
 std::string float_text(DType dtype, const std::byte* element) {
   const double value = load_as<double>(dtype, element, 0);
   if (!std::isfinite(value)) return hexadecimal(element, static_cast<std::size_t>(storage_size(dtype)), true);
@@ -256,7 +256,7 @@ std::string dense_text(const NdArray& array) {
   const auto width = static_cast<std::size_t>(storage_size(type.dtype));
   const std::byte* data = array.raw_data();
   if (is_splat(data, width, type.size())) return "dense<" + element_text(type.dtype, data) + ">" + suffix;
-  // How MLIR packs booleans and narrower numbers into bytes is its own affair: those are always spelled out.
+  // How MLIR packs booleans and narrower numbers into bytes is an internal matter: those are always written out.
   const bool spelled = !is_numeric(type.dtype) || bits(type.dtype) < 8;
   if (type.size() > decimal_limit && !spelled) {
     return "dense<\"" + hexadecimal(data, width * static_cast<std::size_t>(type.size()), false) + "\">" + suffix;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t call_depth_limit = 500;  // of nested functions, so that no text exhausts the stack
 constexpr std::size_t sizes_limit = 10000;     // of functions, each read for the sizes of its calls
-constexpr int64_t splat_limit = 1 << 20;       // above, a constant of equal elements stays a broadcast
+constexpr int64_t splat_limit = 1 << 20;       // above this, a constant of equal elements stays a broadcast
 
 const Operation& function_place(const Function& function) {
   thread_local Operation place;
@@ -30,7 +30,7 @@ const Operation& function_place(const Function& function) {
 
 bool is_terminator(const Operation& operation) { return operation.name.ends_with(".return"); }
 
-// Whether a value of a type is what a text declares, which may leave sizes open.
+// True if a value's type matches the type declared in the text, which may leave sizes open.
 bool may_be(const ArrayType& declared, const ArrayType& type) {
   return declared.dtype == type.dtype && std::ranges::equal(declared.shape, type.shape, [](int64_t size, int64_t own) {
            return size == own || size == dynamic_size;
@@ -171,7 +171,7 @@ const ModuleReader::Read& ModuleReader::read_function(const Function& function, 
       check_sharding(*this, function_place(function), sharding, result.type.dims().size());
   }
   Arrays known;
-  // A function stands alone: it is staged outside of the function that calls it.
+  // A function is self-contained: it is staged outside the function that calls it.
   Program program = stage(
                         [&](std::span<const NdArray> inputs) {
                           BodyReader body(*this, function);
@@ -219,7 +219,7 @@ Arrays ModuleReader::call(const Function& function, const Arrays& operands) {
     for (const NdArray& input : inputs) types.push_back(plain_type(input));
   }
   const Read& read = read_function(function, types, open_sizes_ ? operands : Arrays{});
-  // A writer numbers functions of one name: @f, @f_0, @f_1.
+  // A writer numbers functions with the same name: @f, @f_0, @f_1.
   std::string name = function.name;
   const std::size_t digits = name.find_last_not_of("0123456789");
   if (digits != std::string::npos && digits + 1 < name.size() && name[digits] == '_' &&
@@ -312,7 +312,7 @@ Arrays BodyReader::run(const Block& block) {
 
 namespace {
 
-// The file of a location, whatever it is wrapped in; null where it names none.
+// The file of a location, however it is wrapped; null if it names none.
 const Location* file_of_location(const Attribute& attribute) {
   const Location* location = attribute.as<Location>();
   while (location && location->kind != Location::Kind::file) {
@@ -321,8 +321,8 @@ const Location* file_of_location(const Attribute& attribute) {
   return location;
 }
 
-// What the text says of an operation's origin; where it says nothing and the text's own file is known (a source that
-// ends with .mlir, given from outside), the line in that.
+// The origin of an operation according to the text; if the text has none and its own file is known (an outer source
+// that ends with .mlir), the line in that file.
 Source source_of(const Operation& operation) {
   SourceInfo info;
   info.name_scope = name_of_location(operation.location);
@@ -382,7 +382,7 @@ void BodyReader::read_closed(const Operation& operation, const Arrays& operands)
     throw;
   } catch (const ShapeError&) {
     throw;
-  } catch (const Error& error) {  // a type rule's refusal: say where
+  } catch (const Error& error) {  // rejected by a type rule: add the position
     fail(operation, error.what());
   }
   set_results(operation, results);
@@ -462,7 +462,7 @@ void require_operands(const Operation& operation, const Arrays& operands, std::s
 }
 
 Program read_module(const Module& module, const ReadOptions& options) {
-  // 64-bit types of a text stay what they are, whatever the configuration says of host values.
+  // 64-bit types of a text are kept, whatever the configuration is for host values.
   Config settings = config();
   settings.enable_x64 = true;
   ConfigScope scope(settings);

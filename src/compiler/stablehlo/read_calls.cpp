@@ -1,5 +1,5 @@
-// Reading custom calls: expectations, annotations of shardings, the LAPACK routines that jax calls on the CPU,
-// callbacks, and opaque ones.
+// Reads custom calls: expectations, sharding annotations, the LAPACK routines that jax calls on the CPU, callbacks, and
+// opaque calls.
 #include <algorithm>
 
 #include <capibara/error.h>
@@ -32,7 +32,7 @@ Attrs expectation(const Operation& operation, const std::string& name, const cha
           {"max_ulp", integer_attribute(operation, "max_ulp_difference", 3)}};
 }
 
-// The tolerances of the custom calls and of the operations of one name differ.
+// The tolerances of custom calls differ from those of operations with the same name.
 Attrs named_expectation(const Operation& operation, const std::string& name, bool custom_call) {
   if (name.starts_with("check.expect_almost_eq"))
     return expectation(operation, name, "almost_eq", custom_call ? 1e-3 : 1e-4);
@@ -52,7 +52,7 @@ char setting(const Operation& operation, std::string_view name, char otherwise) 
   return number ? static_cast<char>(number->value) : otherwise;
 }
 
-// Two routines are operations of StableHLO.
+// Two of the routines are StableHLO operations.
 Arrays read_potrf(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 1);
   const Types results = result_types(operation);
@@ -60,7 +60,7 @@ Arrays read_potrf(BodyReader& body, const Operation& operation, const Arrays& op
   Operation cholesky = operation;
   cholesky.name = "stablehlo.cholesky";
   cholesky.attributes = Dictionary({{"lower", Attribute::of(setting(operation, "uplo", 'L') == 'L')}});
-  // The status is success; a failure shows as NaN in the values.
+  // The status is success; a failure appears as NaN in the values.
   return {find_composed_rule(cholesky.name)(body, cholesky, operands)[0], lax::zeros(results[1])};
 }
 
@@ -84,7 +84,7 @@ Attr layouts(const Operation& operation, std::string_view name) {
   return list;
 }
 
-// The others stay calls: so they are written as they were read.
+// The other routines stay calls, and are written as they were read.
 Arrays read_lapack(const Operation& operation, const std::string& target, const Arrays& operands) {
   Attr::List results, aliases;
   for (const ArrayType& type : result_types(operation)) results.emplace_back(type);
@@ -110,8 +110,8 @@ Arrays read_lapack(const Operation& operation, const std::string& target, const 
                      {"output_operand_aliases", std::move(aliases)}});
 }
 
-// Any other call is passed on as it is. Its attributes stay a text, between the braces; a token or a tuple would have
-// to become something else.
+// Any other call is passed on unchanged. Its attributes stay text, between the braces; tokens and tuples are rejected,
+// since they could not be kept unchanged.
 Arrays read_opaque(const Operation& operation, const std::string& target, const Arrays& operands) {
   const auto refuse = [&](const char* what) {
     throw UnsupportedError(
@@ -137,7 +137,7 @@ Arrays read_opaque(const Operation& operation, const std::string& target, const 
 
 // ---- approximate selection ---------------------------------------------------------------------------------------
 
-// The result of an operation that counts from 0 along a dimension.
+// True for the result of an iota along a dimension.
 bool counts_along(const Block& block, ValueId id, int64_t dimension) {
   for (const Operation& operation : block.operations) {
     for (const Value& result : operation.results) {
@@ -148,7 +148,7 @@ bool counts_along(const Block& block, ValueId id, int64_t dimension) {
   return false;
 }
 
-// How the first two arguments of a function are compared; empty where it does something else first.
+// The direction in which a function compares its first two arguments; empty if it does something else first.
 std::string comparison_of(const Function& function) {
   if (function.body.operations.empty() || function.arguments.size() < 2) return "";
   const Operation& first = function.body.operations[0];
@@ -157,7 +157,7 @@ std::string comparison_of(const Function& function) {
   return compares ? word_attribute(first, "comparison_direction") : "";
 }
 
-// The greatest or least elements as jax writes them: with their positions, and a function that compares two of them.
+// The largest or smallest elements as jax writes them: with their positions, and a function that compares two of them.
 Arrays read_approximate(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 4);
   const Attribute stated = operation.attributes.find("mhlo.backend_config");
@@ -195,8 +195,8 @@ bool is_callback(const std::string& target) {
   return target == "xla_ffi_python_cpu_callback" || target == "xla_ffi_partitioned_python_cpu_callback";
 }
 
-// A function that the client knows by a number, with the values of one device. A token among the operands says that
-// calls happen in the order of the program.
+// A function that the client identifies by a number, called with the values of one device. A token among the operands
+// means that calls run in program order.
 Arrays read_callback(BodyReader& body, const Operation& operation, const Arrays& operands) {
   if (!body.module().options().numbered_calls) {
     throw UnsupportedError(concat(place_of(operation), ": a call of a Python function needs the process that made the ",
@@ -285,7 +285,7 @@ Arrays read_custom_call(BodyReader& body, const Operation& operation, const Arra
         place_of(operation), ": exchanges of parts of different sizes (ragged_all_to_all) are ", "not supported",
         body.module().manual() ? " between devices" : "", "\nHint: pad the parts to one size and use all_to_all"));
   }
-  if (target.starts_with("mhlo.") || target.starts_with("chlo.")) {  // an operation in another coat
+  if (target.starts_with("mhlo.") || target.starts_with("chlo.")) {  // an operation as a custom call
     Operation plain = operation;
     plain.name = (target == "mhlo.topk" ? "chlo.top_k" : "chlo." + target.substr(5));
     const Attribute attributes = operation.attributes.find("mhlo.attributes");

@@ -1,5 +1,5 @@
-// Reading operations that are other operations in disguise: legacy and broadcasting forms, dynamic shapes that are
-// static.
+// Reads operations that are forms of other operations: legacy and broadcasting forms, and dynamic shapes that are in
+// fact static.
 #include <algorithm>
 #include <map>
 #include <unordered_map>
@@ -54,7 +54,7 @@ NdArray reshape(const NdArray& x, const Shape& shape) {
 
 // ---- index vectors -----------------------------------------------------------------------------------------------
 
-// Our gather and scatter hold the index vectors in the last dimension of the indices.
+// Our gather and scatter have the index vectors in the last dimension of the indices.
 NdArray with_last_index(const Operation& operation, const NdArray& indices, int64_t dim, Ints& batching) {
   const int64_t rank = indices.ndim();
   if (dim < 0 || dim > rank) fail(operation, concat("index_vector_dim must be between 0 and ", rank, ", got ", dim));
@@ -105,7 +105,7 @@ Arrays read_scatter(BodyReader& body, const Operation& operation, const Arrays& 
 
 // ---- elementwise -------------------------------------------------------------------------------------------------
 
-// StableHLO takes the parts of real numbers too.
+// StableHLO allows the real and imaginary parts of real numbers, too.
 Arrays read_real(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 1);
   return is_complex(operands[0].dtype()) ? by_row(body, operation, operands) : operands;
@@ -117,7 +117,7 @@ Arrays read_imag(BodyReader& body, const Operation& operation, const Arrays& ope
   return {lax::zeros(operands[0].type())};
 }
 
-// The total order has no primitives of its own for greater and different.
+// The total order has no primitives of its own for GT, GE and NE.
 Arrays read_compare(BodyReader& body, const Operation& operation, const Arrays& operands) {
   if (find_row(operation)) return by_row(body, operation, operands);
   require_operands(operation, operands, 2);
@@ -129,7 +129,7 @@ Arrays read_compare(BodyReader& body, const Operation& operation, const Arrays& 
        concat("expected EQ, NE, GE, GT, LE or LT as attribute 'comparison_direction', got '", direction, "'"));
 }
 
-// chlo.broadcast_add and its kin: operands are brought to the shape of the result.
+// chlo.broadcast_add and related operations: operands are broadcast to the shape of the result.
 Arrays read_broadcasting(BodyReader& body, const Operation& operation, const Arrays& operands) {
   const Shape shape = result_type(operation).shape;
   const auto rank = static_cast<int64_t>(shape.size());
@@ -192,8 +192,8 @@ Arrays read_dot(BodyReader&, const Operation& operation, const Arrays& operands)
   return {contract(operands[0], operands[1], {{operands[0].ndim() - 1}, {0}, {}, {}}, result_type(operation).dtype)};
 }
 
-// "ab,bc->ac": letters of both operands and of the result are batch dimensions, letters of the result alone stay, the
-// others are summed.
+// "ab,bc->ac": letters in both operands and the result are batch dimensions, other letters of the result are kept, the
+// rest are summed.
 Arrays read_einsum(BodyReader&, const Operation& operation, const Arrays& operands) {
   const std::string config = string_attribute(operation, "einsum_config");
   const std::size_t arrow = config.find("->");
@@ -214,7 +214,7 @@ Arrays read_einsum(BodyReader&, const Operation& operation, const Arrays& operan
       fail(operation, concat("'", terms[i], "' does not fit ", to_string(operands[i].type())));
     }
   }
-  // Letters that stand in one operand only and not in the result are summed first.
+  // Letters that appear in only one operand and not in the result are summed first.
   Arrays summed;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     Ints axes;
@@ -263,7 +263,7 @@ Arrays read_einsum(BodyReader&, const Operation& operation, const Arrays& operan
   return {got == out ? result : lax::transpose(result, permutation)};
 }
 
-// A kernel that is read backwards.
+// Convolution with a reversed kernel.
 Arrays read_convolution(BodyReader& body, const Operation& operation, const Arrays& operands) {
   require_operands(operation, operands, 2);
   const Attribute numbers = operation.attributes.find("dimension_numbers");

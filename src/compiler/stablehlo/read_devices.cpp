@@ -1,5 +1,5 @@
-// Reading what the devices of a manual computation exchange: collectives over the axes of its mesh, which their numbers
-// stand for.
+// Reads collectives between the devices of a manual computation: over the axes of its mesh that their device numbers
+// describe.
 #include <algorithm>
 
 #include <capibara/collective.h>
@@ -19,13 +19,13 @@ namespace lax = jax::lax;
 
 namespace {
 
-// Numbers of the devices that take part; of a permutation, pairs of them.
+// The numbers of the participating devices; for a permutation, pairs of them.
 struct DeviceExchange {
   std::vector<Ints> groups;
   std::vector<std::pair<int64_t, int64_t>> pairs;
 };
 
-// As collectives say it: along these axes, divided into groups.
+// The form that collectives take: axes, and groups along them.
 struct Along {
   lax::AxisNames axes;
   lax::AxisGroups groups;
@@ -65,7 +65,7 @@ NdArray gathered(const NdArray& x, const Along& along) {
   return lax::all_gather(x, along.axes, {.axis = 0, .tiled = false, .axis_index_groups = along.groups});
 }
 
-// All values of the group, combined one after the other.
+// The values of the group, combined one after another.
 NdArray combined(const NdArray& x, const Along& along, const Program& region) {
   const NdArray all = gathered(x, along);
   Ints dims;
@@ -156,7 +156,7 @@ std::optional<int64_t> find_constant(const Block& block, const Value& value) {
   return dense_array(*found, *number).item<int64_t>();
 }
 
-// partition_id / stride % size, as a program says where its device is along an axis; empty: something else.
+// partition_id / stride % size, the expression for a device's position along an axis; empty: something else.
 std::string axis_of_remainder(const Block& block, const Operation& remainder, const ManualScope& scope) {
   if (remainder.name != "stablehlo.remainder" || remainder.operands.size() != 2) return "";
   const Operation* divide = find_definition(block, remainder.operands[0], "stablehlo.divide");
@@ -192,7 +192,7 @@ bool uses(const Operation& operation, const Value& value) {
   return false;
 }
 
-// Whether a number is a step on the way to positions along axes, and nothing else.
+// True if a value is only a step in computing positions along axes.
 bool is_step(const Block& block, const Operation& operation, const ManualScope& scope) {
   const Value& result = operation.results[0];
   for (const Operation& user : block.operations) {
@@ -229,7 +229,7 @@ NdArray device_number(const Operation& operation, const ManualScope& scope) {
   return lax::convert_element_type(number, DType::uint32);
 }
 
-// Of #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>.
+// Groups from #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>.
 std::vector<Ints> groups_along_axes(const ModuleReader& module, const Operation& operation,
                                     const DialectAttribute& groups, const ManualScope& scope) {
   const Attribute named = groups.fields.find("mesh"), listed = groups.fields.find("axes");
@@ -275,7 +275,7 @@ Arrays read_device_exchange(BodyReader& body, const Operation& operation, const 
 
 }  // namespace
 
-// Of a manual computation: one replica, whose partitions are the devices of the mesh.
+// In a manual computation: one replica, whose partitions are the devices of the mesh.
 Arrays read_between_devices(BodyReader& body, const Operation& operation, const Arrays& operands) {
   const ManualScope& scope = *body.module().manual();
   DeviceExchange who;
@@ -290,7 +290,7 @@ Arrays read_between_devices(BodyReader& body, const Operation& operation, const 
     who.groups = groups_along_axes(body.module(), operation, *named.as<DialectAttribute>(), scope);
     return read_device_exchange(body, operation, operands, who);
   }
-  // jax gives no channel to a broadcast, and means devices.
+  // jax sets no channel for a broadcast, but means devices.
   if (operation.name == "stablehlo.collective_broadcast" && channel_of(operation) <= 0) {
     who.groups = id_groups(operation, devices);
     return read_device_exchange(body, operation, operands, who);

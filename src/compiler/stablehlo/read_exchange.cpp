@@ -1,5 +1,5 @@
-// Reading operations between processes. interpreter.run_parallel becomes plain equations: all processes are read side
-// by side, each until it waits for others, and what they exchange is computed from the operands of all of them.
+// Reads operations between processes. interpreter.run_parallel becomes plain equations: the processes are read
+// interleaved, each until it waits for others, and their exchanges are computed from the operands of all of them.
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -25,7 +25,7 @@ struct Member {
   Arrays operands;
 };
 
-// ---- what they exchange ------------------------------------------------------------------------------------------
+// ---- exchanges ---------------------------------------------------------------------------------------------------
 
 // Results of each member from the operands of all.
 using Exchange = std::vector<Arrays> (*)(const std::vector<Member>&);
@@ -117,7 +117,7 @@ std::vector<Arrays> all_to_all(const std::vector<Member>& members) {
   return results;
 }
 
-// Members are all replicas of a partition, or all partitions of a replica.
+// Members are all replicas of one partition, or all partitions of one replica.
 std::vector<Arrays> collective_permute(const std::vector<Member>& members) {
   const Operation& operation = *members[0].operation;
   const Ints pairs = integers_attribute(operation, "source_target_pairs");
@@ -163,7 +163,7 @@ NdArray id_array(int64_t id) {
   return NdArray::from_host(DType::uint32, {}, &value);
 }
 
-// One function run by one process, as far as it has been read.
+// The function that one process runs, and how far it has been read.
 struct Process {
   ProcessId id;
   const Function* function;
@@ -196,7 +196,7 @@ class ParallelRun {
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
  private:
-  // Reads on until the process ends or waits.
+  // Reads until the process finishes or waits.
   bool advance(Process& process) {
     bool moved = false;
     while (!process.done) {
@@ -225,7 +225,7 @@ class ParallelRun {
     return moved;
   }
 
-  // False where what is to be received has not been sent yet.
+  // False if the value to be received has not been sent yet.
   bool transfer(Process& process, const Operation& operation) {
     const Arrays operands = process.body.operands_of(operation);
     Arrays results;
@@ -245,7 +245,7 @@ class ParallelRun {
     return true;
   }
 
-  // Completes the exchange that a process waits in, where all others of its group wait in it too.
+  // Completes the exchange that a process waits in, if all other members of its group have reached it.
   bool meet(Process& process) {
     const Operation& operation = process.operation();
     if (!find_exchange(operation.name)) return false;
@@ -262,7 +262,7 @@ class ParallelRun {
         if (std::find(candidate.begin(), candidate.end(), process.id) != candidate.end()) group = candidate;
       }
     }
-    if (group.empty()) {  // takes no part: zeros
+    if (group.empty()) {  // does not take part: zeros
       process.body.set_results(operation, zeros_like(process.body.operands_of(operation)));
       ++process.next;
       return true;
@@ -296,7 +296,7 @@ class ParallelRun {
   std::vector<std::unique_ptr<Process>> processes_;
 };
 
-// programs = [[@f, @g], [@h, @i]]: a row for each replica, in it a function for each partition.
+// programs = [[@f, @g], [@h, @i]]: a row per replica, with a function per partition.
 Arrays run_parallel(BodyReader& body, const Operation& operation, const Arrays&) {
   const Attribute programs = operation.attributes.find("programs");
   const auto* rows = programs.as<Array>();

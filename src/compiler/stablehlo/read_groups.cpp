@@ -1,4 +1,4 @@
-// Reading who takes part in an exchange: replicas, partitions, or both.
+// Reads which processes take part in an exchange: replicas, partitions, or both.
 #include "compiler/stablehlo/read_groups.h"
 
 #include <capibara/error.h>

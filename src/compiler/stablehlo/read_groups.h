@@ -1,4 +1,4 @@
-// Who takes part in an exchange, as an operation says it.
+// The processes that take part in an exchange, according to the operation.
 #pragma once
 
 #include "compiler/stablehlo/operations.h"
@@ -17,7 +17,7 @@ struct Grid {
 using Group = std::vector<ProcessId>;
 
 int64_t channel_of(const Operation& operation);  // 0: none
-// Rows of replica_groups; -1 fills short rows. One of `count` where the text has none.
+// Rows of replica_groups; -1 pads short rows. A single row of `count` if the text has none.
 std::vector<Ints> id_groups(const Operation& operation, int64_t count);
 std::vector<Group> process_groups(const Operation& operation, const Grid& grid);
 

@@ -1,5 +1,5 @@
-// Reading Shardy's operations: a manual computation becomes a shard_map. Placements that a text only asks for change no
-// values: they are checked, and left out unless the reader is asked to keep them.
+// Reads Shardy's operations: a manual computation becomes a shard_map. Sharding annotations change no values: they are
+// checked, and left out unless the caller requests them.
 #include <algorithm>
 #include <numeric>
 
@@ -24,10 +24,10 @@ const std::string& body_text(const Operation& operation, std::string_view name) 
   const Attribute attribute = operation.attributes.find(name);
   const auto* own = attribute.as<DialectAttribute>();
   if (!own) fail(operation, concat("expected an attribute of Shardy as '", name, "'"));
-  return own->text;  // lives as long as the operation
+  return own->text;  // valid as long as the operation
 }
 
-// The axes of a sharding are those of its mesh, each once.
+// Checks that the axes of a sharding are axes of its mesh, each used once.
 void check_axes(const Operation& operation, const ShardingText& sharding, const Mesh& mesh) {
   AxisList seen;
   const auto check = [&](const std::string& axis) {
@@ -43,7 +43,7 @@ void check_axes(const Operation& operation, const ShardingText& sharding, const 
 
 // ---- manual computations -----------------------------------------------------------------------------------------
 
-// What a value's sharding says of the axes that become manual; the others stay the compiler's.
+// The manual axes of a value's sharding; the other axes are left to the compiler.
 PartitionSpec manual_spec(const Operation& operation, const ShardingText& sharding, const Mesh& mesh,
                           const AxisList& manual) {
   check_axes(operation, sharding, mesh);
@@ -71,9 +71,9 @@ Attr specs_of(const Operation& operation, const std::vector<ShardingText>& shard
   return std::shared_ptr<const Opaque>(std::make_shared<const SpecsAttr>(std::move(specs)));
 }
 
-// A token is no array: what is said of its place is left out.
+// Drops the shardings of tokens, which are no arrays.
 std::vector<ShardingText> without_tokens(const std::vector<Value>& values, std::vector<ShardingText> shardings) {
-  if (shardings.size() != values.size()) return shardings;  // refused by the caller
+  if (shardings.size() != values.size()) return shardings;  // rejected by the caller
   std::size_t kept = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (!values[i].type.is_token()) std::swap(shardings[kept++], shardings[i]);
@@ -82,7 +82,7 @@ std::vector<ShardingText> without_tokens(const std::vector<Value>& values, std::
   return shardings;
 }
 
-// Devices of no platform: the map runs as lanes wherever the program does.
+// Devices without a platform: the map runs as lanes on any backend.
 Attr mesh_attr(const Mesh& mesh, bool placed) {
   NamedSharding devices;
   if (placed) devices.platform = "cpu";
@@ -91,7 +91,7 @@ Attr mesh_attr(const Mesh& mesh, bool placed) {
   return std::shared_ptr<const Opaque>(std::make_shared<const MeshAttr>(std::move(devices)));
 }
 
-// The manual axes of each sharding over which a sum is still to be taken.
+// The manual axes of each sharding over which a sum is still pending.
 std::vector<AxisList> open_sums(const std::vector<ShardingText>& shardings, const AxisList& manual) {
   std::vector<AxisList> sums;
   for (const ShardingText& sharding : shardings) {
@@ -102,8 +102,8 @@ std::vector<AxisList> open_sums(const std::vector<ShardingText>& shardings, cons
   return sums;
 }
 
-// Around the map values are whole: of an operand that is a sum still to be taken, the first device of its axes gets the
-// sum and the others zeros; of such a result, the sum is taken.
+// Outside the map, values are complete: for an operand with a pending sum, the first device along its axes gets the
+// value and the others zeros; for such a result, the sum is computed.
 Program with_sums_taken(const Program& program, const std::vector<AxisList>& in, const std::vector<AxisList>& out) {
   const auto none = [](const AxisList& axes) { return axes.empty(); };
   if (std::ranges::all_of(in, none) && std::ranges::all_of(out, none)) return program;

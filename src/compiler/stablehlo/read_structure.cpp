@@ -1,4 +1,4 @@
-// Reading calls, control flow, tuples and tokens.
+// Reads calls, control flow, tuples and tokens.
 #include <algorithm>
 #include <unordered_map>
 
@@ -14,12 +14,12 @@ Arrays read_call(BodyReader& body, const Operation& operation, const Arrays& ope
   return body.module().call(body.module().function_of(operation, operation.attributes.find("callee")), operands);
 }
 
-// A composite is what its decomposition computes.
+// A composite computes its decomposition.
 Arrays read_composite(BodyReader& body, const Operation& operation, const Arrays& operands) {
   return body.module().call(body.module().function_of(operation, operation.attributes.find("decomposition")), operands);
 }
 
-// Which operands of a loop are known and go through it unchanged: shapes inside may be computed from them.
+// True for known operands that a loop passes through unchanged: shapes in its body may be computed from them.
 std::vector<bool> fixed_operands(const Operation& operation, const Arrays& operands) {
   std::vector<bool> fixed(operands.size(), false);
   const Region& region = operation.regions[1];
@@ -49,7 +49,7 @@ Arrays read_while(BodyReader& body, const Operation& operation, const Arrays& op
   return results;
 }
 
-// The branches read different values from outside: each gets all that any of them reads.
+// The branches capture different values: each gets all values that any of them captures.
 Arrays bind_branches(BodyReader& body, const Operation& operation, const std::vector<const Region*>& regions,
                      const NdArray& index) {
   std::vector<Staged> branches;
@@ -89,7 +89,7 @@ Arrays convert(const NdArray& x, DType dtype) {
   return bind_named("convert_element_type", {x}, {{"new_dtype", dtype}, {"weak_type", false}});
 }
 
-// Whether an index is known not to be negative: jax clamps it, or makes it of a boolean.
+// True if an index is known to be nonnegative: jax clamps it, or converts it from a boolean.
 bool is_safe_index(const NdArray& index, const Block& block, ValueId id) {
   if (!index.is_tracer()) return index.item<int64_t>() >= 0;
   for (const Operation& operation : block.operations) {
@@ -110,7 +110,7 @@ Arrays read_case(BodyReader& body, const Operation& operation, const Arrays& ope
   NdArray index = operands[0];
   std::vector<const Region*> regions;
   for (const Region& region : operation.regions) regions.push_back(&region);
-  // StableHLO takes the last branch for an index out of bounds; ours is clamped, so that only negative ones differ.
+  // StableHLO takes the last branch for an index out of bounds; ours is clamped, which differs only for negative ones.
   if (regions.size() > 1 && !is_safe_index(index, body.block(), operation.operands[0].id)) {
     const auto last = static_cast<uint32_t>(regions.size() - 1);
     const NdArray limit = NdArray::from_host(DType::uint32, {}, &last);

@@ -1,4 +1,4 @@
-// Reading the bodies of Shardy's attributes, which the parser keeps as text.
+// Parses the bodies of Shardy's attributes, which the parser keeps as text.
 #include "compiler/stablehlo/sharding_text.h"
 
 #include <algorithm>

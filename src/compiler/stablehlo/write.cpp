@@ -1,4 +1,4 @@
-// Writing modules: the main function, those that it calls, and the meshes they name.
+// Writes modules: the main function, the functions that it calls, and the meshes that they use.
 #include "compiler/stablehlo/write.h"
 
 #include <algorithm>
@@ -83,7 +83,7 @@ std::string ModuleWriter::write(const Program& main) {
     argument_borders_.push_back({i, own});
   }
   std::string out = FunctionWriter(*this).write(main, "main", "public");
-  for (std::size_t i = 0; i < callees_.size(); ++i) {  // grows while functions are written
+  for (std::size_t i = 0; i < callees_.size(); ++i) {  // grows during the loop
     const Callee callee = callees_[i];
     out += FunctionWriter(*this).write(callee.program, callee.symbol, "private");
   }
@@ -122,7 +122,7 @@ std::string jit_module_name(std::string_view function) {
 }
 
 std::string write_program(const Program& program, const WriteOptions& options) {
-  // A program that was read may hold 64-bit types whatever the configuration says of host values.
+  // A program read from a text may hold 64-bit types, whatever the configuration is for host values.
   const ConfigScope scope(config_for(program));
   const auto any_devices = [](const NamedSharding&) { return true; };
   return write_module(lower(with_device_programs(discharge(program).program, any_devices)), options);
@@ -133,7 +133,7 @@ std::string write_program_bytecode(const Program& program, const WriteOptions& o
 }
 
 std::string write_bytecode_of_text(std::string_view text, bool takes_platform) {
-  // 64-bit types of a text stay what they are, whatever the configuration says of host values.
+  // 64-bit types of a text are kept, whatever the configuration is for host values.
   Config settings = config();
   settings.enable_x64 = true;
   const ConfigScope scope(settings);

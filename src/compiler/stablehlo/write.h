@@ -13,21 +13,21 @@ namespace capibara::stablehlo {
 
 struct WriteOptions {
   std::string module_name = "main";
-  bool locations = false;  // where an equation's source is known
-  // Constants of fewer than 8 bits are written wider and converted behind a barrier: compilers of XLA for GPUs end the
-  // process where they meet such a constant.
+  bool locations = false;  // for equations with a known source
+  // Constants of fewer than 8 bits are written wider and converted behind a barrier: XLA's GPU compiler aborts the
+  // process on such a constant.
   bool widen_narrow_constants = false;
-  // Of main: one text for each argument or result, without braces; empty: none.
+  // Of main: one text per argument or result, without braces; empty: none.
   std::vector<std::string> argument_attributes = {};
   std::vector<std::string> result_attributes = {};
-  // How the arguments of main are placed on several devices, where its own constraints do not say; null: unannotated.
+  // The placement of main's arguments on several devices, unless its own constraints specify it; null: unannotated.
   std::vector<std::shared_ptr<const NamedSharding>> argument_placements = {};
 };
 
-// What jax calls the module of a jitted function: "jit__lambda" for "<lambda>".
+// jax's module name for a jitted function: "jit__lambda" for "<lambda>".
 std::string jit_module_name(std::string_view function);
 
-// The program must consist of primitives that StableHLO names, as `lower` leaves it.
+// The program must consist of primitives that StableHLO has, as `lower` leaves it.
 std::string write_module(const Program& program, const WriteOptions& options = {});
 // Any program: it is lowered first.
 std::string write_program(const Program& program, const WriteOptions& options = {});

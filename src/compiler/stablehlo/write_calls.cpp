@@ -1,4 +1,4 @@
-// Primitives that StableHLO has no operation for, as calls of foreign functions: LAPACK's through jaxlib, expectations.
+// Primitives without a StableHLO operation, as calls of foreign functions: LAPACK's through jaxlib, expectations.
 #include "compiler/stablehlo/write_calls.h"
 #include "program/ir/handles.h"
 
@@ -20,7 +20,7 @@ std::string layouts_text(const Attr& layouts) {
 
 namespace {
 
-// A failure is NaN in the values; StableHLO's own checks are custom calls with a side effect.
+// A failure is NaN in the values; StableHLO's own checks are custom calls with side effects.
 std::optional<CallText> expectation_call(const Primitive& primitive, const WriteArgs& args) {
   if (!(primitive == expect_primitive())) return std::nullopt;
   CallText call;
@@ -31,14 +31,14 @@ std::optional<CallText> expectation_call(const Primitive& primitive, const Write
                               " : i64, min_ulp_difference = ", args.attrs.integer("min_ulp"), " : i64");
   } else if (args.attrs.text("kind") == "almost_eq") {
     char number[40];
-    std::snprintf(number, sizeof number, "%.9e", args.attrs.real("tolerance"));  // MLIR wants a point in every number
+    std::snprintf(number, sizeof number, "%.9e", args.attrs.real("tolerance"));  // MLIR requires a decimal point
     call.attributes += concat(", tolerance = ", number, " : f64");
   }
   return call;
 }
 
-// The last axis varies fastest in memory, for every operand or result: our handlers read and write no other order, and
-// a compiler that is told nothing chooses its own behind a transpose or a convolution.
+// Row-major layouts for every operand or result: our handlers support no other order, and without them a compiler
+// chooses its own next to a transpose or a convolution.
 std::string row_major_text(std::span<const ArrayType> types) {
   Attr::List layouts;
   for (const ArrayType& type : types) {
@@ -49,7 +49,7 @@ std::string row_major_text(std::span<const ArrayType> types) {
   return layouts_text(layouts);
 }
 
-// A call of the typed interface, as jax writes those of LAPACK's routines.
+// A call through the typed FFI, as jax writes those of LAPACK's routines.
 std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs& args) {
   if (primitive != prim::custom_call()) return std::nullopt;
   CallText call;
@@ -63,7 +63,7 @@ std::optional<CallText> foreign_call(const Primitive& primitive, const WriteArgs
     return call;
   }
   const Attr* settings = args.attrs.find("mhlo_backend_config");
-  const bool ours = settings && call.target.starts_with("capibara_");  // needs no words of jax's
+  const bool ours = settings && call.target.starts_with("capibara_");  // needs no attributes of jax
   if (ours) {
     call.attributes += "api_version = 4 : i32, backend_config = " + *settings->get_if<std::string>();
   } else {

@@ -1,4 +1,4 @@
-// Writing collectives: each takes the numbers of its devices from the attribute `devices` of its equation.
+// Writes collectives: each takes its device numbers from the attribute `devices` of its equation.
 #include "compiler/stablehlo/write_collective.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace capibara::stablehlo {
 
 namespace {
 
-// dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>; -1 fills short rows.
+// dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>; -1 pads short rows.
 std::string groups_text(const Attrs& attrs) {
   std::size_t width = 0;
   for (const Attr& group : attrs.list("devices")) width = std::max(width, group.get_if<Ints>()->size());
@@ -51,8 +51,8 @@ std::string named_axes(const Attrs& attrs) {
   return text;
 }
 
-// [<@mesh, [{"x"}, {}]>, ..] of operands or results. `open`: the compiler may split dimensions further, along axes that
-// stay its own.
+// [<@mesh, [{"x"}, {}]>, ..] of operands or results. `open`: the compiler may also split dimensions along axes that
+// remain its own.
 std::string shardings_text(const std::string& mesh, std::span<const PartitionSpec> specs,
                            std::span<const ArrayType> types, bool open) {
   std::string text;
@@ -118,7 +118,7 @@ void FunctionWriter::write_manual(Names& names, const Operands& own, int level) 
                      ") in_shardings=", shardings_text(mesh, map.in_specs(), own.inputs, open),
                      " out_shardings=", shardings_text(mesh, map.out_specs(), own.outputs, open), " manual_axes={",
                      axes, "} (", arguments, ") {"));
-  std::vector<std::map<std::string, std::string>> outside;  // whose values the region does not see
+  std::vector<std::map<std::string, std::string>> outside;  // values that the region does not see
   std::swap(outside, literals_);
   write_body(map.program(), inner, level + 1, "sdy.return");
   std::swap(outside, literals_);

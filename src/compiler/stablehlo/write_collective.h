@@ -13,10 +13,10 @@ struct CollectiveText {
   std::optional<Program> combine;         // of two numbers: the operation's region
 };
 
-bool is_collective(const Primitive& primitive);  // that is written so
+bool is_collective(const Primitive& primitive);  // those that are written as collectives
 
-// Of an equation inside a shard_map for each device (shard_map_devices.h), with one operand; nothing for other
-// primitives. Raises NotImplementedError where the equation does not say which devices take part.
+// For an equation inside a shard_map for each device (shard_map_devices.h), with one operand; nullopt for other
+// primitives. Raises NotImplementedError if the equation does not specify the participating devices.
 std::optional<CollectiveText> find_collective(const Primitive& primitive, const WriteArgs& args);
 
 }  // namespace capibara::stablehlo

@@ -1,4 +1,4 @@
-// Writing functions: one line for each equation, regions inline.
+// Writes functions: one line per equation, regions inline.
 #include <capibara/error.h>
 
 #include "compiler/stablehlo/writer.h"
@@ -138,7 +138,7 @@ void FunctionWriter::write_equation(const Program& program, Names& names, const 
     own.names.push_back(operand(program, names, input, level));
     own.inputs.push_back(program.type(input));
   }
-  // The types of dropped outputs are known to the primitive alone.
+  // Only the primitive can infer the types of dropped outputs.
   bool dropped = false;
   for (Var output : equation.outputs) dropped |= output.dropped();
   if (dropped) {
@@ -282,7 +282,7 @@ void FunctionWriter::write_case(Names& names, const Operands& own, int level) {
                 std::span(own.inputs).first(1), own.outputs, level);
 }
 
-// The shape is an operand there.
+// In StableHLO the shape is an operand.
 void FunctionWriter::write_uniform(Names& names, Operands own, int level) {
   const Ints& shape = own.equation.attrs.ints("shape");
   ArrayType type;
@@ -297,7 +297,7 @@ void FunctionWriter::write_uniform(Names& names, Operands own, int level) {
 }
 
 void FunctionWriter::write_custom_call(const CallText& call, Names& names, const Operands& own, int level) {
-  // A call may yield more than the equation asks for.
+  // A call may return more values than the equation has outputs.
   const Equation& equation = own.equation;
   const std::string value = new_value();
   const Types& results = call.results.empty() ? own.outputs : call.results;

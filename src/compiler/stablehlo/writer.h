@@ -1,4 +1,4 @@
-// The writer's state: the functions and meshes of a module, and the values of the function being written.
+// The writer's state: a module's functions and meshes, and the values of the function being written.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace capibara::stablehlo {
 
-// A program that is called: written once as a function, however often it is called.
+// A called program: written once as a function, however many calls there are.
 struct Callee {
   Program program;
   std::string symbol;
@@ -29,12 +29,12 @@ class ModuleWriter {
 
   const WriteOptions& options() const { return options_; }
   std::string symbol_of(const Program& program, const std::string& name);
-  // The name of a mesh; it is declared at the head of the module.
+  // The symbol of a mesh, which is declared at the start of the module.
   std::string mesh_symbol(const Mesh& mesh);
-  // The attributes of an argument or a result of the main function: those given, and how it is placed on devices.
+  // The attributes of an argument or result of the main function: those given, and its placement on devices.
   std::string argument_attributes(std::size_t index, const Program& program);
   std::string result_attributes(std::size_t index, const Program& program);
-  // Demands on arguments and results of main are their attributes, not operations.
+  // Placements required of main's arguments and results are their attributes, not operations.
   bool is_border(const std::string& symbol, const Equation& equation) const;
   int next_channel() { return ++channels_; }
   void note_devices(int64_t count);
@@ -45,10 +45,10 @@ class ModuleWriter {
                          const std::vector<BorderDemand>& demands, int64_t rank);
 
   WriteOptions options_;
-  std::vector<Mesh> meshes_;  // in the order of their first use
+  std::vector<Mesh> meshes_;  // in order of first use
   std::vector<BorderDemand> argument_borders_, result_borders_;
   std::set<const Equation*> border_equations_;
-  std::vector<Callee> callees_;  // in the order of their first call
+  std::vector<Callee> callees_;  // in order of first call
   std::unordered_map<std::size_t, std::vector<std::size_t>> callees_of_hash_;
   std::set<std::string> symbols_;
   std::map<std::string, int> next_suffix_;
@@ -58,7 +58,7 @@ class ModuleWriter {
 
 std::string symbol_text(const std::string& name);  // @name, @"na me"
 
-// One function: the equations of a program and of the regions within it.
+// One function: the equations of a program and of its nested regions.
 class FunctionWriter {
  public:
   explicit FunctionWriter(ModuleWriter& module) : module_(module) {}
@@ -84,7 +84,7 @@ class FunctionWriter {
     Types inputs, outputs;
   };
 
-  // A program within an operation: its leading inputs are values of the function around, the others block arguments.
+  // A program within an operation: its leading inputs are values of the enclosing function, the others block arguments.
   struct Region {
     Program program;
     std::span<const std::string> captured;
@@ -98,9 +98,9 @@ class FunctionWriter {
 
   std::string constant(const NdArray& value, int level);
   std::string narrow_constant(const NdArray& value, int level);
-  // The name of an operand; a literal is written where it is first needed in a block.
+  // The name of an operand; a literal is written where it is first used in a block.
   std::string operand(const Program& program, const Names& names, Atom atom, int level);
-  // Names for the outputs of an equation, and the text that stands before its operation.
+  // Sets the names of an equation's outputs; returns the text before its operation.
   std::string define(Names& names, const Equation& equation);
 
   void write_body(const Program& program, Names& names, int level, const char* terminator);
@@ -118,7 +118,7 @@ class FunctionWriter {
                      const std::vector<Region>& regions, Names& names, const Equation& equation,
                      std::span<const std::string> operands, std::span<const ArrayType> inputs, const Types& outputs,
                      int level);
-  // Of several devices: write_collective.cpp.
+  // For several devices: write_collective.cpp.
   void write_manual(Names& names, const Operands& own, int level);
   void write_axis_index(Names& names, const Equation& equation, int level);
   void write_collective(CollectiveText text, Names& names, const Operands& own, int level);

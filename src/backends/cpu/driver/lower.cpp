@@ -1,4 +1,4 @@
-// A program's driver from end to end: its inputs, constants and outputs, and the numbers of its buffers.
+// Lowers a whole program to its driver: inputs, constants and outputs, and the numbers of its buffers.
 #include "backends/cpu/driver/lower.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ Lowered Lowering::run() {
   for (Var input : program_.invars()) {
     frame.place[at(input.id)] = Place{{driver_->parameter(bytes_of(program_.type(input)), false), 0, {}}};
   }
-  // Constants and outputs become parameters when they are met, the arena comes last: the numbers are set at the end.
+  // Constants and outputs become parameters when first used, the arena comes last: numbers are assigned at the end.
   for (std::size_t i = 0; i < program_.constvars().size(); ++i) {
     const Var var = program_.constvars()[i];
     frame.place[at(var.id)] = Place{{constant_buffer(program_.constants()[i]), 0, {}}};

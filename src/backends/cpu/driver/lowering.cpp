@@ -14,8 +14,8 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t max_register_run = 1500;          // scalar operations in one function
-constexpr int64_t max_epilogue_bytes = 256 * 1024;  // of a matmul that an epilogue may read at once: stays in the cache
+constexpr int64_t max_register_run = 1500;          // scalar operations per function
+constexpr int64_t max_epilogue_bytes = 256 * 1024;  // of a matmul, read by one step of an epilogue: fits the cache
 
 }  // namespace
 
@@ -32,7 +32,7 @@ int64_t bytes_of(const ArrayType& type) {
 
 void Lowering::lower(Frame& frame) {
   const Analysis& known = analyses_.of(frame.program);
-  // An alias passes its preferred address on to its operand, and a carry to its first value.
+  // An alias passes its preferred address on to its operand, a carry to its initial value.
   for (std::size_t g = known.fusion.groups.size(); g-- > 0;) {
     const Group& group = known.fusion.groups[g];
     const Equation& equation = frame.program.equations()[at(group.results[0])];
@@ -266,7 +266,7 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   if (!kernels_) return -1;
   const Equation& product = frame.program.equations()[at(known.fusion.groups[at(g)].results[0])];
   if (product.primitive != prim::dot_general() || product.outputs[0].dropped()) return -1;
-  // The result under all of its names, and the first group behind them.
+  // The result under all of its aliases, and the first group after them.
   std::vector<Atom> names = {product.outputs[0]};
   auto reads = [&](int e) {
     const std::vector<Atom>& inputs = frame.program.equations()[at(e)].inputs;
@@ -276,7 +276,7 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   for (; next < static_cast<int>(known.fusion.groups.size()) && known.fusion.groups[at(next)].work == Work::alias;
        ++next) {
     const int e = known.fusion.groups[at(next)].results[0];
-    if (frame.program.equations()[at(e)].primitive == exchange_wait()) return -1;  // it would wait before the product
+    if (frame.program.equations()[at(e)].primitive == exchange_wait()) return -1;  // would wait before the product
     if (reads(e)) names.push_back(frame.program.equations()[at(e)].outputs[0]);
   }
   if (next == static_cast<int>(known.fusion.groups.size())) return -1;
@@ -307,14 +307,14 @@ int Lowering::lower_product(Frame& frame, const Analysis& known, int g) {
   return next;
 }
 
-// Whether loops may run on rows of a matmul while it still computes others: they read no other rows, and write nothing
-// that it reads.
+// True if loops may run on finished rows of a matmul while it still computes others: they read only these rows, and
+// write nothing that the matmul reads.
 bool Lowering::may_follow(const HostCall& product, const ProductKernel& kernel,
                           const std::vector<RegionCall>& calls) const {
   if (!kernel.run || calls.size() != 1) return false;
   const auto& [region, arguments] = calls[0];
   if (!runs_in_parallel(region)) return false;
-  // An iteration is a part of a row, or several rows that are finished soon after each other.
+  // An iteration covers part of a row, or several rows that are finished soon after each other.
   const bool in_rows = region.extent % kernel.rows == 0;
   const bool of_rows =
       kernel.rows % region.extent == 0 && bytes_of(product.outputs[0]) / region.extent <= max_epilogue_bytes;

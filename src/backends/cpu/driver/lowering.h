@@ -17,13 +17,13 @@
 #include "backends/cpu/regions/region.h"
 #include "backends/cpu/rewrites/unshare.h"
 
-// Plans the one arena of a program: offsets of values that live at different times may be the same.
+// Plans the single arena of a program: values with disjoint lifetimes may share offsets.
 
 namespace capibara::cpu {
 
 class ArenaPlan {
  public:
-  // The lowest place that fits, in multiples of a cache line.
+  // The lowest free block that fits, in multiples of a cache line.
   int64_t allocate(int64_t bytes) {
     const int64_t size = rounded(bytes);
     for (auto it = free_.begin(); it != free_.end(); ++it) {
@@ -34,7 +34,7 @@ class ArenaPlan {
       return offset;
     }
     int64_t offset = end_;
-    if (!free_.empty()) {  // the last hole reaches the end: it grows
+    if (!free_.empty()) {  // the last hole reaches the end: extend it
       auto last = std::prev(free_.end());
       if (last->first + last->second == end_) {
         offset = last->first;
@@ -74,15 +74,16 @@ class ArenaPlan {
 int64_t bytes_of(const ArrayType& type);
 bool same(const Address& a, const Address& b);
 
-// Memory of a variable, as bytes of one of the driver's buffers.
+// Memory of a variable, as a byte range of one of the driver's buffers.
 struct Place {
   Address address;
-  int64_t arena_offset = -1;  // in the arena, where it must be given back
+  int64_t arena_offset = -1;  // in the arena, to be released
 };
 
 class Lowering {
  public:
-  // `sites`: gets the call sites, each of which is then marked; null for none. `kernels`: whether there are any.
+  // `sites`: receives the call sites, each of which is then marked; or null. `kernels`: whether kernels may be
+  // called.
   Lowering(const Program& program, const std::vector<bool>& donated, Sites* sites = nullptr, bool kernels = true)
       : program_(read_columns(unshare(program))), donated_(donated), sites_(sites), kernels_(kernels) {
     lowered_.module.functions.emplace_back();
@@ -92,7 +93,7 @@ class Lowering {
   Lowered run();
 
  private:
-  // Buffers of the driver other than inputs, until all of them are known.
+  // Provisional numbers of the driver's buffers other than inputs, until all of them are known.
   static constexpr int32_t constant_base = 1 << 20, output_base = 1 << 24, arena_buffer = 1 << 28;
 
   // One instance of a program: where its variables are stored.
@@ -101,11 +102,11 @@ class Lowering {
     const Program& program;
     std::vector<std::optional<Place>> place;
     std::map<int32_t, Address> preferred;  // where a variable should be written
-    std::map<int32_t, int32_t> replaces;   // results that take the memory of the carry they replace
+    std::map<int32_t, int32_t> replaces;   // results that reuse the memory of the carry they replace
   };
 
   void lower(Frame& frame);
-  // Results of a loop take the memory of first values that no one reads later.
+  // Results of a loop reuse the memory of initial values that no one reads later.
   void take_over_carries(Frame& frame, const Analysis& known, int g, const Equation& loop);
   void release_dead(Frame& frame, const Analysis& known, int g);
   // Memory for a variable: at its preferred address, or in the arena.
@@ -114,23 +115,23 @@ class Lowering {
   Place in_arena(int64_t bytes);
   Address address_of(Frame& frame, Atom atom);
 
-  // The end of the run of groups from `first` on that are written as one function with all values in registers.
+  // The end of the run of groups, starting at `first`, that is emitted as one function with all values in registers.
   int end_of_registers(const Frame& frame, const Analysis& known, int first) const;
   void lower_registers(Frame& frame, const Analysis& known, int first, int end);
 
   void lower_alias(Frame& frame, const Group& group);
-  // The loops of a group as calls, before any of them is a statement of the driver.
+  // The loops of a group as calls, before any of them becomes a statement of the driver.
   struct RegionCall {
     Function function;
     std::vector<Argument> arguments;
   };
   std::vector<RegionCall> calls_of(Frame& frame, const Analysis& known, int g);
   void invoke(std::vector<RegionCall> calls);
-  // An update of an array that dies here is written into the array itself.
+  // Updates an array in place if this is its last use.
   bool takes_over(Frame& frame, const Analysis& known, int g, Aliases& aliases);
-  // Equal regions are one function.
+  // Equal regions share one function.
   int32_t function_number(Function function);
-  // Memory for the outputs of an equation; what no one reads is given back when the equation is done.
+  // Memory for the outputs of an equation; outputs that no one reads are released when the equation is done.
   struct Results {
     std::vector<Address> places;
     std::vector<std::pair<int64_t, int64_t>> unread;  // offset and size in the arena
@@ -143,32 +144,32 @@ class Lowering {
   HostCall host_call(Frame& frame, const Equation& equation, const Results& results);
   void lower_host(Frame& frame, const Equation& equation);
   void lower_routine(const Equation& equation, const Types& outputs, HostCall call);
-  // A matmul and the group of loops that reads its result next; returns that group's number, or -1 where there is none.
+  // Lowers a matmul and the group of loops that reads its result next; returns that group's number, -1 for none.
   int lower_product(Frame& frame, const Analysis& known, int g);
   bool may_follow(const HostCall& product, const ProductKernel& kernel, const std::vector<RegionCall>& calls) const;
   Results make_results(Frame& frame, const Equation& equation, const Types& types);
   void release(const Results& results);
   void copy(const Address& from, const Address& to, int64_t bytes);
 
-  // ---- marks, where they are asked for
+  // ---- marks, where requested
   void mark(int32_t site);
   void mark_group(const Frame& frame, const Analysis& known, int g);
   void mark_equations(const Frame& frame, const Analysis& known, std::vector<int> equations);
-  // Lowers a loop; one whose iterations are too short to be marked from within is marked as a whole.
+  // Lowers a loop; if its iterations are too short to be marked individually, the loop gets one mark.
   template <class F>
   void marked_loop(const Frame& frame, const Equation& equation, const Program& body, const F& lower_loop);
 
-  // Small constants are one where their values are, large ones where they are the same array.
+  // Deduplicates constants: small ones if their values are equal, large ones if they are the same array.
   int constant_number(const Array& array);
   int32_t constant_buffer(const Array& array) { return constant_base + constant_number(array); }
-  // Buffers get their final numbers: inputs, constants, outputs, arena.
+  // Assigns the final numbers of buffers: inputs, constants, outputs, arena.
   void number_buffers();
 
   // ---- control flow: lowering_control.cpp
   void lower_control(Frame& frame, const Equation& equation);
   std::vector<Address> places_of(Frame& frame, std::span<const Atom> atoms);
-  // The body of a call, a branch or one iteration of a loop: reads its inputs where they are, writes its outputs where
-  // they belong. `replaced`: for some outputs the input whose memory they take over.
+  // The body of a call, a branch or one iteration of a loop: reads inputs from and writes outputs to their final
+  // addresses. `replaced`: for some outputs, the input whose memory they reuse.
   void lower_body(const Program& given, const std::vector<Address>& inputs, const std::vector<Address>& outputs,
                   const std::map<std::size_t, Var>& replaced = {});
   void lower_call(Frame& frame, const Equation& equation, const Program& body);
@@ -178,7 +179,7 @@ class Lowering {
   Value loaded_scalar(DType dtype, Address address);
   void start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries,
                      const Program& body, std::size_t first);
-  // One iteration: the new values of the carries are written beside the old ones unless they may take their place.
+  // One iteration: new values of carries are written to separate memory unless they may overwrite the old ones.
   void lower_iteration(const Program& body, std::vector<Address> inputs, const std::vector<Address>& carries,
                        std::size_t first_carry, const std::vector<Address>& further_outputs);
   void lower_while(Frame& frame, const Equation& equation);
@@ -187,10 +188,10 @@ class Lowering {
   void lower_scan_blocks(Frame& frame, const Equation& equation);
 
   const Program program_;
-  std::vector<bool> donated_;  // inputs whose memory outputs may still take
+  std::vector<bool> donated_;  // inputs whose memory outputs may still reuse
   Sites* sites_;
   bool kernels_;             // whether the program may call kernels outside of generated code
-  int32_t whole_loop_ = -1;  // the site of a loop that is marked as a whole, inside of it; else -1
+  int32_t whole_loop_ = -1;  // inside a loop that is marked as a whole, its site; else -1
   Lowered lowered_;
   Function driver_function_;
   std::unique_ptr<Builder> driver_;

@@ -1,4 +1,4 @@
-// Other names of memory; and the result of an exchange between processes, which is there once it was waited for.
+// Aliases of memory; and the result of an exchange between processes, which is valid once it has been waited for.
 #include "backends/cpu/driver/lowering.h"
 #include "backends/cpu/kernels/exchange.h"
 

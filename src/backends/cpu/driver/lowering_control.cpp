@@ -1,4 +1,4 @@
-// Control flow in the driver: loops and branches are lowered with their bodies in place.
+// Control flow in the driver: loops and branches, whose bodies are lowered inline.
 #include <algorithm>
 
 #include "backends/cpu/driver/lowering.h"
@@ -130,7 +130,7 @@ void Lowering::branch_from(const std::vector<Program>& branches, std::size_t fir
       });
 }
 
-// An element of rank 0 in the driver; addresses there count bytes.
+// Loads an element of rank 0 in the driver, whose addresses count bytes.
 Value Lowering::loaded_scalar(DType dtype, Address address) {
   const int64_t size = storage_size(dtype);
   address.offset /= size;
@@ -138,7 +138,7 @@ Value Lowering::loaded_scalar(DType dtype, Address address) {
   return load_element(*driver_, dtype, address).parts[0];
 }
 
-// Copies the first values of carries into the memory of the results, which the loop then updates.
+// Copies the initial values of carries into the memory of the results, which the loop then updates.
 void Lowering::start_carries(Frame& frame, std::span<const Atom> initial, const std::vector<Address>& carries,
                              const Program& body, std::size_t first) {
   for (std::size_t i = 0; i < initial.size(); ++i) {
@@ -177,7 +177,7 @@ void Lowering::lower_iteration(const Program& body, std::vector<Address> inputs,
   }
 }
 
-// One call: large carries are updated where the results are, all else is in registers. False where memory overlaps.
+// One call: large carries are updated in the results, all others stay in registers. False if memory overlaps.
 bool Lowering::lower_while_in_place(Frame& frame, const Equation& equation, const std::vector<Address>& results) {
   const WhileView view(equation);
   const Types types = view.body().output_types();
@@ -232,7 +232,7 @@ void Lowering::lower_while(Frame& frame, const Equation& equation) {
   release(results);
 }
 
-// One call: blocks of elements pass through all steps.
+// One call that passes blocks of elements through all steps.
 void Lowering::lower_scan_blocks(Frame& frame, const Equation& equation) {
   const ScanView view(equation);
   const Program& body = view.body();
@@ -260,7 +260,7 @@ void Lowering::lower_scan_blocks(Frame& frame, const Equation& equation) {
     const Address from = address_of(frame, equation.inputs[i]);
     const std::size_t carry = i - view.consts();
     const bool carried = i >= view.consts() && i < view.first_xs();
-    // A number is read by every block: another may have written its last value by then.
+    // A scalar is read by every block, when an earlier block may already have overwritten it.
     if (carried && step.size() > 1 && same(from, results.places[carry])) {
       in_place[carry] = true;
       continue;

@@ -1,4 +1,4 @@
-// Equations that run on a kernel outside of generated code: memory of their results, and the call.
+// Equations that call a kernel outside generated code: memory for their results, and the call.
 #include "backends/cpu/driver/lowering.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ void Lowering::lower_host(Frame& frame, const Equation& equation) {
   release(results);
 }
 
-// The operation as a function of the module; where there is none the call is noted, and no code can be made.
+// Emits the operation as a function of the module; if there is none, records the call, and no code can be generated.
 void Lowering::lower_routine(const Equation& equation, const Types& outputs, HostCall call) {
   const bool in_place =
       !equation.inputs.empty() && outputs.size() == 1 && same(call.arguments[0].address, call.arguments.back().address);

@@ -1,4 +1,4 @@
-// What a profile says of call sites.
+// Descriptions of call sites for profiles.
 #include "backends/cpu/driver/sites.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t max_text_equations = 24;
 
-// As operations count on a processor: a transcendental is one, too.
+// Operations as a processor counts them: a transcendental is one, too.
 double operations_of(const Program& program, const Equation& equation) {
   const ProgramCost cost = equation_cost(program, equation);
   return cost.flops + cost.transcendentals;
@@ -37,7 +37,7 @@ std::string equation_line(const Program& program, const Equation& equation) {
   return text + ")";
 }
 
-// Operands of which only the part that the result shows is read.
+// True if the equation reads no more of an operand than it writes.
 bool reads_a_part(const Primitive& primitive) {
   return primitive == prim::slice() || primitive == prim::dynamic_slice() || primitive == prim::gather();
 }
@@ -77,7 +77,7 @@ int32_t Sites::add(const Program& program, const Analysis& known, const std::vec
   site.kind = kind_of(program, known, equations);
   const std::set<int> own(equations.begin(), equations.end());
   std::set<int32_t> read;
-  // The costliest equation gives the site its name; the costliest one with a line gives it that.
+  // The most expensive equation names the site; the most expensive one with a source line locates it.
   const Equation *main = nullptr, *located = nullptr;
   double main_cost = -1, located_cost = -1;
   for (std::size_t i = 0; i < equations.size(); ++i) {
@@ -89,7 +89,7 @@ int32_t Sites::add(const Program& program, const Analysis& known, const std::vec
       const double bytes = bytes_in(program.type(output));
       written += bytes;
       if (!known.fusion.inlined(output)) {
-        const bool update = equation.primitive == prim::dynamic_update_slice();  // in place as a rule
+        const bool update = equation.primitive == prim::dynamic_update_slice();  // usually in place
         site.bytes_written += update ? bytes_in(program.type(equation.inputs[1])) : bytes;
       }
     }
@@ -162,7 +162,7 @@ bool too_short_for_marks(const Program& body) {
   const ProgramCost cost = count_cost(body);
   const double nanoseconds =
       cost.flops / flops_per_nanosecond + cost.transcendentals + cost.bytes_accessed / bytes_per_nanosecond;
-  // About one call for every three equations.
+  // About one call per three equations.
   const double marks = static_cast<double>(body.equations().size()) / 3 + 1;
   return marks * mark_nanoseconds > max_share * nanoseconds;
 }

@@ -10,7 +10,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Two-byte floats: memory holds a float that the machine converts.
+// Two-byte floats: memory holds a float that the hardware converts.
 bool is_half(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
 
 Address part_address(const Address& address, int parts, int part) {
@@ -21,7 +21,7 @@ Address part_address(const Address& address, int parts, int part) {
   return result;
 }
 
-// What memory holds as what registers hold, and back; of one part.
+// Converts one part from its form in memory to that in registers, and back.
 Value widen(Builder& b, DType dtype, Value stored) {
   if (is_half(dtype)) return b.convert(Op::float_convert, Scalar::f32, stored);
   if (is_coded_float(dtype)) return decode_small_float(b, dtype, stored);
@@ -34,7 +34,7 @@ Value narrow(Builder& b, DType dtype, Value value) {
   return value;
 }
 
-// An i8 cut to the width of an integer dtype narrower than a byte.
+// Truncates an i8 to the width of an integer dtype narrower than a byte.
 Value cut(Builder& b, DType dtype, Value value) {
   const int width = bits(dtype);
   if (is_unsigned(dtype)) return b.compute(Op::bit_and, value, b.constant_int(Scalar::i8, (1 << width) - 1));
@@ -42,8 +42,8 @@ Value cut(Builder& b, DType dtype, Value value) {
   return b.compute(Op::shift_right_arithmetic, b.compute(Op::shift_left, value, places), places);
 }
 
-// A double as the f32 from which every narrower format rounds to the same number: the digits that are cut off leave a
-// mark in the last place.
+// A double as the f32 from which every narrower format rounds to the same number: the truncated bits set the last bit
+// that is kept (a sticky bit).
 Value round_to_odd(Builder& b, Value value) {
   const Value word = b.convert(Op::bitcast, Scalar::i64, value);
   const int64_t tail = (int64_t{1} << 29) - 1;
@@ -54,7 +54,7 @@ Value round_to_odd(Builder& b, Value value) {
   return b.convert(Op::float_convert, Scalar::f32, marked);
 }
 
-// A power of two; the least one, 2^-127, is a denormal of f32, which the machine takes for zero.
+// A power of two; the smallest, 2^-127, is a denormal of f32, which the hardware flushes to zero.
 Value widen_power_of_two(Builder& b, Value value) {
   const Value word = b.convert(Op::bitcast, Scalar::i32, value);
   const Value is_least = b.compute(Op::eq, word, b.constant_int(Scalar::i32, 0x00400000));
@@ -62,8 +62,8 @@ Value widen_power_of_two(Builder& b, Value value) {
   return b.compute(Op::select, is_least, b.constant(Scalar::f64, 0x1p-127), widened);
 }
 
-// Denormal numbers of float32 and float64 count as zero; those of narrower types, which are computed with as float32,
-// are told by their bits, as in jax.
+// Denormals of float32 and float64 count as zero; those of narrower types, which are computed in float32, are
+// recognised by their bits, as in jax.
 Value is_nonzero(Builder& b, DType from, Value value) {
   const Scalar type = b.type(value);
   if (type == Scalar::i1) return value;
@@ -82,7 +82,7 @@ Value convert_integer(Builder& b, DType from, Scalar to, Value value) {
   return b.convert(is_signed(from) ? Op::sign_extend : Op::zero_extend, to, value);
 }
 
-// Saturates at the bounds of the dtype.
+// Saturates at the limits of the dtype.
 Value float_to_integer(Builder& b, DType to, Value value) {
   const Scalar type = computed_type(to);
   Value whole = b.convert(is_signed(to) ? Op::float_to_signed : Op::float_to_unsigned, type, value);
@@ -96,7 +96,7 @@ Value float_to_integer(Builder& b, DType to, Value value) {
   return b.compute(Op::select, b.compute(Op::lt, whole, least), least, whole);
 }
 
-// One number of a real dtype; the result is not rounded to `to` yet.
+// Converts one number of a real dtype; the result is not yet rounded to `to`.
 Value convert_part(Builder& b, DType from, DType to, Value value) {
   const Scalar type = computed_type(to);
   if (is_bool(to) || to == DType::float0) return is_nonzero(b, from, value);
@@ -213,7 +213,7 @@ Element constant_element(Builder& builder, DType dtype, const std::byte* stored)
 
 Element rounded_element(Builder& builder, DType dtype, Element element) {
   if (is_inexact(dtype)) {
-    // Sums may have been kept in more digits.
+    // Sums may have been kept in higher precision.
     for (int i = 0; i < element.count; ++i) {
       element.parts[i] = builder.convert(Op::float_convert, computed_type(dtype), element.parts[i]);
     }

@@ -1,8 +1,8 @@
 // Elements of arrays in generated code: how each dtype is held in registers, and what each elementwise primitive
 // writes.
 //
-// Every result is rounded to its dtype after each primitive, as the reference backend does: floats narrower than 32
-// bits are computed in f32 and rounded down and up, integers narrower than a byte in i8 and cut to their width.
+// Every result is rounded to its dtype after each primitive, as in the reference backend: floats narrower than 32 bits
+// are computed in f32 and rounded down and up, integers narrower than a byte in i8 and truncated to their width.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -21,8 +21,8 @@ namespace capibara::cpu {
 struct Element {
   Value parts[4] = {no_value, no_value, no_value, no_value};
   int count = 1;
-  // The same element as memory holds it, where that differs from the registers and is known: stored without rounding
-  // again, so that elements which are only moved keep every bit.
+  // The element as memory holds it, if that differs from the registers and is known: stored without rounding again, so
+  // that elements that are only moved keep every bit.
   Value stored = no_value;
 
   Element() = default;
@@ -30,40 +30,40 @@ struct Element {
   Element(Value real, Value imaginary) : parts{real, imaginary, no_value, no_value}, count(2) {}
 };
 
-bool has_element(DType dtype);      // dtypes that generated code can hold: all but tokens
+bool has_element(DType dtype);      // dtypes that generated code can hold: all except tokens
 Scalar stored_type(DType dtype);    // of one part in memory
 Scalar computed_type(DType dtype);  // of one part in registers
 int part_count(DType dtype);        // values per element
 
-// The address counts elements of the array.
+// `address` counts elements of the array.
 Element load_element(Builder& builder, DType dtype, const Address& address);
 void store_element(Builder& builder, DType dtype, const Address& address, const Element& element);
 Element constant_element(Builder& builder, DType dtype, const std::byte* stored);
 
-// One part as memory holds it, and an element made of that.
+// One part as memory holds it, and the element made from it.
 Value stored_value(Builder& builder, DType dtype, const Element& element);
 Element element_of_stored(Builder& builder, DType dtype, Value stored);
 
-// An element whose parts are already in registers, from anywhere: rounded to what the dtype can hold.
+// Rounds an element whose parts are already in registers to a value of the dtype.
 Element rounded_element(Builder& builder, DType dtype, Element element);
-// As convert_element_type.
+// convert_element_type.
 Element convert_element(Builder& builder, DType from, DType to, const Element& element);
 // condition (i1) ? yes : no
 Element select_element(Builder& builder, Value condition, const Element& yes, const Element& no);
 
 // ---- primitives ---------------------------------------------------------------------------------------------------
 
-// Whether generated code knows the primitive for these operands; `output` is the dtype of its first result.
+// True if generated code supports the primitive on these operands; `output` is the dtype of its first result.
 bool is_elementwise(const Primitive& primitive, std::span<const DType> inputs, DType output);
-// Costs more than a few instructions: never computed twice.
+// Costs more than a few instructions: never recomputed.
 inline bool is_expensive(const Primitive& primitive) { return primitive->traits.cost != Cost::simple; }
-// One result of the primitive (threefry2x32 has two; asking for both writes the shared part once).
+// One result of the primitive (threefry2x32 has two; requesting both emits the shared part once).
 Element apply_elementwise(Builder& builder, const Primitive& primitive, const Attrs& attrs,
                           std::span<const DType> in_types, DType out_type, std::span<const Element> inputs,
                           int output = 0);
 
-// The same value by a call of code that all such calls of the function share: for a primitive that occurs many times,
-// which would take long to compile if it was written out each time. Short primitives are written out here too.
+// The same value by a call of code that all such calls in the function share: for a primitive that occurs many times
+// and would take long to compile if it were inlined each time. Short primitives are inlined here too.
 Element apply_shared(Builder& builder, const Primitive& primitive, const Attrs& attrs, std::span<const DType> in_types,
                      DType out_type, std::span<const Element> inputs);
 
@@ -73,8 +73,8 @@ Element apply_shared(Builder& builder, const Primitive& primitive, const Attrs& 
 // dtype.
 Element combine(Builder& builder, Monoid monoid, DType dtype, const Element& a, const Element& b);
 Element identity_element(Builder& builder, Monoid monoid, DType dtype);
-// The operation that joins lanes part by part (Carry::combine); nothing where parts mix (products and extrema of
-// complex numbers) or where a join must cut to the dtype's width.
+// The operation that combines lanes part by part (Carry::combine); nullopt if parts mix (products and extrema of
+// complex numbers) or if a combination must be truncated to the dtype's width.
 std::optional<Op> combine_op(Monoid monoid, DType dtype);
 
 }  // namespace capibara::cpu

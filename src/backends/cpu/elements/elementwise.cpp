@@ -16,7 +16,7 @@ const ElementwiseRow* find_row(const Primitive& primitive) {
     std::unordered_map<const PrimitiveRecord*, ElementwiseRow> all;
     for (ElementwiseRows (*part)() :
          {arithmetic_rows, exponential_rows, bit_rows, comparison_rows, conversion_rows, formula_rows}) {
-      // The first row of a primitive counts: one of our own before the formula.
+      // The first row of a primitive wins: our own before the formula.
       for (const ElementwiseRow& row : part()) all.emplace(&capibara::primitive(row.name).record(), row);
     }
     return all;
@@ -44,7 +44,7 @@ Writer writer_for(const ElementwiseRow& row, DType dtype) {
   }
 }
 
-// A key has no bits to bitcast, and a complex number only those of one 64-bit number.
+// A key has no bits to bitcast, and of the complex types only complex64 fits in one 64-bit word.
 bool is_single_word(DType dtype) { return is_integer(dtype) || is_floating(dtype) || dtype == DType::complex64; }
 
 }  // namespace
@@ -57,7 +57,7 @@ bool is_elementwise(const Primitive& primitive, std::span<const DType> inputs, D
     if (inputs[0] == output) return true;
     return bits(inputs[0]) == bits(output) && is_single_word(inputs[0]) && is_single_word(output);
   }
-  // Codes of formats without infinities or with one zero have an order of their own.
+  // Codes of formats without infinities or with a single zero have their own order.
   if (primitive == prim::nextafter() && bits(inputs[0]) < 16) return false;
   return writer_for(*row, inputs[0]) != nullptr;
 }
@@ -114,7 +114,7 @@ Element combine(Builder& builder, Monoid monoid, DType dtype, const Element& a, 
       case Monoid::add:
         return element_of(x + y);
       case Monoid::mul:
-        // One product first, the other with the sum: as the reference backend rounds it.
+        // One product is rounded, the other is fused with the sum, as in the reference backend.
         return element_of(math::Complex<Number>{math::multiply_add(x.real, y.real, -(x.imag * y.imag)),
                                                 math::multiply_add(x.imag, y.real, x.real * y.imag)});
       case Monoid::max:

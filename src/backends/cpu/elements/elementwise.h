@@ -17,7 +17,7 @@ struct Call {
   std::span<const DType> types;  // of the operands
   DType out;
   std::span<const Element> in;
-  int output;  // which result is asked for
+  int output;  // which result is requested
 
   DType type() const { return types[0]; }
   Value value(std::size_t i) const { return in[i].parts[0]; }
@@ -27,7 +27,7 @@ struct Call {
 
 using Writer = Element (*)(const Call&);
 
-// A null writer: not for that kind of operand.
+// A null writer: unsupported for operands of that kind.
 struct ElementwiseRow {
   std::string_view name;
   Writer boolean, integer, real, complex, key;
@@ -39,13 +39,13 @@ ElementwiseRows exponential_rows();
 ElementwiseRows bit_rows();
 ElementwiseRows comparison_rows();
 ElementwiseRows conversion_rows();
-ElementwiseRows formula_rows();  // of math/, where there is no row of our own
+ElementwiseRows formula_rows();  // of math/, for primitives without a row of our own
 
 inline Element element_of(Number x) { return Element(x.value); }
 inline Element element_of(Truth x) { return Element(x.value); }
 inline Element element_of(math::Complex<Number> x) { return Element(x.real.value, x.imag.value); }
 
-// The integer type of the same width.
+// The integer type of equal width.
 inline Scalar integer_of(Scalar type) {
   switch (byte_size(type)) {
     case 1:

@@ -22,7 +22,7 @@ Value choose(const Call& call, Value condition, Value yes, Value no) {
 
 // ---- signs --------------------------------------------------------------------------------------------------------
 
-// On the bits that memory holds, so that no denormal of bfloat16 is flushed by rounding again.
+// Works on the bits in memory, so that rounding again flushes no denormal of bfloat16.
 Element change_sign_bit(const Call& call, Op op, Op bits_op) {
   Element result(call.b.compute(op, call.value(0)));
   const DType dtype = call.type();
@@ -53,7 +53,7 @@ Element sign_integer(const Call& call) {
 
 // ---- rounding -----------------------------------------------------------------------------------------------------
 
-// The machine takes denormal numbers for zero, as jax does.
+// The hardware flushes denormals to zero, as jax does.
 Element floor_real(const Call& call) { return Element(call.b.compute(Op::floor, call.value(0))); }
 Element ceil_real(const Call& call) { return Element(call.b.compute(Op::ceil, call.value(0))); }
 
@@ -64,7 +64,7 @@ Element round_real(const Call& call) {
 
 // ---- integers -----------------------------------------------------------------------------------------------------
 
-// The divisor, or 1 where the machine has no quotient.
+// The divisor, or 1 where the hardware defines no quotient.
 struct Divisor {
   Value safe, is_zero, is_minus_one;
 };
@@ -93,12 +93,12 @@ Element remainder_integer(const Call& call) {
   Builder& b = call.b;
   const bool is_signed_type = is_signed(call.type());
   const Divisor by = divisor(call);
-  // With the divisor 1 the remainder is 0, as it is for -1.
+  // With divisor 1 the remainder is 0, as it is for -1.
   const Value rest = b.compute(is_signed_type ? Op::remainder_signed : Op::remainder_unsigned, call.value(0), by.safe);
   return Element(choose(call, by.is_zero, call.value(0), rest));
 }
 
-// By squaring, one bit of the exponent after the other.
+// By repeated squaring, one bit of the exponent at a time.
 Element power_integer(const Call& call) {
   Builder& b = call.b;
   const Value x = call.value(0), y = call.value(1), zero = zero_of(call), one = number_of(call, 1);
@@ -110,7 +110,7 @@ Element power_integer(const Call& call) {
     product = choose(call, b.compute(Op::ne, bit, zero), b.compute(Op::mul, product, square), product);
   }
   if (is_unsigned(call.type())) return Element(product);
-  // Negative powers truncate: only those of 1 and -1 are not zero; 0 gives all ones.
+  // Negative powers truncate: only those of 1 and -1 are nonzero; 0 gives all ones.
   const Value minus_one = number_of(call, -1);
   const Value odd = b.compute(Op::ne, b.compute(Op::bit_and, y, one), zero);
   Value inverse = choose(call, b.compute(Op::eq, x, zero), minus_one, zero);
@@ -124,7 +124,7 @@ struct Integer {
   Value value;
 };
 Integer operator*(Integer a, Integer b) { return {a.call, a.call->b.compute(Op::mul, a.value, b.value)}; }
-// Only 1 / x is asked for.
+// Only 1 / x is used.
 Integer operator/(Integer one, Integer x) {
   const Call& call = *x.call;
   return {&call, choose(call, call.b.compute(Op::eq, x.value, one.value), one.value, zero_of(call))};
@@ -159,7 +159,7 @@ Element multiply_high(const Call& call) {
   const Value second = plus(times(low(x), high(y)), low(first));
   Value result = plus(plus(times(high(x), high(y)), high(first)), high(second));
   if (is_signed(call.type())) {
-    // As unsigned numbers, negative operands are 2^64 too large.
+    // Read as unsigned numbers, negative operands are 2^64 too large.
     const Value zero = b.index(0);
     result = b.compute(Op::sub, result, choose(call, b.compute(Op::lt, x, zero), y, zero));
     result = b.compute(Op::sub, result, choose(call, b.compute(Op::lt, y, zero), x, zero));
@@ -220,7 +220,7 @@ Element power_complex(const Call& call) {
   return element_of(math::pow(call.complex(0), math::Complex<Number>{{&call.b, y.parts[0]}, {&call.b, y.parts[1]}}));
 }
 
-// One step on the line of stored codes.
+// One step in the order of the stored codes.
 Element nextafter_real(const Call& call) {
   Builder& b = call.b;
   const DType dtype = call.type();
@@ -252,7 +252,7 @@ Element nextafter_real(const Call& call) {
 Element add_complex(const Call& call) { return element_of(call.complex(0) + call.complex(1)); }
 Element sub_complex(const Call& call) { return element_of(call.complex(0) - call.complex(1)); }
 Element mul_complex(const Call& call) { return element_of(call.complex(0) * call.complex(1)); }
-// A constant divides by its reciprocal, as jax's compiler has it: a product takes a fifteenth of the time.
+// Division by a constant multiplies by its reciprocal, as XLA does: a product takes a fifteenth of the time.
 Element divide_real(const Call& call) {
   const uint64_t* known = call.b.constant_of(call.value(1));
   const bool is_single = call.type() == DType::float32;

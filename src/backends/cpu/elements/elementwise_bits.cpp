@@ -1,4 +1,4 @@
-// Bit operations in loop form; integers narrower than a byte count their own width.
+// Bit operations in loop form; integers narrower than a byte use their own width.
 #include "backends/cpu/elements/elementwise.h"
 
 namespace capibara::cpu {
@@ -10,7 +10,7 @@ Element complement(const Call& call) {
   return Element(call.b.compute(Op::bit_xor, call.value(0), ones));
 }
 
-// The bits that the dtype has, without copies of the sign above them.
+// The bits of the dtype, without the copies of the sign above them.
 Value own_bits(const Call& call, Value x) {
   if (!is_sub_byte(call.type())) return x;
   return call.b.compute(Op::bit_and, x, call.b.constant_int(Scalar::i8, (1 << bits(call.type())) - 1));
@@ -26,7 +26,7 @@ Element leading_zeros(const Call& call) {
   return Element(call.b.compute(Op::sub, count, call.b.constant_int(Scalar::i8, 8 - bits(call.type()))));
 }
 
-// Amounts are read as unsigned: negative ones are beyond the width.
+// Shift amounts are read as unsigned: negative ones exceed the width.
 struct Amount {
   Value inside;  // i1: less than the width
   Value safe;    // 0 where it is not
@@ -46,7 +46,7 @@ Element shift(const Call& call) {
   return Element(call.b.compute(Op::select, by.inside, moved, call.b.constant_int(call.b.type(moved), 0)));
 }
 
-// The highest bit is the sign, of unsigned dtypes too.
+// The highest bit is the sign, for unsigned dtypes too.
 Element shift_right_arithmetic(const Call& call) {
   Builder& b = call.b;
   const Amount by = amount(call);

@@ -20,7 +20,7 @@ Element compare_keys(const Call& call) {
   return Element(result);
 }
 
-// A float's code as an integer that orders like the total order: negative codes run backwards.
+// A float's bits as an integer in total order: negative codes are reversed.
 Value total_order_key(const Call& call, std::size_t operand) {
   Builder& b = call.b;
   const DType dtype = call.type();
@@ -47,7 +47,7 @@ Element infinite(const Call& call) {
   return element_of(math::eq(x, math::constant(infinity, x)));
 }
 
-// A boolean chooses between two cases, an integer among any number; outside of them it takes the nearest one.
+// A boolean selects between two cases, an integer among any number; an index out of range is clamped.
 Element select_by_truth(const Call& call) {
   if (call.in.size() == 2) return call.in[1];
   return select_element(call.b, call.value(0), call.in[2], call.in[1]);

@@ -40,7 +40,7 @@ Element bitcast(const Call& call) {
   return element_of_stored(b, call.out, b.convert(Op::bitcast, stored_type(call.out), word));
 }
 
-// Rounds the mantissa to nearest even, then takes exponents out of range to infinity or zero; NaN stays.
+// Rounds the mantissa to nearest even, then maps exponents out of range to infinity or zero; NaN is kept.
 Element reduce_precision(const Call& call) {
   Builder& b = call.b;
   const Number x = call.number(0);

@@ -1,4 +1,4 @@
-// The primitives that are formulas in loop form: made from the list of math/. Those that iterate until they converge
+// The primitives that are formulas in loop form: generated from the list of math/. Those that iterate to convergence
 // are absent.
 #include "backends/cpu/elements/elementwise.h"
 #include "lax/math/math.h"
@@ -30,13 +30,13 @@ ElementwiseRow row_of(const Formula& formula) {
   return {formula.primitive, nullptr, nullptr, write_real<Formula>, complex, nullptr};
 }
 
-// exp of a number with the eight digits of bfloat16, to be rounded to as many: 2^n times a polynomial of degree 4. For
-// each of the 65536 numbers it rounds to what exp of float32 rounds to, at half the cost (tests/backends/cpu look at
+// exp of a number with the 8 significant bits of bfloat16, to be rounded to 8 bits: 2^n times a polynomial of degree 4.
+// For each of the 65536 inputs it rounds to the same value as float32 exp, at half the cost (tests/backends/cpu check
 // all of them).
 Number exp_of_bfloat16(Number x) {
   Builder& b = *x.builder;
   Number inside = math::elementary::detail::bounded(x, -88, 89);
-  // n + 127 in the last digits of a large number. The factor is a little below 1 / log 2: 88.5 then has n = 127.
+  // n + 127 in the last bits of a large number. The factor is slightly below 1 / log 2, so that 88.5 gives n = 127.
   const double magic = 12582912.0 + 127;
   Number shifted = math::multiply_add(inside, math::constant(1.4398096508071856, x), math::constant(magic, x));
   Number minus_n = math::constant(magic, x) - shifted;

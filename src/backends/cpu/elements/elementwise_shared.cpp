@@ -1,4 +1,4 @@
-// Elementwise primitives as formulas of a function: written once, called wherever it needs them.
+// Elementwise primitives as formulas of a function: emitted once, called wherever needed.
 #include <algorithm>
 #include <memory>
 
@@ -19,8 +19,8 @@ bool can_share(const Primitive& primitive, std::span<const DType> in_types, DTyp
                      [&](DType type) { return is_floating(type) && computed_type(type) == computed_type(out_type); });
 }
 
-// Whether a sum that is the only reader of an operand would take in a product that is given for it: such a formula
-// rounds differently where it is written out.
+// True if a sum that is the only reader of an operand would fuse with a product passed for it: such a formula would
+// round differently when inlined.
 bool takes_products(const For& loop) {
   return std::any_of(loop.carries.begin(), loop.carries.end(), [&](const Carry& operand) {
     int uses = 0;
@@ -38,7 +38,7 @@ bool takes_products(const For& loop) {
   });
 }
 
-// Nothing where the primitive must be written out.
+// nullopt if the primitive must be inlined.
 std::optional<Formula> formula_of(const std::string& name, const Primitive& primitive, const Attrs& attrs,
                                   std::span<const DType> in_types, DType out_type) {
   auto body = std::make_shared<Function>();
@@ -50,7 +50,7 @@ std::optional<Formula> formula_of(const std::string& name, const Primitive& prim
   builder.loop(1, {.lanes = true}, operands, [&](Value, std::span<const Value> carried) {
     std::vector<Element> inputs;
     for (Value value : carried) inputs.emplace_back(value);
-    // In the type of the registers: the caller rounds to the dtype.
+    // Computed in the type of the registers: the caller rounds to the dtype.
     const DType computed = computed_type(out_type) == Scalar::f64 ? DType::float64 : DType::float32;
     const Element result = apply_elementwise(builder, primitive, attrs, in_types, computed, inputs);
     is_number = result.count == 1 && builder.type(result.parts[0]) == computed_type(out_type);

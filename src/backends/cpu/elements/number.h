@@ -1,4 +1,4 @@
-// Numbers of generated code as abstract values: a math/ template called with Number writes loop form.
+// Numbers of generated code as abstract values: a math/ template called with Number emits loop form.
 #pragma once
 
 #include <array>
@@ -84,7 +84,7 @@ struct Operations<cpu::Number> {
   static V ceil(V x) { return unary(Op::ceil, x); }
   static V truncate(V x) { return unary(Op::truncate, x); }
   static V round_nearest_even(V x) { return unary(Op::round_even, x); }
-  // Halves away from zero.
+  // Halves are rounded away from zero.
   static V round(V x) {
     V whole = truncate(x), one = constant(1, x);
     V up = select(ge(abs(x - whole), constant(0.5, x)), one, constant(0, x));
@@ -106,7 +106,7 @@ struct Operations<cpu::Number> {
     return {yes.builder, yes.builder->compute(Op::select, condition.value, yes.value, no.value)};
   }
 
-  // x = mantissa(x) * 2^exponent(x) with a mantissa in [0.5, 1), for normal x > 0; anything for others.
+  // x = mantissa(x) * 2^exponent(x) with a mantissa in [0.5, 1), for normal x > 0; unspecified for others.
   static V exponent(V x) {
     const Layout like = layout(x);
     cpu::Builder& b = *x.builder;
@@ -121,8 +121,8 @@ struct Operations<cpu::Number> {
     const cpu::Value low = b.compute(Op::bit_and, bits_of(x), b.constant_int(like.integer, fraction));
     return from_bits(b, like.type, b.compute(Op::bit_or, low, b.constant_int(like.integer, half)));
   }
-  // 2^n for an integer n of normal range, 0 for the one below; anything for others. A large number leaves n in the last
-  // bits: x86_64 converts no vectors to integers that saturate, and before AVX-512 none to 64 bits.
+  // 2^n for an integer n of normal range, 0 for the one below; else unspecified. Adding a large number leaves n in the
+  // low bits: x86_64 has no saturating vector conversion to integers, and before AVX-512 none to 64 bits.
   static V power_of_two(V n) {
     const Layout like = layout(n);
     cpu::Builder& b = *n.builder;
@@ -130,7 +130,7 @@ struct Operations<cpu::Number> {
     return from_bits(b, like.type, b.compute(Op::shift_left, bits_of(sum), b.constant_int(like.integer, like.digits)));
   }
 
-  // One bit of the representation, counted from the last; and the sign of x changed where z has that bit.
+  // Tests one bit of the representation, counted from the last; negates x where z has that bit.
   static Condition has_bit(V z, int bit) {
     cpu::Builder& b = *z.builder;
     const Scalar integer = layout(z).integer;
@@ -147,7 +147,7 @@ struct Operations<cpu::Number> {
     return from_bits(b, like.type, b.compute(Op::bit_xor, bits_of(x), sign));
   }
 
-  // exp of single precision ends in zero by itself (see elementary::exp); that of double precision flushes.
+  // exp of single precision reaches zero without help (see elementary::exp); that of double precision is flushed.
   static V exp(V x) {
     V power = elementary::exp(x);
     if (!is_double(x)) return power;

@@ -43,13 +43,13 @@ Value decode_small_float(Builder& builder, DType dtype, Value code) {
   const Value nan = w.word(0x7fc00000u);
   Value word;
   if (format.specials == Specials::powers_of_two) {
-    // The least one, 2^-127, is a denormal of f32.
+    // The smallest, 2^-127, is a denormal of f32.
     word = w.with(Op::shift_left, magnitude, 23);
     word = w.select(w.with(Op::eq, magnitude, 0), w.word(0x00400000u), word);
     word = w.select(w.with(Op::gt, magnitude, format.max_code()), nan, word);
     return builder.convert(Op::bitcast, Scalar::f32, word);
   }
-  // Normal numbers move into place; denormal ones are small integers times the least of them.
+  // Normal numbers are shifted into place; denormals are small integers times the smallest one.
   const Value normal =
       w.with(Op::add, w.with(Op::shift_left, magnitude, static_cast<std::uint32_t>(23 - format.mantissa_bits)),
              static_cast<std::uint32_t>(127 - format.bias) << 23);
@@ -77,7 +77,7 @@ Value encode_small_float(Builder& builder, DType dtype, Value number) {
   const Value is_nan = w.with(Op::gt, magnitude, 0x7f800000u);
   Value code;
   if (format.specials == Specials::powers_of_two) {
-    // Half way rounds up; below 2^-127 there is only the least value, and zero and negative numbers are NaN.
+    // Halfway cases round up; below 2^-127 there is only the smallest value; zero and negative numbers give NaN.
     const Value half = w.with(Op::bit_and, w.with(Op::shift_right_logical, magnitude, 22), 1);
     code = w(Op::add, w.with(Op::shift_right_logical, magnitude, 23), half);
     const Value above_half = w.with(Op::ge, magnitude, 0x00600000u);
@@ -88,12 +88,12 @@ Value encode_small_float(Builder& builder, DType dtype, Value number) {
   }
   const auto shift = static_cast<std::uint32_t>(23 - format.mantissa_bits);
   const std::uint32_t least_normal = static_cast<std::uint32_t>(128 - format.bias) << 23;
-  // Normal results: the rounded upper bits, less the difference of the biases.
+  // Normal results: the rounded upper bits, minus the difference of the biases.
   const Value odd = w.with(Op::bit_and, w.with(Op::shift_right_logical, magnitude, shift), 1);
   Value normal = w(Op::add, w.with(Op::add, magnitude, (1u << (shift - 1)) - 1), odd);
   normal = w.with(Op::shift_right_logical, normal, shift);
   normal = w.with(Op::sub, normal, static_cast<std::uint32_t>(127 - format.bias) << format.mantissa_bits);
-  // Denormal results: adding a number whose last digit is the least denormal lets the addition round.
+  // Denormal results: adding a number whose last bit is the smallest denormal makes the addition round.
   const std::uint32_t anchor = static_cast<std::uint32_t>(128 - format.bias - format.mantissa_bits + 23) << 23;
   const Value size = builder.convert(Op::bitcast, Scalar::f32, magnitude);
   const Value sum = w(Op::add, size, w.real(std::bit_cast<float>(anchor)));
@@ -105,10 +105,10 @@ Value encode_small_float(Builder& builder, DType dtype, Value number) {
       w.with(Op::bit_and, w.with(Op::shift_right_logical, word, static_cast<std::uint32_t>(32 - format.bits)),
              format.sign_bit());
   Value signed_code = w(Op::bit_or, code, sign);
-  // The only zero has no sign, and the code of -0 is NaN already.
+  // The only zero has no sign, and the code of -0 is already NaN.
   if (format.specials == Specials::unsigned_zero)
     signed_code = w.select(w.with(Op::eq, code, 0), w.word(0), signed_code);
-  // Formats without NaN give -0 for it.
+  // Formats without NaN use -0 for it.
   if (format.specials == Specials::finite) signed_code = w.select(is_nan, w.word(format.nan(0)), signed_code);
   return builder.convert(Op::narrow, Scalar::i8, signed_code);
 }

@@ -42,7 +42,7 @@
 namespace capibara::cpu {
 
 Program optimised(const Program& program) {
-  const ConfigScope scope(config_for(program));  // what stands for an operation has its types
+  const ConfigScope scope(config_for(program));  // operations that replace others have its types
   OptimiseOptions options = chosen_options(compiler_options());
   options.keep = runs_whole;
   options.own_rule = [](const Program& own, const Equation& equation) {
@@ -61,7 +61,7 @@ enum Status : int32_t { done = 0, stopped = 1, failed = 2 };
 
 std::atomic<bool> dispatches_later{true};  // whether a call of a long program may return before it has run
 
-// The addresses that a driver is given: on the stack where they are few.
+// The addresses passed to a driver: on the stack if there are few.
 class Addresses {
  public:
   explicit Addresses(std::size_t count) : many_(count > few ? new std::byte*[count] : nullptr), count_(count) {}
@@ -146,13 +146,13 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   bool is_short() const override { return short_ && may_wait_; }
 
  private:
-  // What generated code reaches through Runtime::program.
+  // The state that generated code reaches through Runtime::program.
   struct Call {
     const CpuExecutable* self;
     const std::atomic<int32_t>* stop;  // of a program in the background
     std::thread::id caller;
     std::exception_ptr error;
-    const ProductKernel* product = nullptr;  // waits for the region that runs on its rows
+    const ProductKernel* product = nullptr;  // pending until the region runs that reads its rows
     std::byte* product_buffers[3] = {};
     profile::Run* marks = nullptr;  // of a marked driver
   };
@@ -173,7 +173,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     Buffer large_;
   };
 
-  // Fills in the addresses of the outputs, and of donated inputs whose memory they take.
+  // Fills in the addresses of the outputs, and of donated inputs whose memory they reuse.
   Arrays make_outputs(std::span<const Array> inputs, const std::vector<bool>& donated,
                       const std::shared_ptr<Completion>& completion, std::byte** input_addresses,
                       std::byte** addresses) const {
@@ -214,7 +214,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     return outputs;
   }
 
-  // The memory of a donated input, as soon as it is ready; undefined where others hold it.
+  // The memory of a donated input, once it is ready; undefined if it is shared.
   static Buffer taken(std::span<const Array> inputs, std::size_t index, const std::shared_ptr<Completion>& completion) {
     const Buffer& buffer = inputs[index].buffer();
     buffer.wait();
@@ -224,7 +224,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     return uses == 1 ? buffer.take(completion) : Buffer();
   }
 
-  // Nothing has run yet when memory is short: the error says what the program needs most of it for.
+  // Nothing has run yet when allocation fails: the error names the largest values of the program.
   Buffer allocated(int64_t bytes, const std::shared_ptr<Completion>& completion) const {
     const auto size = static_cast<std::size_t>(bytes);
     try {
@@ -247,25 +247,25 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     return array.type() == type ? array : Array::from_buffer(type, array.buffer(), array.committed());
   }
 
-  // The work holds what it reads and writes: inputs may be donated, and results forgotten, before it is done.
+  // The work owns what it reads and writes: inputs may be donated, and results dropped, before it is done.
   BackgroundWork owned_work(std::span<const Array> inputs, const Arrays& outputs, Addresses& addresses) {
     std::vector<Buffer> read, held;
     for (const Array& input : inputs) {
-      if (!input.is_deleted()) read.push_back(input.buffer());  // else a result has taken its memory
+      if (!input.is_deleted()) read.push_back(input.buffer());  // else a result reuses its memory
     }
     for (const Array& output : outputs) held.push_back(output.buffer());
     std::vector<std::byte*> kept(addresses.data(), addresses.data() + addresses.size());
     return [self = shared_from_this(), read = std::move(read), held = std::move(held), kept = std::move(kept),
             settings = config(),
             step = profile::active() ? profile::current_step() : -1](const std::atomic<int32_t>& stop) mutable {
-      for (const Buffer& input : read) input.wait();  // raises where the program before has failed
+      for (const Buffer& input : read) input.wait();  // raises if the program that makes it failed
       const ConfigScope as_called(settings);
       const arena::Purpose purpose(self->name_);
       self->run(kept.data(), &stop, step);
     };
   }
 
-  // `step`: of the training, for profiles.
+  // `step`: the training step, for profiles.
   void run(std::byte** addresses, const std::atomic<int32_t>* stop, int64_t step) {
     Scratch scratch(*this);
     addresses[scratch_place_] = scratch.data();
@@ -293,7 +293,7 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     if (status != done) throw InternalError(concat("a compiled program ended with status ", status));
   }
 
-  // The twin with marks, which fills in a run of the profile.
+  // Runs the marked twin, which fills in a run of the profile.
   int32_t drive_marked(Call& call, std::byte* const* addresses, const volatile int32_t* ask, int64_t step) {
     const Entry driver = profiled_.prepare();
     const Runtime runtime{ask, run_parallel, run_host_marked, &call};
@@ -327,11 +327,11 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     }
   }
 
-  // A matmul, and a region on each block of its rows as soon as that is complete.
+  // Runs a matmul, and a region on each block of its rows as soon as that is complete.
   static int32_t run_product(const Runtime* runtime, Entry region, std::byte* const* buffers, int64_t extent) {
     Call& call = *static_cast<Call*>(runtime->program);
     const ProductKernel& product = *std::exchange(call.product, nullptr);
-    // Iterations of the region for one row, or rows for one iteration, which runs when the last of its rows is there.
+    // Iterations of the region per row, or rows per iteration, which runs when the last of its rows is complete.
     const int64_t per_row = extent / product.rows, rows = per_row > 0 ? 1 : product.rows / extent;
     std::vector<std::atomic<int64_t>> there(per_row > 0 ? 0 : static_cast<std::size_t>(extent));
     std::atomic<int32_t> status{done};
@@ -385,8 +385,8 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
     }
   }
 
-  // Below the first, a program is over before anyone could interrupt it; above the second its call does not wait for
-  // it.
+  // Below the first, a program is finished before anyone could interrupt it; above the second, its call does not wait
+  // for it.
   static constexpr double short_nanoseconds = 20e3, long_nanoseconds = 200e3;
   static constexpr int32_t never = 0;
 
@@ -397,11 +397,11 @@ class CpuExecutable final : public Executable, public std::enable_shared_from_th
   std::shared_ptr<const Code> code_;
   Entry driver_;
   bool short_, may_wait_;
-  std::atomic<double> nanoseconds_;  // estimated at first, then how long the last run took
+  std::atomic<double> nanoseconds_;  // an estimate at first, then the duration of the last run
   std::vector<std::byte*> constants_;
   std::size_t result_bytes_ = 0;
   int64_t argument_bytes_ = 0;
-  std::size_t scratch_place_;  // of the driver's buffers, behind all others
+  std::size_t scratch_place_;  // of the driver's buffers, after all others
 };
 
 class CpuBackend final : public Backend {
@@ -426,7 +426,7 @@ class CpuBackend final : public Backend {
                                            std::move(code), estimated_nanoseconds(best), may_run_later(best));
   }
   std::optional<std::string> compiled_text(const Program& program, const std::vector<bool>& donated) override {
-    if (holds_refs(program)) return std::nullopt;  // what is compiled is the program on values that is made of it
+    if (holds_refs(program)) return std::nullopt;  // compiled as the program on values that replaces it
     return to_string(lower_to_loops(optimised(program), donated));
   }
 };

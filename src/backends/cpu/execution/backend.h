@@ -10,15 +10,15 @@ struct Module;
 
 Backend& backend();
 
-// The program that is compiled: what the optimiser makes of the given one.
+// The optimised form of a program, which is compiled.
 Program optimised(const Program& program);
 
-// Machine code of a module: what this process or the disk cache has, or made now.
+// Machine code of a module: from this process or the disk cache, or compiled now.
 std::shared_ptr<const Code> code_of(const Module& module);
 
-// jax_cpu_enable_async_dispatch: false makes every call wait for its program.
+// jax_cpu_enable_async_dispatch: with false, every call waits for its program.
 void set_async_dispatch(bool on);
-// What becomes of a program on the way to machine code, for readers.
+// The stages of a program on its way to machine code, as text.
 std::string loops_text(const Program& program);
 std::string ir_text(const Program& program);
 

@@ -1,4 +1,4 @@
-// Machine code of modules by what they say: in memory while it runs, and on disk.
+// Machine code of modules, keyed by their content: in memory while the process runs, and on disk.
 #include <capibara/error.h>
 
 #include <map>
@@ -40,7 +40,7 @@ class CodeCache {
     return code;
   }
 
-  // Nothing where the file is absent or cannot be linked.
+  // Null if the file is absent or cannot be linked.
   static std::shared_ptr<const Code> from_disk(Compiler& generator, const Digest& key) {
     std::optional<std::string> object = DiskCache::instance().find(key);
     if (!object) return nullptr;

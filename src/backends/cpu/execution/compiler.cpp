@@ -1,4 +1,4 @@
-// Opens the module that holds LLVM, at the first use.
+// Opens the module that holds LLVM, on first use.
 #include "backends/cpu/execution/compiler.h"
 
 #include <capibara/error.h>

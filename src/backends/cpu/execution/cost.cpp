@@ -1,4 +1,4 @@
-// Sums what the equations of a program cost by their sizes, with rough figures for each kind.
+// Estimates the cost of a program from the sizes in its equations, with rough figures for each kind.
 #include "backends/cpu/execution/cost.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ double nanoseconds_of(const Primitive& primitive, const Types& inputs, const Att
   if (traits.matrix_nanoseconds > 0 && !inputs.empty() && inputs[0].rank() > 0) {
     own = elements * traits.matrix_nanoseconds * static_cast<double>(inputs[0].shape.back());
   }
-  // Programs that do not run as a whole combine elements, and run once for each; those of maps once for each device.
+  // A region of an equation runs once per element, that of a map once per device.
   const bool repeats = traits.control == Control::none || traits.control == Control::device_map;
   if (equations > 0 && repeats) own += elements * per_region_equation * equations;
   const double work = primitive->flops ? per_flop * primitive->flops(inputs, attrs) : 0;
@@ -64,7 +64,7 @@ double estimated_nanoseconds(const Primitive& primitive, std::span<const Array> 
   constexpr double few = 1024;
   double elements = 0;
   for (const Array& input : inputs) elements = std::max(elements, static_cast<double>(input.size()));
-  if (const Attr* shape = attrs.find("shape")) {  // of what is made of nothing: iota, random bits, broadcast scalars
+  if (const Attr* shape = attrs.find("shape")) {  // of results without operands: iota, random bits, broadcasts
     if (const auto* sizes = shape->get_if<Ints>()) {
       double made = 1;
       for (int64_t size : *sizes) made *= static_cast<double>(size);

@@ -1,5 +1,5 @@
-// How long a program will run, roughly and before it ever ran: enough to tell calls that are over at once from long
-// ones.
+// A rough estimate of how long a program will take, made before its first run: enough to tell calls that finish at once
+// from long ones.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -9,11 +9,11 @@ namespace capibara::cpu {
 // Nanoseconds on one thread. An unknown trip count is assumed expensive.
 double estimated_nanoseconds(const Program& program);
 
-// The same for one operation, from its operands alone: 0 where they are few.
+// The same for one operation, from its operands alone: 0 if they are small.
 double estimated_nanoseconds(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
 
-// Whether a program may run at another time and on another thread than its call: nothing that it does can be seen from
-// outside, and no code of the user runs in it.
+// True if a program may run later than its call and on another thread: it has no visible side effects, and runs no code
+// of the user.
 bool may_run_later(const Program& program);
 
 }  // namespace capibara::cpu

@@ -1,4 +1,4 @@
-// Lowers the samples of a primitive and looks at which kernels the loop form calls.
+// Lowers the samples of a primitive and finds out which kernels the loop form calls.
 #include "backends/cpu/execution/coverage.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ std::string way_of(const HostKernel& kernel) {
   return by_lapack ? "lapack" : (*primitive)->evaluate ? "host" : "reference";
 }
 
-// The primitive alone, on operands that are not known when it is compiled.
+// The primitive alone, on operands that are unknown at compile time.
 Program alone(const Primitive& primitive, const Sample& sample) {
   const auto call = [&](std::span<const Array> inputs) { return bind(primitive, inputs, sample.attrs); };
   return stage(call, sample.inputs, "f").program;
@@ -39,8 +39,8 @@ Program alone(const Primitive& primitive, const Sample& sample) {
 std::vector<std::string> ways_to_run(const Primitive& primitive) {
   if (!reference::backend().supports(primitive)) return {};
   if (!primitive->samples) {
-    // Only what holds programs or has an effect has no samples: control flow becomes control flow of the generated
-    // code, other programs are composed of what they hold.
+    // Only primitives with nested programs or effects have no samples: control flow becomes control flow of the
+    // generated code, the others are composed of their nested programs.
     return {is_control(primitive) ? "compiled"
             : primitive->evaluate ? "host"
             : primitive->lower    ? "composed"
@@ -58,7 +58,7 @@ std::vector<std::string> ways_to_run(const Primitive& primitive) {
         if (lowered.kernels.empty()) ways.insert("compiled");
         for (const HostKernel& kernel : lowered.kernels) ways.insert(way_of(kernel));
       } catch (const NotImplementedError&) {
-        // A type that nothing evaluates.
+        // A type that cannot be evaluated.
       }
     }
   }

@@ -11,7 +11,7 @@ namespace capibara::cpu {
 
 // Found by lowering every sample of its record; sorted. Of "compiled" (generated code alone), "kernel" (C++ of this
 // backend), "lapack", "composed" (of other primitives), "host" (its evaluation rule: callbacks), "reference" (kernels
-// of the reference backend); empty: cannot run.
+// of the reference backend); empty if it cannot run.
 std::vector<std::string> ways_to_run(const Primitive& primitive);
 
 }  // namespace capibara::cpu

@@ -1,10 +1,10 @@
 // Chooses how an operation outside of jit runs: compiled, by one of the backend's kernels, or by the reference backend.
 //
-// What was chosen is remembered by types and attributes: a small operation costs little more than finding it again.
+// The choice is cached by types and attributes: a small operation costs little more than the lookup.
 //
-// Programs (jit under an eager transform, loops, branches), operations by regions of scalars that no kernel knows, and
-// operations on many elements are compiled as programs of their own. Fewer elements are not worth the milliseconds that
-// compiling takes: a kernel in C++ runs them where there is one.
+// Programs (jit under an eager transform, loops, branches), operations with scalar regions that no kernel supports, and
+// operations on many elements are compiled as programs of their own. For fewer elements compiling, which takes
+// milliseconds, does not pay off: a C++ kernel runs them if there is one.
 #include "backends/cpu/execution/eager.h"
 
 #include <capibara/config.h>
@@ -48,25 +48,25 @@ bool runs_program(const Primitive& primitive) {
   }
 }
 
-// Operations by a region of scalars: compiled where there is no kernel for them, however few the elements are.
+// Operations with a scalar region: compiled if no kernel supports them, even for few elements.
 bool has_region(const Primitive& primitive, const Attrs& attrs) {
   const Traits& traits = primitive->traits;
   if (!traits.region || traits.monoid || traits.combines == Combines::nothing) return false;
   return traits.combines != Combines::updates || (primitive == prim::scatter() && !attrs["update_jaxpr"].is_none());
 }
 
-// A fused operation that only a composition defines: compiled, its steps are one pass or few.
+// A fused operation that is defined only by a composition: compiled, its steps take one pass or few.
 bool is_fused(const Primitive& primitive) { return primitive->lower && !reference::find_kernel(primitive); }
 
-// Null where only the reference backend runs it. A jit under an eager transform may have side effects: it was asked to
-// be compiled as a whole.
+// Null if only the reference backend runs it. A jit under an eager transform may have side effects: the user requested
+// that it be compiled as a whole.
 std::shared_ptr<Executable> compile_alone(const Program& program) {
   const bool is_jit = program.equations().size() == 1 && program.equations()[0].primitive == prim::jit();
   const bool allowed = is_jit ? program.effects().axes.empty() : program.effects().empty();
   return allowed ? backend().compile(program) : nullptr;
 }
 
-// One kernel on arrays.
+// A single kernel on arrays.
 class KernelExecutable final : public Executable, public std::enable_shared_from_this<KernelExecutable> {
  public:
   KernelExecutable(std::string name, Types outputs, HostKernel kernel, double nanoseconds)
@@ -91,7 +91,7 @@ class KernelExecutable final : public Executable, public std::enable_shared_from
  private:
   static constexpr std::size_t few = 8;
 
-  // Reading an operand waits for it.
+  // Reading an operand waits until it is ready.
   void run(std::span<const Array> inputs, std::span<const Array> outputs) const {
     std::byte* on_stack[few];
     std::unique_ptr<std::byte*[]> many;
@@ -113,7 +113,7 @@ class KernelExecutable final : public Executable, public std::enable_shared_from
   double nanoseconds_;
 };
 
-// Null where the backend has no kernel of its own for these types.
+// Null if the backend has no kernel of its own for these types.
 std::shared_ptr<Executable> own_kernel(const Program& program) {
   if (program.equations().size() != 1 || !program.effects().empty()) return nullptr;
   const Equation& equation = program.equations()[0];
@@ -140,7 +140,7 @@ SingleOperations& kernel_operations() {
   return *known;
 }
 
-// Long enough that the user may want to stop it: this thread waits for signals meanwhile.
+// Long enough that the user may want to interrupt it: this thread waits for signals while it runs.
 Arrays run_reference_attended(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   struct Operation {
     Primitive primitive;
@@ -158,8 +158,8 @@ Arrays run_reference_attended(const Primitive& primitive, std::span<const Array>
   return std::move(own->outputs);
 }
 
-// Where a value that is not a number must be found, operations run one by one; code of the user, and refs, never
-// compile.
+// To find the operation that yields a NaN (or infinity), operations run one by one; code of the user, and refs, are
+// never compiled.
 bool may_compile(const Primitive& primitive, std::span<const Array> inputs) {
   const Config& settings = config();
   if (settings.debug_nans || settings.debug_infs || primitive->evaluate) return false;
@@ -182,7 +182,7 @@ std::shared_ptr<Executable> find_executable(const Primitive& primitive, std::spa
   return compiles ? compiled_operations().find(primitive, inputs, attrs, compile_alone) : nullptr;
 }
 
-// Compiled alone, a copy would be its input: the results of programs may share memory with their arguments.
+// A copy compiled alone would be its input: the results of programs may share memory with their arguments.
 Array copied(const Array& x) {
   const std::byte* values = x.raw_data();
   Buffer buffer = Buffer::allocate(x.buffer().size());
@@ -190,7 +190,7 @@ Array copied(const Array& x) {
   return Array::from_buffer(x.type(), std::move(buffer));
 }
 
-// How an operation runs on operands of these types: neither a function nor an executable is the reference backend.
+// How an operation runs on operands of these types: on the reference backend if both members are null.
 struct Way {
   ElementCall elements;
   std::shared_ptr<Executable> executable;
@@ -203,8 +203,8 @@ std::shared_ptr<const Way> find_way(const Primitive& primitive, std::span<const 
   return std::make_shared<const Way>(std::move(way));
 }
 
-// The ways that this thread took last. The tables behind them are shared by threads and keep every operation; here a
-// look needs no lock, and no rule computes the type of the result again.
+// The most recent choices of this thread. The tables behind them are shared by all threads and keep every operation; a
+// lookup here takes no lock, and does not infer the type of the result again.
 class RecentWays {
  public:
   std::shared_ptr<const Way> find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
@@ -221,7 +221,7 @@ class RecentWays {
                    [](const Array& input, const ArrayType& type) { return input.type() == type; })) {
       return slot.way;
     }
-    // May compile, and run other operations meanwhile.
+    // May compile, and run other operations in the process.
     std::shared_ptr<const Way> way = find_way(primitive, inputs, attrs);
     slot = {primitive, attrs, {}, settings, generation, way};
     for (const Array& input : inputs) slot.types.push_back(input.type());

@@ -1,5 +1,5 @@
-// Operations outside of jit: each by a program or kernel of this backend that is made once for its types and
-// attributes.
+// Operations outside of jit: each of them runs a program or a kernel of this backend, which is made once for its types
+// and attributes.
 #pragma once
 
 #include "backends/backend.h"

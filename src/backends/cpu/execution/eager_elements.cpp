@@ -1,7 +1,7 @@
-// Compiles an elementwise operation on one long dimension; its parallel loop then runs over as many elements as there
-// are.
+// Compiles an elementwise operation on one long dimension; its parallel loop then runs over the actual number of
+// elements.
 //
-// Compiling takes milliseconds: made for each shape anew, it would cost more than the operations themselves ever do.
+// Compiling takes milliseconds: repeated for each shape, it would cost more than the operations themselves ever do.
 #include "backends/cpu/execution/eager_elements.h"
 
 #include <capibara/config.h>
@@ -25,10 +25,10 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t compiled_length = 1 << 24;  // long enough that even the cheapest loop is given to the threads
+constexpr int64_t compiled_length = 1 << 24;  // long enough that even the cheapest loop runs in parallel
 constexpr std::size_t max_operands = 8, max_functions = 4096;
 
-// Operands of the output's shape, and of rank 0; no others.
+// Operands of the output's shape, of rank 0, or any other.
 enum class Operand : uint8_t { array, number, other };
 
 Operand operand_of(const ArrayType& type, const Shape& shape) {
@@ -40,7 +40,7 @@ Operand operand_of(const ArrayType& type, const Shape& shape) {
 
 class ElementFunction {
  public:
-  // Null where the operation does not become one parallel loop over all elements and nothing else.
+  // Null if the operation does not become exactly one parallel loop over all elements.
   static std::shared_ptr<const ElementFunction> compile(const Primitive& primitive, const Types& inputs,
                                                         const Attrs& attrs) {
     const FlatFunction call = [&](std::span<const Array> operands) {
@@ -96,7 +96,7 @@ class ElementFunction {
     return function(runtime, buffers, 0, *static_cast<const int64_t*>(runtime->program));
   }
 
-  std::optional<std::size_t> copied_;  // the operand that is the result
+  std::optional<std::size_t> copied_;  // the operand that is returned as the result
   std::vector<Array> constants_;
   std::shared_ptr<const Code> code_;
   Entry driver_ = nullptr;
@@ -104,12 +104,12 @@ class ElementFunction {
 
 namespace {
 
-// The functions made so far, and the operations that have none.
+// The functions compiled so far, and the operations that have none.
 class ElementFunctions {
  public:
   ElementFunctions() {
     on_clear_caches([this] {
-      Entries old;  // freed after the lock
+      Entries old;  // freed after the lock is released
       std::lock_guard lock(mutex_);
       old.swap(entries_);
     });
@@ -145,7 +145,7 @@ class ElementFunctions {
       types.push_back(std::move(type));
     }
     std::shared_ptr<const ElementFunction> made = ElementFunction::compile(primitive, types, attrs);
-    Entries old;  // freed after the lock
+    Entries old;  // freed after the lock is released
     std::lock_guard lock(mutex_);
     if (entries_.size() >= max_functions) old.swap(entries_);
     entries_.emplace(hash, Entry{key, primitive, attrs, made});

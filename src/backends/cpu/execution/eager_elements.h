@@ -9,8 +9,8 @@ namespace capibara::cpu {
 
 class ElementFunction;
 
-// The function of an operation, and the type of its result on operands of the types that it was asked for. The function
-// is null where there is none: another kind of operation, operands that are stretched, no compiler.
+// The function of an operation, and its result type for the given operand types. The function is null if there is none:
+// not elementwise, operands that need broadcasting, or no compiler.
 struct ElementCall {
   std::shared_ptr<const ElementFunction> function;
   ArrayType result;

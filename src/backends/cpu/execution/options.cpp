@@ -51,7 +51,7 @@ struct Option {
 };
 
 constexpr Option table[] = {
-    // 0: one round of the passes, for programs that run once; otherwise as many as change something.
+    // 0: one round of the passes, for programs that run once; otherwise until nothing changes.
     {"xla_backend_optimization_level",
      [](OptimiseOptions& options, const std::string& name, const OptionValue& value) {
        if (integer(name, value) <= 0) options.rounds = 1;
@@ -63,7 +63,7 @@ constexpr Option table[] = {
        if (!folder) refuse(name, "string");
        options.dump = *folder;
      }},
-    // jax's levels: 9 is O0, 19 is O1, ...; 0 leaves it open.
+    // jax's levels: 9 is O0, 19 is O1, ...; 0 leaves it unset.
     {"optimization_level",
      [](OptimiseOptions& options, const std::string& name, const OptionValue& value) {
        const int64_t level = integer(name, value);
@@ -71,7 +71,7 @@ constexpr Option table[] = {
      }},
 };
 
-// XLA's options that scripts set and that cannot change a result here: their values are checked, and that is all.
+// XLA's options that scripts set and that cannot change a result here: only their values are checked.
 struct Hint {
   const char* name;
   void (*check)(const std::string& name, const OptionValue& value);

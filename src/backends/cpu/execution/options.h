@@ -1,4 +1,4 @@
-// Options of the CPU compiler, by the names that scripts give XLA where they mean the same.
+// Options of the CPU compiler, named as in XLA if they mean the same.
 #pragma once
 
 #include "compiler/optimise/pipeline.h"
@@ -6,7 +6,7 @@
 
 namespace capibara::cpu {
 
-// Raises RuntimeError for an option that the compiler does not know, or a value that it cannot have.
+// Raises RuntimeError for an unknown option or an invalid value.
 OptimiseOptions chosen_options(const CompilerOptions& options);
 
 }  // namespace capibara::cpu

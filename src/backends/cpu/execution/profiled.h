@@ -14,11 +14,11 @@ namespace capibara::cpu {
 
 class Profiled {
  public:
-  // `optimised`: what was compiled. Nothing happens before a profile meets the program.
+  // `optimised`: the compiled program. Nothing is done until a profile runs the program.
   Profiled(std::string name, Program optimised, std::vector<bool> donated);
   Profiled(Profiled&&) noexcept;
   ~Profiled();
-  // Compiles the twin, once; any thread may be first. Returns its driver.
+  // Compiles the twin, once; any thread may call first. Returns its driver.
   Entry prepare();
   // Of the twin's marks.
   const std::shared_ptr<const profile::SiteTable>& table() const;

@@ -93,10 +93,10 @@ bool differs_by_units(std::span<const int64_t> from, std::span<const int64_t> to
 }
 
 std::optional<Index> reshaped_index(const Index& index, std::span<const int64_t> from, std::span<const int64_t> to) {
-  // Of no elements none is read: any place will do.
+  // An empty array is never read: any index will do.
   if (std::find(from.begin(), from.end(), 0) != from.end()) return Index(from.size());
   if (is_constant(index)) return constant_index(linear(index, to).constant, from);
-  // Runs of dimensions with equal products stand for each other.
+  // Matches runs of dimensions whose sizes have equal products.
   Index result(from.size());
   std::size_t i = 0, j = 0;
   while (i < from.size() || j < to.size()) {

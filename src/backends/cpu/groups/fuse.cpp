@@ -1,4 +1,4 @@
-// Fusion: from the last equation to the first, each joins the loops of its readers, opens a nest, or is called.
+// Fusion: visits equations from last to first; each joins the loops of its readers, opens a nest, or becomes a call.
 #include "backends/cpu/groups/fuse.h"
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be computed this often instead of being stored
-constexpr int64_t one_row = 16384;             // elements: up to here a reduction to a single number runs as one row
+constexpr int64_t copies_of_cheap_values = 4;  // a cheap value may be recomputed this often instead of being stored
+constexpr int64_t one_row = 16384;             // elements: up to here a full reduction runs as one row
 constexpr int64_t min_row_length = 4;
 constexpr int64_t large_space = 1024;               // elements
-constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are shared out in pieces, which nothing else can join
-constexpr int64_t max_accumulated = 65536;  // elements of all sums of columns that are accumulated along with rows
-constexpr int64_t min_accumulated = 64;     // columns: with fewer, sums of them share no loops
-constexpr int64_t min_transposed = 4096;    // elements: smaller transposes are read in place
+constexpr int64_t few_rows = 32, long_row = 65536;  // such rows are split among threads, and nothing else can join
+constexpr int64_t max_accumulated = 65536;          // elements of all column sums that are accumulated along with rows
+constexpr int64_t min_accumulated = 64;             // columns: with fewer, column sums share no loops
+constexpr int64_t min_transposed = 4096;            // elements: smaller transposes are read without tiles
 
 class Fuser {
  public:
@@ -111,7 +111,7 @@ class Fuser {
     store(e, homes);
   }
 
-  // A pad or concatenation read by one nest without rows is computed there instead of being written first.
+  // A pad or concatenation read by a single nest without rows is computed there instead of being stored first.
   bool joins_guarded(int e) {
     const Equation& self = equation(e);
     const Var output = self.outputs[0];
@@ -132,7 +132,7 @@ class Fuser {
     return true;
   }
 
-  // How often an element of the variable would be computed if its readers computed it; and the groups of the readers.
+  // How often each element of the variable would be computed if its readers did so; and the groups of the readers.
   int64_t copies_read(Var var, std::vector<int>& homes) {
     int64_t sum = 0, most = 0;
     bool same_place = true;
@@ -152,7 +152,7 @@ class Fuser {
       sum += copies_[at(e)] * stretch;
       most = std::max(most, copies_[at(e)] * stretch);
       if (moves_elements(reader.primitive) || is_reduction(reader.primitive) || read != size) same_place = false;
-      // A value on its way into a reduction and one on its way out of the row are computed at different times.
+      // A value that feeds a reduction and one that is used after it, within the row, are computed at different times.
       if (reduced_[at(e)] != reduced_[at(readers_[at(var.id)].front())]) same_place = false;
     }
     return same_place ? most : sum;
@@ -166,8 +166,8 @@ class Fuser {
     return copies <= copies_of_cheap_values;
   }
 
-  // A slice of an array that the group updates elsewhere: read before, it lets the update be written into the array
-  // itself.
+  // A slice of an array that the group updates elsewhere:
+  // if it is read before, the update can be done in place.
   bool hinders_update(int e, const Group& reading) const {
     const Equation& self = equation(e);
     if (reading.work != Work::pieces || self.primitive != prim::dynamic_slice()) return false;
@@ -179,7 +179,7 @@ class Fuser {
     return !same_place && element_count(shape(self.outputs[0])) * 4 <= program_.type(self.inputs[0]).size();
   }
 
-  // A transpose that moves the last dimension, of an array that is worth a nest in tiles of its own.
+  // A transpose that moves the last dimension of an array large enough for a tiled nest of its own.
   bool transposes_rows(const Equation& self) const {
     if (self.primitive != prim::transpose() || program_.type(self.outputs[0]).size() < min_transposed) return false;
     return self.attrs.ints("permutation").back() + 1 != static_cast<int64_t>(shape(self.outputs[0]).size());
@@ -200,7 +200,7 @@ class Fuser {
     return index;
   }
 
-  // Every place at which a group reads a variable, as indices over the group's loops.
+  // All indices at which a group reads a variable, over the group's loops.
   std::vector<Index> places_read(int g, Var var) {
     Group& reading = group(g);
     std::vector<Index> places;
@@ -216,7 +216,7 @@ class Fuser {
       const bool by_row = !reading.row.empty() && std::find(reading.row_values.begin(), reading.row_values.end(), e) !=
                                                       reading.row_values.end();
       Index index = by_row ? shaped_row_index(reading, equation(e).outputs[0]) : loop_index(reading);
-      // Reductions of rows and sums of columns run over the group's own loops.
+      // Row reductions and column sums run over the group's own loops.
       const bool column = std::find(reading.columns.begin(), reading.columns.end(), e) != reading.columns.end();
       if (column || (by_row && is_reduction(equation(e).primitive))) {
         collect(equation(e).inputs[0], loop_index(reading), stops, var, places);
@@ -259,7 +259,7 @@ class Fuser {
     return index;
   }
 
-  // The loops that a place names one by one, ascending; nothing where it is any other place.
+  // The loops that an index consists of, in ascending order; nullopt for any other index.
   static std::optional<std::vector<bool>> plain_loops(const Index& index, std::span<const int64_t> shape,
                                                       const Shape& space) {
     std::vector<bool> named(space.size(), false);
@@ -275,7 +275,7 @@ class Fuser {
     return named;
   }
 
-  // Whether a value that is read once per row can be computed once per row of its reading group.
+  // True if a value that is read once per row can be computed once per row of its reading group.
   bool joins_rows(int e, int g) {
     Group& reading = group(g);
     if (reading.work != Work::loops || reading.guarded || reading.transposed || reading.size >= max_group) return false;
@@ -295,7 +295,7 @@ class Fuser {
   bool fits_rows(int e, const Group& reading, const std::vector<bool>& mask) const {
     const Equation& self = equation(e);
     if (!reading.row.empty() && reading.row != mask) return false;
-    // Dimensions of size 1 that belong to no loop are not told apart by the mask.
+    // The mask cannot distinguish dimensions of size 1 that belong to no loop.
     int64_t rows = 1, length = 1, named = 1;
     for (std::size_t d = 0; d < mask.size(); ++d) (mask[d] ? rows : length) *= reading.space[d];
     for (int64_t size : shape(self.outputs[0])) named *= size;
@@ -306,7 +306,7 @@ class Fuser {
     if (is_reduction(self.primitive)) {
       return program_.type(self.inputs[0]).shape == reading.space && kept_dimensions(program_, self) == mask;
     }
-    // Results of the group keep their shape: only reductions and values of one row mix.
+    // Results of the group keep their shape: only reductions and values of a single row mix.
     return true;
   }
 
@@ -385,7 +385,7 @@ class Fuser {
     group(neighbour).results.insert(group(neighbour).results.begin(), e);
   }
 
-  // Sums of columns: accumulated by a neighbour that runs over all rows anyway, or by a nest of their own.
+  // Column sums: accumulated by a neighbour that runs over all rows anyway, or by a nest of their own.
   void accumulate_columns(int e, const std::vector<bool>& kept, int deepest) {
     const Shape& space = program_.type(equation(e).inputs[0]).shape;
     std::vector<bool> summed(kept.size()), row(kept.size(), true);
@@ -416,8 +416,8 @@ class Fuser {
     summing.columns.insert(summing.columns.begin(), e);
   }
 
-  // A nest over this space that runs before all readers, one of the last few; -1 where there is none. Over large spaces
-  // it must read something in common: otherwise one nest saves nothing, and keeps the operands of both alive.
+  // A nest over this space, among the last few, that runs before all readers; -1 if there is none. Over large spaces
+  // the two must read something in common: otherwise one nest saves nothing, and keeps the operands of both alive.
   template <class Fits>
   int find_neighbour(int e, const Shape& space, int deepest, Fits&& fits) {
     const auto it = by_space_.find(space);
@@ -466,7 +466,7 @@ class Fuser {
     fusion_.groups.push_back(std::move(opened));
   }
 
-  // Groups run as soon as what they read exists, in the order of the equations.
+  // A group runs as soon as its operands exist, in the order of the equations.
   void order() {
     const std::size_t count = fusion_.groups.size();
     std::vector<std::set<int>> later(count);
@@ -523,7 +523,7 @@ class Fuser {
   std::vector<std::vector<int>> readers_;
   std::vector<bool> is_output_;
   std::vector<int64_t> copies_;
-  std::vector<bool> reduced_;                   // computed inside of its readers, which end in a reduction
+  std::vector<bool> reduced_;                   // computed within its readers, which end in a reduction
   std::map<Shape, std::vector<int>> by_space_;  // groups of loops
   int deepest_of_all_ = 0;
 };

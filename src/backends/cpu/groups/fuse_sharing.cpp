@@ -1,4 +1,4 @@
-// Looks at what equations of a nest wait for, and at what two results have in common.
+// Decides how large a nest may become by the inputs it still lacks, and whether two results have inputs in common.
 #include "backends/cpu/groups/fuse_sharing.h"
 
 #include <algorithm>
@@ -8,12 +8,12 @@ namespace capibara::cpu {
 
 namespace {
 
-constexpr int max_wide_group = 160;          // equations of a nest that waits for many values
-constexpr std::size_t many_waiting = 4;      // of them
-constexpr std::size_t near_equations = 512;  // behind an equation, among which its readers are looked for
+constexpr int max_wide_group = 160;          // equations of a nest that lacks many inputs
+constexpr std::size_t many_waiting = 4;      // how many those are
+constexpr std::size_t near_equations = 512;  // after an equation, among which its readers are searched
 constexpr std::size_t max_makers = 64;
 
-// The equation that loops compute an operand by, -1 where it comes from elsewhere or is a number.
+// The equation whose loops compute an operand; -1 if it comes from elsewhere or is a scalar.
 int maker_of(const Program& program, const Fusion& fusion, Atom input) {
   if (input.is_literal() || program.type(input).size() < 2) return -1;
   const int definition = fusion.definition[at(input.code)];
@@ -21,7 +21,7 @@ int maker_of(const Program& program, const Fusion& fusion, Atom input) {
   return definition;
 }
 
-// Equations and those that they are made of, as far as loops can compute them; the nearest ones.
+// Equations and the nearest ones that they are computed from, as far as loops can compute these.
 std::vector<int> makers_of(const Program& program, const Fusion& fusion, std::vector<int> makers) {
   for (std::size_t i = 0; i < makers.size() && makers.size() < max_makers; ++i) {
     for (Atom input : program.equations()[at(makers[i])].inputs) {

@@ -1,4 +1,4 @@
-// Liveness of variables, and the rules for writing a result over something that dies.
+// Liveness of variables, and the rules for writing a result over a value that dies.
 #include "backends/cpu/groups/reuse.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// The first group that writes a result of the program where it is wanted; -1 where that is not told.
+// The group that first writes a result of the program to its final memory; -1 if that is unknown.
 int writer_of(const Analysis& known, Atom atom) {
   while (true) {
     const int definition = known.fusion.definition[at(atom.code)];
@@ -29,7 +29,7 @@ int writer_of(const Analysis& known, Atom atom) {
   }
 }
 
-// The first name of the memory that a value is in: reshapes and the like give it others.
+// The root of a value's aliases: the same memory before reshapes and similar renamings.
 Atom first_name(const Analysis& known, Atom atom) {
   while (!atom.is_literal()) {
     const int definition = known.fusion.definition[at(atom.code)];
@@ -40,14 +40,14 @@ Atom first_name(const Analysis& known, Atom atom) {
   return atom;
 }
 
-// How many operands are in the memory of this value, under whatever name.
+// How many operands alias the memory of this value.
 int64_t names_among(const Analysis& known, const std::vector<Atom>& operands, Atom value) {
   const Atom memory = first_name(known, value);
   return std::count_if(operands.begin(), operands.end(),
                        [&](Atom operand) { return first_name(known, operand) == memory; });
 }
 
-// Whether a loop starts its carry from the value, under no other name, and ends it as the result.
+// True if the loop's carry starts with the value, which no other operand aliases, and ends as the result.
 bool is_carried(const Analysis& known, const Equation& loop, Var value, Atom result) {
   const Carries carries = carries_of(loop);
   for (std::size_t i = 0; i < carries.count; ++i) {
@@ -57,7 +57,7 @@ bool is_carried(const Analysis& known, const Equation& loop, Var value, Atom res
   return false;
 }
 
-// Whether the input is the first value of the carry that ends as this result, and nothing else any more.
+// True if the only use left of the input is as the initial value of the carry that ends as this result.
 bool carries_through(const Analysis& known, Var input, Atom atom) {
   const int definition = known.fusion.definition[at(atom.code)];
   if (definition < 0) return false;
@@ -66,7 +66,7 @@ bool carries_through(const Analysis& known, Var input, Atom atom) {
   return is_carried(known, loop, input, atom);
 }
 
-// Kernels of scatters write into their operand where the result has the same memory.
+// Scatter kernels update their operand in place if the result has the same memory.
 bool is_scatter(const Group& group, const Equation& equation) {
   return group.work == Work::host && equation.primitive->traits.combines == Combines::updates &&
          equation.inputs.size() == 3;
@@ -89,7 +89,7 @@ bool reads_at_own_place(const Program& body, const Analysis& known, const Group&
   for (int e : members) {
     const Equation* source = &body.equations()[at(e)];
     if (std::find(group.columns.begin(), group.columns.end(), e) !=
-        group.columns.end()) {  // it reads its operand in place
+        group.columns.end()) {  // reads its operand in place
       const Atom operand = source->inputs[0];
       if (operand.is_literal() || !known.fusion.inlined(operand.var())) continue;
       source = &body.equations()[at(known.fusion.definition[at(operand.code)])];
@@ -126,7 +126,7 @@ const Analysis& Analyses::of(const Program& program) {
   for (Atom output : program.outputs()) {
     if (!output.is_literal()) found.last_use[at(output.code)] = groups;
   }
-  for (std::size_t g = at(groups); g-- > 0;) {  // the memory of an operand lives as long as its other names
+  for (std::size_t g = at(groups); g-- > 0;) {  // the memory of an operand lives as long as its aliases
     const Group& group = found.fusion.groups[g];
     if (group.work != Work::alias) continue;
     const Equation& equation = program.equations()[at(group.results[0])];
@@ -169,7 +169,7 @@ bool reads_what_it_writes(const Program& program, const std::vector<int>& member
       slice.attrs.ints("slice_sizes") != program.type(update.inputs[1]).shape) {
     return false;
   }
-  // Elements keep their order on the way to the update: each is read before it is written, and by no other.
+  // Elements keep their order up to the update: each is read before it is written, and by no other reader.
   const int64_t size = program.type(update.inputs[1]).size();
   const auto keeps_order = [&](const Equation& equation) {
     const Primitive& primitive = equation.primitive;
@@ -224,7 +224,7 @@ bool may_replace(const Analysis& known, Var old, std::size_t output) {
       continue;
     if (known.fusion.home[e] > home || known.fusion.groups[at(known.fusion.home[e])].work == Work::alias) return false;
     if (known.fusion.home[e] < home) continue;
-    if (carried) continue;  // the loop itself, which reads it once
+    if (carried) continue;  // the loop itself reads it once
     if (updates && static_cast<int>(e) != definition &&
         !reads_what_it_writes(body, known.fusion.members[at(home)], reader, writer))
       return false;
@@ -237,7 +237,7 @@ int donated_for(const Analysis& known, const std::vector<bool>& donated, std::si
   const Program& program = known.program;
   const Atom atom = program.outputs()[output];
   const ArrayType& type = program.type(atom);
-  // Small arrays follow their own state in memory, which cannot be handed on.
+  // Small arrays are stored next to their own state, so that their memory cannot change hands.
   if (type.size() * storage_size(type.dtype) < static_cast<int64_t>(arena::min_block)) return -1;
   for (std::size_t i = 0; i < donated.size(); ++i) {
     const Var input = program.invars()[i];

@@ -21,7 +21,7 @@ constexpr int64_t max_scan_tile_bytes = 96 * 1024;  // of all tiles of a scan
 constexpr int64_t max_tile_rows = 64, min_tile_rows = 16;
 constexpr const char* layouts_name = "layouts";
 
-// Bytes of one element of each of the sequences that are stored in columns, all steps of it.
+// Bytes that one element takes, over all steps, in the sequences that are stored in columns.
 int64_t column_bytes(const Equation& scan, const std::vector<SequenceLayout>& layouts) {
   const ScanView view(scan);
   const Program& body = view.body();
@@ -40,14 +40,14 @@ int64_t tile_rows(int64_t bytes) {
   return rows * bytes <= max_scan_tile_bytes ? rows : 0;
 }
 
-// Where the dimensions of a value went: entry d is the dimension of the stored variable that dimension d is.
+// The origin of a value's dimensions: entry d is the dimension of the stored variable that became dimension d.
 struct Source {
   Var var;
   Ints dimensions;
   bool reversed = false;
 };
 
-// The steps are the first dimension, or the last one, and the others keep their order.
+// The steps are the first or the last dimension, and the others keep their order.
 std::optional<SequenceLayout> layout_of(const Source& source) {
   const auto rank = static_cast<int64_t>(source.dimensions.size());
   Ints first(source.dimensions.size()), last(source.dimensions.size());
@@ -118,7 +118,7 @@ class Rewriter {
       tried[xs + i].columns = true;
       if (reader < 0 || !fits(tried)) continue;
       layouts = std::move(tried);
-      // The transposed value is now what the scan writes; the one with steps first is gone.
+      // The scan now writes the transposed value; the one with steps first is gone.
       scan.outputs[carry + i] = equation(reader).outputs[0];
       definition_[at(scan.outputs[carry + i].id)] = number;
       dropped_.push_back(reader);
@@ -132,7 +132,7 @@ class Rewriter {
     return true;
   }
 
-  // The variable behind transposes and reversals of the steps, where its layout is one that a scan reads.
+  // The variable before transposes and reversals of the steps, if a scan can read its layout.
   std::optional<std::pair<Var, SequenceLayout>> source_of(Atom sequence) {
     if (sequence.is_literal()) return std::nullopt;
     std::optional<std::pair<Var, SequenceLayout>> found;
@@ -155,7 +155,7 @@ class Rewriter {
     return found;
   }
 
-  // The one equation that reads a stacked result, where it puts the steps last.
+  // The only reader of a stacked result, if it moves the steps to the end; else -1.
   int only_transpose(Var output) {
     const std::vector<int>& readers = readers_[at(output.id)];
     if (readers.size() != 1 || readers[0] < 0) return -1;
@@ -163,7 +163,7 @@ class Rewriter {
     if (reader.primitive != prim::transpose() ||
         std::find(dropped_.begin(), dropped_.end(), readers[0]) != dropped_.end())
       return -1;
-    // A scan behind it may read the result with its steps first.
+    // A later scan may read the result with its steps first.
     const Ints& permutation = reader.attrs.ints("permutation");
     for (std::size_t d = 0; d < permutation.size(); ++d) {
       if (permutation[d] != (d + 1 == permutation.size() ? 0 : static_cast<int64_t>(d) + 1)) return -1;
@@ -171,7 +171,7 @@ class Rewriter {
     return leads_to_scans_only(reader.outputs[0]) ? -1 : readers[0];
   }
 
-  // Whether everything that reads a value is a scan, behind transposes and reversals that it does not need.
+  // True if every reader of a value is a scan, possibly after transposes and reversals that it does not need.
   bool leads_to_scans_only(Var var) {
     const std::vector<int>& readers = readers_[at(var.id)];
     return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](int e) {
@@ -253,7 +253,7 @@ std::optional<ElementwiseScan> elementwise_scan(const Equation& scan) {
     if (!is_elementwise(equation.primitive, dtypes, type.dtype)) return std::nullopt;
   }
   if (!any) return std::nullopt;
-  // Each carry stays a number or an array.
+  // Each carry stays a scalar or an array.
   for (std::size_t i = 0; i < view.carry(); ++i) {
     if (body.type(body.outputs()[i]).size() != body.type(view.carry(body.invars())[i]).size()) return std::nullopt;
   }
@@ -269,7 +269,7 @@ bool runs_in_blocks(const Equation& scan) {
   if (functions > max_functions) return false;
   const std::optional<ElementwiseScan> found = elementwise_scan(scan);
   if (!found || element_count(found->shape) <= max_in_registers) return false;
-  // Every block would write a stacked number.
+  // Every block would write a stacked scalar.
   for (std::size_t i = view.carry(); i < body.outputs().size(); ++i) {
     if (body.type(body.outputs()[i]).size() == 1) return false;
   }

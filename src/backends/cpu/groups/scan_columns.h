@@ -4,37 +4,37 @@
 //   for step: for e: c[e] = f(c[e], x[step, e])     becomes     for block: for step: for e in block: c[e] = f(c[e],
 //   x[step, e])
 //
-// A sequence that is stored with its steps last (jnp.moveaxis puts them first) is read and written as it is stored.
+// A sequence stored with its steps last (jnp.moveaxis puts them first) is read and written in that layout.
 #pragma once
 
 #include "backends/cpu/groups/access.h"
 
 namespace capibara::cpu {
 
-// How the elements of a sequence are placed.
+// The layout of a sequence.
 struct SequenceLayout {
   bool columns = false;   // steps are the last dimension, not the first
   bool reversed = false;  // the last step is stored first
 };
 
-// Values are numbers, or have one shape.
+// All values are scalars, or have one common shape.
 struct ElementwiseScan {
   Shape shape;
   int64_t widest = 1;  // bytes of an element in memory or in registers
 };
-// Nothing where elements of a scan depend on each other.
+// nullopt if elements of a scan depend on each other.
 std::optional<ElementwiseScan> elementwise_scan(const Equation& scan);
-// Whether an equation gives a value of one element another shape, which computes nothing.
+// True if an equation only broadcasts a value of one element, which computes nothing.
 bool stretches(const Program& body, const Equation& equation);
 
-// Whether a scan runs block by block; of arrays too large for registers.
+// True if a scan runs block by block, over arrays too large for registers.
 bool runs_in_blocks(const Equation& scan);
-// Elements of a block; with sequences in columns, the rows of a tile. The shape alone decides.
+// Elements per block; with sequences in columns, rows per tile. Depends on the shape alone.
 int64_t block_elements(const Equation& scan);
-// Of the xs, then of the ys.
+// Those of the xs, then those of the ys.
 std::vector<SequenceLayout> layouts_of(const Equation& scan);
 
-// Such scans read and write sequences through transposes and reversals, which are left out.
+// Removes the transposes and reversals through which such scans read and write sequences.
 Program read_columns(const Program& program);
 
 }  // namespace capibara::cpu

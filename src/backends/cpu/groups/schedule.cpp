@@ -1,4 +1,4 @@
-// List scheduling of groups: the first one in order, unless one that is ready gives memory back.
+// List scheduling of groups: the first in order, unless one that is ready releases memory.
 #include "backends/cpu/groups/schedule.h"
 #include "backends/cpu/kernels/exchange.h"
 #include "program/ir/handles.h"
@@ -10,7 +10,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Below this the order of small groups matters more: neighbours are computed together in registers.
+// Below this, the order of small groups matters more: neighbours are computed together in registers.
 constexpr int64_t least_gain = int64_t{1} << 16;
 
 class Schedule {
@@ -22,7 +22,7 @@ class Schedule {
         root_(at(program.var_count())),
         nodes_(fusion.groups.size()) {
     for (std::size_t var = 0; var < root_.size(); ++var) root_[var] = static_cast<int32_t>(var);
-    for (const Group& group : fusion.groups) {  // an alias stands for the memory of its operand
+    for (const Group& group : fusion.groups) {  // an alias represents the memory of its operand
       if (group.work != Work::alias) continue;
       const Equation& equation = program.equations()[at(group.results[0])];
       if (!equation.inputs[0].is_literal()) root_[at(equation.outputs[0].id)] = root_[at(equation.inputs[0].code)];
@@ -58,7 +58,7 @@ class Schedule {
   struct ValueUse {
     std::vector<int> readers;  // groups
     int unread = 0;            // readers that have not run
-    bool lives_on = false;     // results of the program, whose memory is the caller's
+    bool lives_on = false;     // a result of the program, whose memory belongs to the caller
     bool in_arena = false;
   };
   struct Node {
@@ -118,7 +118,7 @@ class Schedule {
     }
   }
 
-  // Those that write into their first operand where no one reads it any more.
+  // Those that overwrite their first operand if no one reads it any more.
   static bool may_run_in_place(const Group& group, const Equation& equation) {
     return group.work == Work::control || equation.primitive == prim::dynamic_update_slice() ||
            equation.primitive->traits.combines == Combines::updates;
@@ -156,7 +156,7 @@ class Schedule {
 
   const Program& program_;
   const Fusion& fusion_;
-  std::vector<ValueUse> values_;  // by the variable that names the memory first
+  std::vector<ValueUse> values_;  // by the root variable of the memory
   std::vector<int32_t> root_;
   std::vector<Node> nodes_;
   std::set<int> ready_, gainful_;

@@ -1,4 +1,4 @@
-// Which work an equation is, by its traits and types; the elements behind an element, down to memory.
+// The kind of work of an equation, by its traits and types; the elements that an element depends on, down to memory.
 #include "backends/cpu/groups/work.h"
 
 #include <capibara/config.h>
@@ -56,11 +56,11 @@ Work work_of(const Program& program, const Equation& equation) {
 
 bool runs_whole(const Program& program, const Equation& equation) {
   const Primitive& primitive = equation.primitive;
-  // Joins and cuts become the copies they are made of, which fuse with what they feed.
+  // Splits and concatenations become copies, which fuse with their readers.
   if (primitive->traits.moves == Moves::several) return false;
   if (work_of(program, equation) != Work::host || reference::find_kernel(primitive) || calls_host(primitive))
     return true;
-  // The composition of a fused operation on few elements runs in registers, beside its neighbours.
+  // The composition of a fused operation on few elements runs in registers, together with its neighbours.
   constexpr int64_t min_kernel_elements = 4096;
   const auto is_large = [&](Atom input) { return program.type(input).size() >= min_kernel_elements; };
   return std::any_of(equation.inputs.begin(), equation.inputs.end(), is_large) && has_own_kernel(program, equation);
@@ -104,7 +104,7 @@ std::optional<Index> operand_index(const Program& program, const Equation& equat
                                    const Index& index, const std::function<Symbol()>& free_symbol) {
   const Shape& operand = program.type(equation.inputs[number]).shape;
   if (moves_elements(equation.primitive)) {
-    if (number > 0) return Index{};  // a start of a dynamic slice
+    if (number > 0) return Index{};  // the start of a dynamic slice
     return moved_index(equation, index, operand, program.type(equation.outputs[0]).shape,
                        [&](const Equation&, int64_t, int64_t) { return free_symbol(); });
   }
@@ -115,7 +115,7 @@ std::optional<Index> operand_index(const Program& program, const Equation& equat
       for (std::size_t d = 0; d < result.size(); ++d) result[d].constant -= part.begin[d];
       return result;
     }
-    return Index{};  // the value around a pad
+    return Index{};  // the padding value
   }
   if (is_reduction(equation.primitive)) {
     const std::vector<bool> kept = kept_dimensions(program, equation);

@@ -1,4 +1,4 @@
-// Builder: value numbering, folding of integers, and the nesting of blocks.
+// Builder: value numbering, constant folding of integers, and nesting of blocks.
 #include "backends/cpu/loops/builder.h"
 
 #include <bit>
@@ -183,7 +183,7 @@ int32_t Builder::local(int64_t bytes) {
 
 namespace {
 
-// Terms whose index is a constant join the offset, and equal indices become one.
+// Folds terms with constant indices into the offset, and merges terms with equal indices.
 Address tidy(Address address, const Builder& builder) {
   std::vector<Term> terms;
   for (const Term& term : address.terms) {

@@ -1,4 +1,4 @@
-// Builder: writes a function in loop form, statement by statement; equal computations in scope become one.
+// Builder: emits a function in loop form, statement by statement; equal computations in scope become one.
 #pragma once
 
 #include <functional>
@@ -28,15 +28,15 @@ class Builder {
   Value convert(Op op, Scalar to, Value a);  // sign_extend ... bitcast
   Value call(Math function, Value a, Value b = no_value);
   Value apply(std::size_t formula, std::span<const Value> operands);  // of Function::formulas
-  // While on, products of floats keep their own rounding, whatever sum reads them.
+  // While on, products of floats are rounded on their own, even if a sum reads them.
   void round_products(bool on) { round_products_ = on; }
-  // The bits of a value that is a constant.
+  // The bits of a constant value; else null.
   const uint64_t* constant_of(Value value) const;
 
   // ---- memory ----------------------------------------------------------------------------------------------------
-  int32_t parameter(int64_t bytes, bool written);  // a buffer that the caller gives
+  int32_t parameter(int64_t bytes, bool written);  // a buffer that the caller passes
   int32_t local(int64_t bytes);
-  Value load(Scalar type, Address address);  // loads are never shared: stores may come between
+  Value load(Scalar type, Address address);  // loads are never shared: there may be stores in between
   void store(Value value, Address address);
 
   // ---- structure: the callback writes the inner block ------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Looks at the addresses of loads in a region: sums of outer and inner indices that stay inside of the own share.
+// Checks the addresses of loads in a region: sums of outer and inner indices that stay within the iteration's share.
 #include "backends/cpu/loops/epilogue.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Loops that run on rows of a matmul as soon as these are complete, while they are in the cache.
+// Loops that run on rows of a matmul as soon as these are complete, while the rows are still in the cache.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace capibara::cpu {
 
-// Whether each iteration of a region's outermost loop reads of some parameters, which hold `bytes` bytes each, its own
-// share only: the i-th of as many equal parts as the loop has iterations.
+// True if each iteration of a region's outermost loop reads only its own share of some parameters, which hold `bytes`
+// bytes each: the i-th of as many equal parts as the loop has iterations.
 bool reads_own_share(const Function& region, std::span<const std::size_t> parameters, int64_t bytes);
 
 }  // namespace capibara::cpu

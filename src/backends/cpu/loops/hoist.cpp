@@ -1,4 +1,4 @@
-// Loop-invariant motion in the loop form: one walk, innermost loops first, so that a value may leave several loops.
+// Loop-invariant code motion in loop form: one walk, innermost loops first, so that a value may leave several loops.
 #include "backends/cpu/loops/hoist.h"
 
 #include <iterator>
@@ -22,7 +22,7 @@ class Hoister {
     return value == no_value || depth_[static_cast<std::size_t>(value)] < depth;
   }
 
-  // Marks where values are defined, and takes out of each loop what is defined outside of it.
+  // Records where values are defined, and moves out of each loop what does not depend on it.
   void walk(Block& block, int depth) {
     Block result;
     result.reserve(block.size());

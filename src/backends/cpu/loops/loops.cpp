@@ -1,5 +1,5 @@
-// Prints the loop form: one statement a line, inner blocks indented; for people and for `capibara show --loops`.
-// Different modules have different texts: constants are exact, and everything that code depends on is printed.
+// Prints the loop form: one statement per line, inner blocks indented; for people and for `capibara show --loops`.
+// Different modules have different texts: constants are exact, and everything that affects the code is printed.
 #include "backends/cpu/loops/loops.h"
 
 #include <bit>
@@ -138,7 +138,7 @@ class Printer {
   }
 
  private:
-  // Pieces of a line are written where they belong: every region is printed to find its like.
+  // Parts of a line are written directly to the output: every region is printed to find its duplicates.
   struct Typed {
     Value value;
   };

@@ -1,9 +1,9 @@
-// The loop form: what stands between a program and machine code; scalar operations in loops over buffers.
+// The loop form, between a program and machine code: scalar operations in loops over buffers.
 //
 // A module is a list of functions; the first is the driver, the others are the regions it invokes. A function is
 // structured: no jumps, every value is assigned once, and a loop names the values it carries. Arrays, dtypes and
-// primitives are gone: what is left are numbers of the machine, addresses that are sums of indices, and loops.
-// Nothing here needs LLVM or the rest of the library, so both sides of the module boundary include it.
+// primitives are gone: what remains are machine numbers, addresses that are sums of indices, and loops.
+// This header needs neither LLVM nor the rest of the library, so both sides of the module boundary include it.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include <variant>
 #include <vector>
 
-// Formulas of the loop form: long computations that a function calls instead of writing them out each time.
+// Formulas of the loop form: long computations that a function calls instead of inlining them each time.
 
 namespace capibara::cpu {
 
@@ -22,13 +22,13 @@ inline constexpr Value no_value = -1;
 
 struct Function;
 
-// A long computation on numbers of one float type that a function needs in many places: compiled once, and called there
-// with vectors in registers. `body` holds one For in lanes: what it carries are the operands, at most three, and what
-// the first one becomes is the result.
+// A long computation on numbers of one float type that a function needs in many places: compiled once, and called with
+// vectors in registers. `body` holds one For in lanes: its carries are the operands, at most three, and the next value
+// of the first one is the result.
 struct Formula {
   std::shared_ptr<const Function> body;
-  // The factors of the result where that is a product; else none. A sum that alone reads the result takes them in, as
-  // it does with the product of a formula that is written out.
+  // The factors of the result if that is a product; else none. A sum that is the result's only reader fuses them, as it
+  // does with the product of an inlined formula.
   Value factor_a = no_value, factor_b = no_value;
 };
 
@@ -40,7 +40,7 @@ constexpr int byte_size(Scalar type) {
   return sizes[static_cast<int>(type)];
 }
 
-// Operations on scalars of one type. Integers wrap; comparisons of floats are false where one side is NaN, but `ne`.
+// Operations on scalars of one type. Integers wrap; comparisons of floats are false if one side is NaN, except `ne`.
 // f16 and bf16 exist in memory only: they are converted on the way to and from f32.
 enum class Op : uint8_t {
   constant,  // bits
@@ -124,7 +124,7 @@ enum class Math : uint8_t {
   round
 };
 
-// offset + the sum of index * factor, in elements of the accessed type; every index is an i64.
+// offset + sum of index * factor, in elements of the accessed type; every index is an i64.
 struct Term {
   Value index;
   int64_t factor;
@@ -133,7 +133,7 @@ struct Address {
   int32_t buffer = 0;  // of the function; see Function::buffers
   int64_t offset = 0;
   std::vector<Term> terms;
-  int64_t ahead = 0;  // of a load: prefetches what is so many elements further on; 0: nothing
+  int64_t ahead = 0;  // of a load: prefetches the address this many elements ahead; 0: nothing
 };
 
 struct Statement;
@@ -145,7 +145,7 @@ struct Compute {
   Value a = no_value, b = no_value, c = no_value;
   uint64_t bits = 0;  // of a constant, the number of a function or formula, or rounded_product
 };
-constexpr uint64_t rounded_product = 1;  // of a product that never becomes part of a fused multiply-add
+constexpr uint64_t rounded_product = 1;  // of a product that is never fused into a multiply-add
 struct Load {
   Value result;
   Address address;
@@ -156,23 +156,23 @@ struct Store {
 };
 
 // A value that a loop carries: `initial` at first, `next` of one iteration is `inside` of the next one, `result` after
-// the last. A loop that may be cut into lanes needs `combine` (add, mul, minimum, maximum, bit_and, bit_or, bit_xor, or
-// for integers lt/gt: the lesser, the greater, lt_unsigned/gt_unsigned likewise) with its `identity`: lanes
-// accumulate separately from `identity` and are joined with `initial` in an order that the extent alone decides.
+// the last. A loop that may be split into lanes needs `combine` (add, mul, minimum, maximum, bit_and, bit_or, bit_xor,
+// or for integers lt/gt for the smaller/greater, lt_unsigned/gt_unsigned for unsigned ones) with its `identity`: lanes
+// accumulate separately from `identity` and are combined with `initial` in an order that the extent alone determines.
 struct Carry {
   Value initial, inside, next, result;
   Op combine = Op::constant;
   Value identity = no_value;
 };
 
-// for (index = 0; index < extent; ++index). The extent is a number, or a value where that is given.
+// for (index = 0; index < extent; ++index). The extent is a number, or a value if one is set.
 struct For {
   Value index;
   int64_t extent = 0;
   Value extent_value = no_value;
-  bool lanes = false;     // iterations are independent but for combined carries: may run in vector registers
-  bool parallel = false;  // the outermost loop of a region: it runs over the part that the caller names
-  bool poll = false;      // look in each iteration whether the process asks to stop
+  bool lanes = false;     // iterations are independent except for combined carries: may run in vector registers
+  bool parallel = false;  // the outermost loop of a region: it runs over the range that the caller passes
+  bool poll = false;      // check in each iteration whether the process requests a stop
   std::vector<Carry> carries;
   Block body;
 };
@@ -194,12 +194,12 @@ struct Branch {
   std::vector<Result> results;
 };
 
-// A part of one of the caller's buffers, given to a callee: `offset` and the factors count bytes here.
+// A part of one of the caller's buffers, passed to a callee: here `offset` and the factors count bytes.
 struct Argument {
   Address address;
 };
 
-// Calls another function of the module; in parallel over its outermost loop where that is marked so.
+// Calls another function of the module; in parallel over its outermost loop if that is marked parallel.
 struct Invoke {
   int32_t function;
   std::vector<Argument> arguments;  // one per parameter buffer
@@ -228,7 +228,7 @@ struct Function {
   Block body;
   bool parallel = false;  // the body is one For marked parallel, with values computed before it
   int64_t extent = 0;     // of that loop
-  double cost = 0;        // nanoseconds for one iteration of that loop, estimated
+  double cost = 0;        // nanoseconds per iteration of that loop, estimated
   std::vector<Formula> formulas;
 
   Value value(Scalar type) {
@@ -237,7 +237,7 @@ struct Function {
   }
 };
 
-// Whether the driver gives a function to Runtime::parallel: waking other threads costs as much as a shorter one takes.
+// True if the driver passes a function to Runtime::parallel: waking other threads takes as long as a shorter one.
 inline bool runs_in_parallel(const Function& function) {
   constexpr double least_nanoseconds = 20000;
   return function.parallel && static_cast<double>(function.extent) * function.cost >= least_nanoseconds;
@@ -253,12 +253,12 @@ std::string to_string(const Function& function);
 
 // ---- across the module boundary ---------------------------------------------------------------------------------
 
-// What loops that poll call instead of a kernel: a status other than 0 ends the program.
+// Called by polling loops instead of a kernel: a status other than 0 ends the program.
 inline constexpr int32_t poll_kernel = -1;
 
-// What generated code needs of the process; the first argument of each function.
+// The process's services for generated code; the first argument of each function.
 struct Runtime {
-  const volatile int32_t* ask;  // not 0: loops that poll ask `host` with poll_kernel whether to go on
+  const volatile int32_t* ask;  // not 0: loops that poll call `host` with poll_kernel to learn whether to continue
   // Runs function(runtime, buffers, begin, end) over [0, extent) on the threads of the pool; returns a status.
   int32_t (*parallel)(const Runtime*, int32_t (*function)(const Runtime*, std::byte* const*, int64_t, int64_t),
                       std::byte* const* buffers, int64_t extent, double cost);

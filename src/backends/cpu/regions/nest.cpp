@@ -1,4 +1,4 @@
-// Loops, indices and addresses of a nest: dimensions that are contiguous in memory become one loop.
+// Loops, indices and addresses of a nest: dimensions that are contiguous in memory become a single loop.
 #include "backends/cpu/regions/nest.h"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace {
 
 constexpr double nanoseconds_per_equation = 0.15, nanoseconds_per_function = 1.0;
 
-// Code of functions that are written out runs a little faster than calls of it, and each copy takes milliseconds to
-// compile: as many copies of one function as this, and as many of all.
+// Inlined functions run slightly faster than calls, but each copy takes milliseconds to compile: at most this many
+// copies of one function, and of all functions together.
 constexpr int max_copies = 8, max_all_copies = 24;
 
 }  // namespace
@@ -142,7 +142,7 @@ Symbol NestWriter::symbol(Value value) {
   return static_cast<Symbol>(symbols_.size()) - 1;
 }
 
-// A start of a dynamic slice as it is used: at least 0, at most where the slice still fits.
+// The clamped start of a dynamic slice: at least 0, at most the last one at which the slice fits.
 Value NestWriter::start_value(Atom atom, int64_t last) {
   const Element start = element(atom, {});
   const bool is_signed_start = is_signed(program_.type(atom).dtype);
@@ -169,7 +169,7 @@ Address NestWriter::address(Var var, const Affine& place) {
   return result;
 }
 
-// Loops count from 0 also where they begin later.
+// Loops count from 0 even if they begin later.
 int64_t NestWriter::offset_of(const Affine& place) const {
   int64_t sum = 0;
   for (const auto& [symbol, factor] : place.terms) {

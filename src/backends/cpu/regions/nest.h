@@ -1,4 +1,4 @@
-// What the writers of loop nests share: the loops of a group, and the elements that its results are made of.
+// The common base of the writers of loop nests: the loops of a group, and the elements that its results depend on.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace capibara::cpu {
 
-// One loop: a run of dimensions of the space that every access passes in one stride.
+// One loop: a run of dimensions of the space that every access traverses with a single stride.
 struct Loop {
   std::size_t first, last;  // dimensions of the space
   int64_t extent;
@@ -42,18 +42,18 @@ class NestWriter {
   void open_space(std::size_t rank);
   static std::vector<int64_t> factors(const Affine& place, std::size_t rank);
   void add_access(const Access& access, std::size_t rank, Strides& strides) const;
-  // What a value at `index` is made of, as far as it comes from memory or from equations that are computed once.
+  // The accesses that a value at `index` depends on: to memory, or to equations that are computed once.
   std::vector<Access> reads_of(Atom atom, const Index& index, Symbol first_free) const;
-  // Neighbouring dimensions of one kind become one loop where every access passes them in one stride.
+  // Neighbouring dimensions of one kind become one loop if every access traverses them with a single stride.
   static std::vector<Loop> joined(const Shape& space, std::span<const int> kinds, const Strides& strides);
-  // Sets the symbols of a loop's dimensions: its index counts in steps of the last one.
+  // Sets the symbols of a loop's dimensions: its index counts steps of the last one.
   void enter(const Loop& loop, Value index);
-  // Sets the symbols of several loops at a position counted over all of them, the last one fastest.
+  // Sets the symbols of several loops from a position counted over all of them, the last one fastest.
   void enter_all(std::span<const Loop> loops, Value position);
   void zero_unset();
   static int64_t size_of(std::span<const Loop> loops);
 
-  // Values found inside a loop are unknown outside of it.
+  // Values computed inside a loop are unknown outside it.
   struct Scoped {
     explicit Scoped(NestWriter& writer) : writer(writer), symbols(writer.symbols_) { writer.memo_.emplace_back(); }
     ~Scoped() {
@@ -63,7 +63,7 @@ class NestWriter {
     NestWriter& writer;
     std::vector<Value> symbols;
   };
-  // A loop that carries nothing.
+  // A loop without carries.
   template <class Write>
   void loop(int64_t extent, Builder::LoopOptions options, Write&& write) {
     builder_.loop(extent, options, {}, [&](Value position, std::span<const Value>) {
@@ -77,11 +77,11 @@ class NestWriter {
   Element element(Atom atom, const Index& index);
   Element computed(int e, const Index& index) { return element(Atom(equation(e).outputs[0]), index); }
   Element element_of(const Equation& self, const Index& index);
-  // An element that the nest has put somewhere on its way; `own` is the equation of this group that computes it, or -1.
+  // An element that the nest holds in the frame or memory; `own` is the equation of this group that computes it, or -1.
   virtual std::optional<Element> held(Var, int own, const Index&) { return static_cast<void>(own), std::nullopt; }
-  // How far from an element that is read at `place` the nest will read soon, 0 where that is next to it.
+  // How far ahead of an element read at `place` the nest will soon read, in elements; 0 if right next to it.
   virtual int64_t ahead_of(Var, const Affine& place) const { return static_cast<void>(place), 0; }
-  // The equation of this group that computes a variable, -1 where it comes from elsewhere.
+  // The equation of this group that computes a variable, -1 if it comes from elsewhere.
   int own_result(Var var) const;
   static Element take(DType dtype, std::span<const Value> values, std::size_t& position);
   static Key key_of(Var var, const Index& index);
@@ -92,7 +92,7 @@ class NestWriter {
   Value value_of(const Affine& place);
   Address address(Var var, const Affine& place);
   int32_t parameter(Var var);
-  // Memory that the regions of the group share, `bytes` of it; no one else sees it.
+  // Memory of `bytes` bytes that the regions of the group share, and that is used nowhere else.
   int32_t temporary(int64_t bytes);
 
   const Program& program_;
@@ -103,13 +103,13 @@ class NestWriter {
   Region region_;
   Builder builder_;
   std::vector<int> stops_;
-  std::unordered_set<const PrimitiveRecord*> shared_;  // functions that are called, not written out
+  std::unordered_set<const PrimitiveRecord*> shared_;  // functions that are called, not inlined
   std::vector<Value> symbols_;
   std::vector<std::map<Key, Element>> memo_;
   std::map<int32_t, Element> row_known_;    // values that do not depend on the position in the row
-  std::vector<int64_t> offsets_, extents_;  // where the loops of the space begin, and how long they are
+  std::vector<int64_t> offsets_, extents_;  // where the loops of the space begin, and their lengths
   double inner_size_ = 1;                   // positions in one iteration of the outermost loop
-  std::size_t space_rank_ = 0;              // symbols below are dimensions of the space
+  std::size_t space_rank_ = 0;              // symbols below this are dimensions of the space
 
  private:
   Element read(Var var, const Affine& place);
@@ -128,7 +128,7 @@ class NestWriter {
 
 // ---- the nests ----------------------------------------------------------------------------------------------------
 
-// A part of an operand and where it goes: offset + index * stride + start.
+// A part of an operand and its destination: offset + index * stride + start.
 struct Part {
   Atom value;
   Shape shape;
@@ -140,10 +140,10 @@ struct Part {
 Region write_flat_nest(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases);
 Region write_piece(const Program& program, const Fusion& fusion, const Group& group, const Aliases& aliases, Var target,
                    const Part& part);
-// nest_table.cpp: of one large array of 16-bit floats; nothing where the group is any other.
+// nest_table.cpp: of one large array of 16-bit floats; empty for any other group.
 std::vector<Region> write_table_nest(const Program& program, const Fusion& fusion, const Group& group,
                                      const Aliases& aliases);
-// nest_rows.cpp: row by row, stage by stage; sums of columns accumulate while the rows run by.
+// nest_rows.cpp: row by row, stage by stage; sums of columns are accumulated as the rows are computed.
 std::vector<Region> write_row_nest(const Program& program, const Fusion& fusion, const Group& group,
                                    const Aliases& aliases);
 

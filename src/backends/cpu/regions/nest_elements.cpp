@@ -1,4 +1,4 @@
-// Elements of a nest: each is computed where its readers need it, from what is in memory or in the frame.
+// Elements of a nest: each is computed where its readers need it, from values in memory or in the frame.
 #include <algorithm>
 
 #include "backends/cpu/elements/number.h"
@@ -99,15 +99,15 @@ Element NestWriter::element_of(const Equation& self, const Index& index) {
     inputs.push_back(element(input, stretched_index(index, program_.type(input).shape)));
   }
   const auto apply = shared_.contains(&self.primitive.record()) ? apply_shared : apply_inline;
-  // Readers that each compute a product must see one value: x - max(x) is above 0 where only one of the two was
-  // rounded.
+  // Several readers that could each fuse a product must all see it rounded: x - max(x) would be above 0 if only one of
+  // the two were rounded.
   builder_.round_products(fusion_.shared[at(output.id)] && !is_expensive(self.primitive));
   const Element result = apply(builder_, self.primitive, self.attrs, dtypes, dtype, inputs);
   builder_.round_products(false);
   return result;
 }
 
-// Random bits: the words of the block that belongs to the element's place.
+// Random bits: the words of the block that belongs to the element's position.
 Element NestWriter::counted_bits(const Equation& self, const Index& index) {
   const ArrayType& bits = type(self.outputs[0]);
   const Element key = element(self.inputs[0], {});
@@ -130,16 +130,16 @@ Element NestWriter::counted_bits(const Equation& self, const Index& index) {
   return Element(to == Scalar::i32 ? mixed : builder_.convert(Op::narrow, to, mixed));
 }
 
-// The sum of the row by which this equation divides exponentials, where that is a softmax: exp(x - max x) / sum of
-// these. No element is above 1 and no sum below, so that one reciprocal for the row serves as well as a division for
-// each element.
+// The row sum by which this equation divides exponentials, if that is a
+// softmax: exp(x - max x) / (sum of these). No element is above 1 and no sum
+// below 1, so one reciprocal per row is as accurate as a division per element.
 std::optional<Var> NestWriter::own_sum(const Equation& self) const {
   if (self.primitive != prim::div() || !is_floating(type(self.outputs[0]).dtype)) return std::nullopt;
   auto maker = [&](Atom atom) -> const Equation* {
     const int definition = atom.is_literal() ? -1 : fusion_.definition[at(atom.code)];
     return definition < 0 ? nullptr : &equation(definition);
   };
-  // The equation behind shapes, and behind bounds by a number.
+  // The equation before changes of shape and bounds by a number.
   auto source = [&](Atom atom) {
     const Equation* found = maker(atom);
     while (found) {
@@ -150,8 +150,8 @@ std::optional<Var> NestWriter::own_sum(const Equation& self) const {
     }
     return found;
   };
-  // Sums of bfloat16 accumulate in float32. Quotients of its eight digits are never near the middle between two
-  // numbers, so that the product rounds to the very same one; those of float16 are.
+  // Sums of bfloat16 accumulate in float32. Quotients of its 8-bit significands are never near the midpoint between two
+  // numbers, so the product rounds to the same value; those of float16 can be.
   const DType dtype = type(self.outputs[0]).dtype;
   if (bits(dtype) < 32 && dtype != DType::bfloat16) return std::nullopt;
   const Equation *above = maker(self.inputs[0]), *sum = source(self.inputs[1]), *rounded = sum;
@@ -172,7 +172,7 @@ std::optional<Var> NestWriter::own_sum(const Equation& self) const {
 
 // ---- pads and concatenations --------------------------------------------------------------------------------------
 
-// The least and the greatest value of an index; nothing where it depends on numbers found at run time.
+// The minimum and the maximum of an index; nullopt if it depends on numbers known only at run time.
 std::optional<std::pair<int64_t, int64_t>> NestWriter::range_of(const Affine& place) const {
   int64_t least = place.constant, most = place.constant;
   for (const auto& [symbol, factor] : place.terms) {
@@ -185,7 +185,7 @@ std::optional<std::pair<int64_t, int64_t>> NestWriter::range_of(const Affine& pl
   return std::pair(least, most);
 }
 
-// The place inside a part along one dimension, kept in bounds; `inside` tells whether it was.
+// The clamped position inside a part along one dimension; `inside` tells if it was in range.
 Affine NestWriter::bounded(const Affine& place, int64_t size, Value& inside) {
   const Value position = value_of(place), zero = builder_.index(0), last = builder_.index(size - 1);
   const Value below = builder_.compute(Op::lt, position, zero), above = builder_.compute(Op::gt, position, last);
@@ -196,7 +196,7 @@ Affine NestWriter::bounded(const Affine& place, int64_t size, Value& inside) {
       symbol(builder_.compute(Op::select, below, zero, builder_.compute(Op::select, above, last, position))));
 }
 
-// The part that the index falls into.
+// Selects the part that the index is in.
 Element NestWriter::guarded(const Equation& self, const Index& index) {
   std::optional<Element> value;
   if (self.primitive == prim::pad()) value = element(self.inputs[1], {});

@@ -1,8 +1,8 @@
-// Flat nests: all results have the shape of the loops, and the innermost runs in lanes.
+// Flat nests: all results have the shape of the loops, and the innermost loop runs in lanes.
 //
-// An operand that the innermost loop passes in long steps while another loop passes it one by one (a transpose) would
-// touch a cache line per element. Such nests run in square tiles: a tile of the operand is transposed into the frame
-// first, and the lanes read it there.
+// An operand that the innermost loop traverses in large steps while another loop traverses it contiguously (a
+// transpose) would touch a cache line per element. Such nests run in square tiles: each tile of the operand is first
+// transposed into the frame, and the lanes read it there.
 //
 //   for i, j: y[i, j] = x[j, i] + 1      becomes      for each tile: for j, i: t[i, j] = x[j, i]
 //                                                                    for i, j: y[i, j] = t[i, j] + 1
@@ -15,8 +15,8 @@ namespace capibara::cpu {
 namespace {
 
 constexpr std::size_t max_cuts = 8;            // of one loop
-constexpr int64_t tile_side = 64;              // elements
-constexpr int64_t min_tiled = 8;               // loops shorter than this are not worth a tile
+constexpr int64_t tile_side = 64;              // elements per side
+constexpr int64_t min_tiled = 8;               // shorter loops are not tiled
 constexpr int64_t max_tile_bytes = 96 * 1024;  // bytes of all tiles of a nest
 constexpr int64_t rows_together = 4;           // of a tile: their stores become whole vectors
 
@@ -77,7 +77,7 @@ class FlatNest : public NestWriter {
   }
 
  private:
-  // Everything is read before anything is written: a result may take the memory of an operand.
+  // All reads precede all writes: a result may reuse the memory of an operand.
   void write_results() {
     std::vector<std::pair<Var, Element>> values;
     for (int e : members()) {
@@ -89,7 +89,7 @@ class FlatNest : public NestWriter {
     }
   }
 
-  // Where the inner loop passes from one part of a pad or concatenation to the next.
+  // Finds where the inner loop crosses from one part of a pad or concatenation to the next.
   void find_cuts(const Loop& inner) {
     const Symbol lane = static_cast<Symbol>(inner.last);
     for (int e : members()) {
@@ -153,7 +153,7 @@ class FlatNest : public NestWriter {
     Index index;
   };
 
-  // The loop along which a far operand is contiguous, one for all of them.
+  // The loop along which far operands are contiguous, the same for all of them.
   std::optional<std::size_t> tiled_loop(const std::vector<Loop>& nest) const {
     if (nest.size() < 2 || group_.guarded || !aliases_.empty() || nest.back().extent < min_tiled) return std::nullopt;
     std::optional<std::size_t> found;
@@ -173,7 +173,7 @@ class FlatNest : public NestWriter {
 
   static bool is_far(int64_t step) { return step > 2 || step < -2; }
 
-  // The last tile of a loop ends where the loop ends, so that all are full: some elements are computed twice.
+  // The last tile of a loop ends where the loop ends, so that all tiles are full: some elements are computed twice.
   struct Cut {
     int64_t width, count;
   };
@@ -196,7 +196,7 @@ class FlatNest : public NestWriter {
       if (k != tiled) outer.push_back(nest[k]);
     }
     const Cut across = cut(other_), along = cut(inner_);
-    // The tiles stand for loops of their own around those of the space.
+    // The tiles are loops of their own around those of the space.
     const Loop tile_loops[] = {{0, 0, across.count}, {0, 0, along.count}};
     inner_size_ = static_cast<double>(across.width * along.width);
     std::vector<Tile> tiles;
@@ -226,7 +226,7 @@ class FlatNest : public NestWriter {
     index_[loop.last].add(Affine::of(static_cast<Symbol>(symbols_.size()) - 1));
   }
 
-  // The operands that are transposed, each with its room in the frame.
+  // The operands to transpose, each with its buffer in the frame.
   std::vector<Tile> far_reads(int64_t height, int64_t width) {
     std::vector<Tile> tiles;
     std::map<Key, bool> seen;

@@ -1,5 +1,5 @@
-// Nests with rows: reductions over the inner dimensions and what reads them run row by row, stage by stage; sums of
-// columns accumulate in the frame while the rows run by.
+// Nests with rows: reductions over the inner dimensions and their readers run row by row, stage by stage; sums of
+// columns are accumulated in the frame as the rows are computed.
 //
 //   for each row:  stage 1: m = max x        stage 2: e = exp(x - m), s = sum e        stage 3: y = e / s
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t max_scratch = 64 * 1024;  // bytes of a row kept in the frame
-constexpr int64_t min_prefetched = 1024;    // bytes: shorter rows come on their own
+constexpr int64_t min_prefetched = 1024;    // bytes: shorter rows are prefetched by the hardware
 
 enum Kind : int { inner_kind, row_kind, summed_kind };
 
@@ -48,7 +48,7 @@ std::vector<Region> RowNest::write() {
   return regions;
 }
 
-// ---- what is computed when ----------------------------------------------------------------------------------------
+// ---- stages of the values -----------------------------------------------------------------------------------------
 
 void RowNest::plan_stages() {
   std::vector<int> all = members();
@@ -146,7 +146,7 @@ void RowNest::choose_loops() {
     (kinds[loop.last] == inner_kind ? inner_ : kinds[loop.last] == summed_kind ? summed_ : outer_).push_back(loop);
   }
   if (inner_.empty()) inner_.push_back({rank - 1, rank - 1, 1});
-  // Summed rows and what is inside of them as one run.
+  // Summed rows and their inner dimensions as one run.
   std::vector<int> merged = kinds;
   for (int& kind : merged) kind = kind == row_kind ? row_kind : inner_kind;
   const std::vector<Loop> runs = joined(group_.space, merged, without_rows);
@@ -218,7 +218,7 @@ std::vector<Builder::Initial> RowNest::start_of(const Items& reductions) {
   return carried;
 }
 
-// The sums of an iteration joined with the elements at the current position.
+// The sums of an iteration combined with the elements at the current position.
 std::vector<Value> RowNest::joined_sums(const Items& reductions, std::span<const Value> values) {
   std::vector<Value> next;
   std::size_t position = 0;
@@ -241,7 +241,7 @@ void RowNest::know_sums(const Items& reductions, std::span<const Value> sums) {
   }
 }
 
-// Runs once through the row; returns the reductions of the stage and their sums.
+// Runs through the row once; returns the reductions of the stage and their sums.
 std::pair<RowNest::Items, std::vector<Value>> RowNest::stage_sums(int stage) {
   Items reductions, positions;
   for (const Item& item : items_) {
@@ -254,7 +254,7 @@ std::pair<RowNest::Items, std::vector<Value>> RowNest::stage_sums(int stage) {
   if (reductions.empty() && positions.empty()) return {};
   stage_ = stage;
   std::vector<Value> sums = inner_nest(0, start_of(reductions), [&](std::span<const Value> values) {
-    // Everything is read before anything is written: a result may take the memory of an operand.
+    // All reads precede all writes: a result may reuse the memory of an operand.
     std::vector<std::pair<const Item*, Element>> written;
     for (const Item* item : positions) {
       const Equation& self = equation(item->equation);
@@ -302,7 +302,7 @@ std::optional<Element> RowNest::held(Var var, int own, const Index& index) {
   return std::nullopt;
 }
 
-// Stages after the first find a row in the cache: the last of them prefetches the next row meanwhile.
+// Stages after the first find the row in cache: the last of them prefetches the next row at the same time.
 int64_t RowNest::ahead_of(Var var, const Affine& place) const {
   const auto last = last_read_.find(var.id);
   const std::vector<Loop>& rows = summed_.empty() ? outer_ : summed_;

@@ -1,5 +1,5 @@
-// RowNest: the writer of nests with rows, in two files: nest_rows.cpp (stages of a row) and nest_sums.cpp (what several
-// iterations of the outermost loop accumulate together).
+// RowNest: the writer of nests with rows, in two files: nest_rows.cpp (stages of a row) and nest_sums.cpp (sums that
+// several iterations of the outermost loop accumulate together).
 #pragma once
 
 #include "backends/cpu/regions/nest.h"
@@ -12,20 +12,20 @@ class RowNest : public NestWriter {
   std::vector<Region> write();
 
  private:
-  // Something a group with rows computes: a value of the row, one at each position of it, or sums of columns.
+  // A value computed by a group with rows: one per row, one per position of the row, or sums of columns.
   struct Item {
     int equation;
     bool per_row, reduces, column;
-    int level = 0;  // a value of the row is known after this stage; one per position is computed in it
+    int level = 0;  // a value per row is available after this stage; one per position is computed in it
     std::vector<Access> reads;
   };
   using Items = std::vector<const Item*>;
 
-  // What iterations leave for a second region: `pieces` sets of sums, each `size` elements, in `bytes` of memory.
+  // The sums that iterations leave for a second region: `pieces` sets, each of `size` elements, in `bytes` of memory.
   struct Partials {
     int64_t pieces, size, bytes;
   };
-  // A part of a sum in that memory: its type, and where it begins in elements of it.
+  // A part of a sum in that memory: its type, and its offset in elements of that type.
   struct Slot {
     Scalar type;
     int64_t offset;
@@ -102,13 +102,13 @@ class RowNest : public NestWriter {
   int stages_ = 0, stage_ = 0;
   std::vector<int> read_later_;
   std::map<int, int32_t> scratch_;
-  std::map<int32_t, int> last_read_;  // the stage in which a variable is read for the last time
+  std::map<int32_t, int> last_read_;  // the stage in which a variable is last read
 
-  std::vector<Loop> outer_, summed_, inner_;  // rows, rows that columns sum over, and what is inside of a row
-  std::optional<Loop> run_;  // summed rows and what is inside of them as one loop, where that is possible
+  std::vector<Loop> outer_, summed_, inner_;  // rows, rows that columns sum over, and dimensions inside a row
+  std::optional<Loop> run_;                   // summed rows and their inner dimensions as one loop, if possible
   std::vector<int64_t> inner_strides_;
   int64_t width_ = 1;        // of a row
-  int64_t lane_extent_ = 0;  // of the innermost loop where it runs over a part of the row
+  int64_t lane_extent_ = 0;  // of the innermost loop if it runs over a part of the row
   Value lane_rest_ = no_value;
 
   std::map<int, std::vector<int32_t>> sums_;  // buffers of the frame, one per part

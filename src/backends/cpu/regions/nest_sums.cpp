@@ -1,7 +1,7 @@
-// Sums that several iterations of the outermost loop accumulate: of columns, over runs of rows, and of few long rows.
+// Sums that several iterations of the outermost loop accumulate: of columns over runs of rows, and of few long rows.
 //
-// How they are cut is decided by the shape alone, so that results do not depend on the number of threads: each
-// iteration leaves its sums in memory that the regions of a group share, and a second region joins them in order.
+// The shape alone decides how they are split, so that results do not depend on the number of threads: each iteration
+// leaves its sums in memory that the regions of a group share, and a second region combines them in order.
 #include <algorithm>
 
 #include "backends/cpu/regions/nest_rows.h"
@@ -12,14 +12,14 @@ namespace {
 
 constexpr int64_t target_trip_count = 64;          // of the outermost loop
 constexpr int64_t min_iteration_size = 32 * 1024;  // elements
-constexpr int64_t min_shared_rows = 16;            // that share a set of sums
-constexpr int64_t column_tile = 4096;              // columns accumulated at once, where rows are longer than two tiles
+constexpr int64_t min_shared_rows = 16;            // sharing a set of sums
+constexpr int64_t column_tile = 4096;              // columns accumulated at once, if rows are longer than two tiles
 constexpr int64_t narrow_row = 128;                // elements: shorter rows are accumulated several at a time
-constexpr int64_t folded_width = 256;              // elements accumulated at once of narrow rows
+constexpr int64_t folded_width = 256;              // elements of narrow rows accumulated at once
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Into how many runs the rows of `batches` independent sets are cut.
+// The number of runs into which the rows of `batches` independent sets are split.
 int64_t run_count(int64_t batches, int64_t rows, int64_t width) {
   const int64_t max_runs = std::min(rows / min_shared_rows, rows * width / min_iteration_size);
   return std::clamp<int64_t>(target_trip_count / std::max<int64_t>(1, batches), 1, std::max<int64_t>(1, max_runs));
@@ -29,7 +29,7 @@ int64_t run_count(int64_t batches, int64_t rows, int64_t width) {
 
 // ---- memory between regions ---------------------------------------------------------------------------------------
 
-// The sums that are joined by a second region.
+// The sums that a second region combines.
 RowNest::Items RowNest::split_sums() const {
   Items found;
   for (const Item& item : items_) {
@@ -51,7 +51,7 @@ void RowNest::open_partials(int64_t pieces, int64_t size) {
   room_ = temporary(partials_->bytes);
 }
 
-// The sums at one place of that memory joined with those before.
+// The sums at one place of that memory, combined with the previous ones.
 std::vector<Value> RowNest::joined_partials(std::span<const Value> values, const std::vector<Term>& place,
                                             const Items& sums) {
   std::vector<Value> found, next;
@@ -67,14 +67,14 @@ std::vector<Value> RowNest::joined_partials(std::span<const Value> values, const
   return next;
 }
 
-// How far it is from `begin` to `extent`, at most `width`; nothing where that is always the width.
+// The distance from `begin` to `extent`, at most `width`; no_value if it is always the width.
 Value RowNest::rest_of(Value begin, int64_t extent, int64_t width) {
   if (extent % width == 0) return no_value;
   const Value left = builder_.compute(Op::sub, builder_.index(extent), begin), full = builder_.index(width);
   return builder_.compute(Op::select, builder_.compute(Op::lt, left, full), left, full);
 }
 
-// The last digit of a number to this base; the rest stays in it.
+// Returns the last digit of a number in this base and removes it.
 Value RowNest::digit(Value& number, int64_t base) {
   if (base == 1) return builder_.index(0);
   const Value divisor = builder_.index(base);
@@ -83,7 +83,7 @@ Value RowNest::digit(Value& number, int64_t base) {
   return last;
 }
 
-// The innermost loop counts from `begin`.
+// Makes the innermost loop count from `begin`.
 void RowNest::shift_inner(Value begin) {
   symbols_.push_back(begin);
   index_[inner_.back().last].add(Affine::of(static_cast<Symbol>(symbols_.size()) - 1));
@@ -91,7 +91,7 @@ void RowNest::shift_inner(Value begin) {
 
 // ---- few long rows ------------------------------------------------------------------------------------------------
 
-// Rows that are run through once, too few of them to be shared out.
+// True if the rows are traversed once, and are too few to be split among threads.
 bool RowNest::has_long_rows() const {
   const int64_t rows = size_of(outer_);
   return stages_ == 1 && inner_.size() == 1 && rows > 0 && rows * 2 <= target_trip_count &&
@@ -171,7 +171,7 @@ void RowNest::clear_sums() {
   }
 }
 
-// The place of a column in the results: the dimensions that are not summed.
+// The position of a column in the results: over the dimensions that are not summed.
 Affine RowNest::column_place() const {
   Index kept;
   Shape shape;
@@ -192,7 +192,7 @@ void RowNest::put_partials(const Element& sum, std::size_t& slot, Value chunk) {
   }
 }
 
-// Sums of all rows are results; those of a run of rows are joined later.
+// Sums over all rows are results; those over a run of rows are combined later.
 void RowNest::put_sums(Value chunk, int64_t chunks) {
   std::size_t slot = 0;
   for (const Item* item : split_sums()) {
@@ -239,7 +239,7 @@ void RowNest::write_columns() {
   });
 }
 
-// Short rows that follow each other in memory: `folded` of them are one wider row, whose sums are added up at the end.
+// Consecutive short rows: `folded` of them form one wider row, whose sums are combined at the end.
 void RowNest::write_folded_columns(int64_t folded) {
   const int64_t rows = size_of(summed_), wide = folded * width_, batches = size_of(outer_);
   const int64_t lines = rows / folded, left = rows % folded;
@@ -253,7 +253,7 @@ void RowNest::write_folded_columns(int64_t folded) {
     enter_all(outer_, position);
     inner_ = {{run_->first, run_->last, wide}};
     over_inner([&] { clear_sums(); });
-    // The rows of a line, or those that are left over behind the last one.
+    // Accumulates the rows of a line, or those left over after the last line.
     auto accumulate = [&](Value line, int64_t width) {
       Scoped scope(*this);
       const Index whole = index_;

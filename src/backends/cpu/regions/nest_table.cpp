@@ -1,9 +1,9 @@
-// Nests that look their results up: what is computed of one large array of 16-bit floats has 65536 values at most.
+// Nests that look up their results: a function of one large array of 16-bit floats has at most 65536 values.
 //
 //   for i: y[i] = gelu(x[i])      becomes      for each code c: t[c] = gelu(c)
 //                                              for i: y[i] = t[x[i]]
 //
-// The table holds what the loops would compute, bit by bit; that of one call of a function costs as much as 65536
+// The table holds exactly the bits that the loops would compute; for one call of a function it costs as much as 65536
 // elements.
 #include "backends/cpu/regions/nest.h"
 #include "program/ir/handles.h"
@@ -88,7 +88,7 @@ class TableNest : public NestWriter {
         const Value word = builder_.load(Scalar::i16, {from, i, {{iteration, step}}});
         found.push_back(builder_.convert(Op::zero_extend, Scalar::i64, word));
       }
-      // A result may take the memory of the operand.
+      // A result may reuse the memory of the operand.
       for (std::size_t k = 0; k < group_.results.size(); ++k) {
         const Var output = equation(group_.results[k]).outputs[0];
         const Scalar stored = stored_type(type(output).dtype);
@@ -107,8 +107,8 @@ class TableNest : public NestWriter {
   int64_t element_size(std::size_t result) const {
     return storage_size(type(equation(group_.results[result]).outputs[0]).dtype);
   }
-  // Of the table of a result, in its elements: sizes of elements are powers of two, so that tables divide by any of
-  // them.
+  // The offset of a result's table, in its elements: element sizes are powers of two, so that the offset is divisible
+  // by any of them.
   int64_t table_offset(std::size_t result) const { return bytes_before(result) / element_size(result); }
   int64_t table_bytes() const { return bytes_before(group_.results.size()); }
   int64_t bytes_before(std::size_t end) const {

@@ -1,4 +1,4 @@
-// The regions of a group: one nest, or one per operand where operands are written piece by piece.
+// The regions of a group: one nest, or one per operand if operands are written piece by piece.
 #include "backends/cpu/regions/region.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Writes small equations element by element: indices are constants, carries of loops are values.
+// Emits small equations element by element: indices are constants, carries of loops are values.
 #include "backends/cpu/regions/registers.h"
 
 #include <set>
@@ -121,7 +121,7 @@ void Writer::write_equation(const Program& program, const Equation& equation, Fr
   }
 }
 
-// A place in memory for a value that is to be read at an index known only when the program runs.
+// Memory for a value that will be read at an index known only at run time.
 Address Writer::spilled(const Slot& slot) {
   if (slot.memory) return *slot.memory;
   const Address place{builder_.local(std::max<int64_t>(1, slot.type.size() * storage_size(slot.type.dtype))), 0, {}};

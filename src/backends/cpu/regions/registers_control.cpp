@@ -44,7 +44,7 @@ std::vector<Value> Writer::branch_from(const std::vector<Program>& branches, std
                                        const std::vector<Slot>& operands, std::vector<Slot>& places) {
   auto write = [&](std::size_t branch) {
     std::vector<Value> values;
-    places = write_body(branches[branch], operands);  // what is in memory is in the same place after every branch
+    places = write_body(branches[branch], operands);  // values in memory are in the same buffer after every branch
     flatten(places, values);
     return values;
   };
@@ -95,7 +95,7 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
   flatten(view.carry(inputs), first);
   for (Value value : first) initial.push_back({value});
 
-  // Sequences are read and written in memory, at an address that moves with the iteration.
+  // Sequences are read and written in memory, at an address that advances with the iteration.
   std::vector<Address> sequences, stacked;
   for (const Slot& slot : view.xs(inputs)) sequences.push_back(spilled(slot));
   std::vector<Slot> outputs(carry);
@@ -140,7 +140,7 @@ std::vector<Slot> Writer::write_scan(const Equation& equation, const std::vector
     finished = unflatten(types, last);
   }
   std::move(finished.begin(), finished.end(), outputs.begin());
-  // Small stacks that are read again go on in registers; large ones stay where they were written.
+  // Small stacked results that are read again continue in registers; large ones stay where they were written.
   for (std::size_t i = carry; i < outputs.size(); ++i) {
     if (!equation.outputs[i].dropped() && small(outputs[i].type))
       outputs[i] = in_memory(outputs[i].type, *outputs[i].memory);

@@ -1,4 +1,4 @@
-// Which equations are written in registers, and what they cost there.
+// Decides which equations are emitted in registers, and what they cost there.
 #include <algorithm>
 
 #include "backends/cpu/regions/registers.h"
@@ -31,18 +31,18 @@ namespace {
 using namespace registers;
 
 constexpr int64_t max_elements_outside_of_loops = 16;
-constexpr int64_t max_body_operations = 6000;  // of one body
+constexpr int64_t max_body_operations = 6000;  // per body
 constexpr int64_t max_memory_operands = 64;
 
-// How many starts a dynamic slice of registers has to choose from.
+// The number of possible starts of a dynamic slice of values in registers.
 int64_t choices(const Shape& whole, const Shape& part) {
   int64_t count = 1;
   for (std::size_t d = 0; d < whole.size(); ++d) count *= whole[d] - part[d] + 1;
   return count;
 }
 
-// What the equation costs, or nothing where it does not fit. Only an outer loop may stack large results: they have a
-// place in memory.
+// The cost of the equation, or nullopt if it does not fit. Only an outer loop may stack large results: these are in
+// memory.
 std::optional<int64_t> cost_of(const Program& program, const Equation& equation, bool outer);
 
 std::optional<int64_t> body_cost(const Program& body) {
@@ -56,7 +56,7 @@ std::optional<int64_t> body_cost(const Program& body) {
   return sum;
 }
 
-// Inputs of a body may stay in memory where only slices of them are read.
+// Inputs of a body may stay in memory if only slices of them are read.
 bool reads_slices_only(const Program& body, Var input) {
   for (Atom output : body.outputs()) {
     if (output == Atom(input)) return false;
@@ -173,7 +173,7 @@ std::optional<int64_t> registers::cost_inside(const Program& program, const Equa
 
 bool fits_registers(const Program& program, const Equation& equation) {
   if (equation.inputs.size() > at(max_memory_operands) * 4) return false;
-  // Lanes serve longer values better, where no loop holds them.
+  // Outside loops, longer values are better computed in lanes.
   const Primitive& primitive = equation.primitive;
   const bool holds_loops = is_control(primitive);
   for (Var output : equation.outputs) {
@@ -183,7 +183,7 @@ bool fits_registers(const Program& program, const Equation& equation) {
 }
 
 int64_t register_cost(const Program& program, const Equation& equation) {
-  int64_t moved = 0;  // what is loaded and stored counts as well
+  int64_t moved = 0;  // elements loaded and stored count as well
   for (Atom input : equation.inputs) moved += std::min(max_elements, program.type(input).size());
   for (Var output : equation.outputs)
     moved += output.dropped() ? 0 : std::min(max_elements, program.type(output).size());

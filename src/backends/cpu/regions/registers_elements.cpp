@@ -22,7 +22,7 @@ Slot Writer::write_elements(const Program& program, const Equation& equation, in
       const int64_t position = index[at(equation.attrs.integer("dimension"))].constant;
       slot.elements.push_back(convert_element(builder_, DType::int64, type.dtype, Element(builder_.index(position))));
     } else if (moves_elements(equation.primitive)) {
-      // Only optimization_barrier has several results: each is its own operand.
+      // Only optimization_barrier has several results: each one is the corresponding operand.
       slot.elements.push_back(
           element(inputs[at(number)], *moved_index(equation, index, inputs[at(number)].type.shape, type.shape, {})));
     } else if (primitive == prim::concatenate()) {
@@ -102,7 +102,7 @@ Element Writer::reduced(const Program& program, const Equation& equation, const 
     count = k + 1;
   });
   if (!sum) return identity_element(builder_, monoid, input.type.dtype);
-  // Sums begin with zero, so that one of negative zeros is positive; a single element is its own sum.
+  // Sums start from zero, so that a sum of negative zeros is positive; a single element is its own sum.
   if (count > 1 && monoid == Monoid::add && is_inexact(input.type.dtype)) {
     sum = combine(builder_, monoid, input.type.dtype, identity_element(builder_, monoid, input.type.dtype), *sum);
   }
@@ -124,7 +124,7 @@ Element Writer::arg_reduced(const Program& program, const Equation& equation, co
     const bool plain = is_signed(dtype) || is_floating(dtype);
     const Op op = greatest ? (plain ? Op::gt : Op::gt_unsigned) : (plain ? Op::lt : Op::lt_unsigned);
     Value better = builder_.compute(op, a, b);
-    if (is_floating(dtype)) {  // NaN wins over numbers, the first one over others
+    if (is_floating(dtype)) {  // NaN wins over numbers, and the first NaN over later ones
       const Value a_nan = builder_.compute(Op::ne, a, a), b_number = builder_.compute(Op::eq, b, b);
       better = builder_.compute(Op::bit_or, better, builder_.compute(Op::bit_and, a_nan, b_number));
     }

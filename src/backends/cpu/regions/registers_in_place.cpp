@@ -1,8 +1,8 @@
 // Loops in registers that update large carries in memory: each iteration reads and writes small windows of them.
 //
 //   while: i, y, rows f32[4096,4]  ->  i + 1, sin(y), rows with row i = y
-// The numbers stay in registers; `rows` has one place in memory, which the loop is given. A value may be written over
-// where nothing reads it afterwards: in the order of the equations, every reader comes before the update.
+// Scalars stay in registers; `rows` is in one buffer, which the loop gets as a parameter. A value may be overwritten if
+// nothing reads it afterwards: in the order of the equations, every reader precedes the update.
 #include <algorithm>
 #include <set>
 
@@ -17,12 +17,12 @@ namespace registers {
 
 namespace {
 
-constexpr int64_t max_operations = 6000;  // of one body
+constexpr int64_t max_operations = 6000;  // per body
 constexpr int unknown = -1;
 
 bool is_large(const Program& program, Atom atom) { return !atom.is_literal() && !small(program.type(atom)); }
 
-// The large values of one body: which buffer each is in, and whether it is what the buffer holds now.
+// The large values of a body: which buffer each is in, and whether the buffer still holds it.
 class Buffers {
  public:
   explicit Buffers(const Program& body) : body_(body) {
@@ -30,7 +30,7 @@ class Buffers {
       if (is_large(body, body.invars()[i])) note(body.invars()[i], static_cast<int>(i));
     }
   }
-  // The input whose memory holds the value; unknown where that holds another one by now.
+  // The input whose memory holds the value; unknown if another value has overwritten it.
   int of(Atom atom) const {
     const auto found = buffer_.find(atom.code);
     return found != buffer_.end() && now_.at(found->second) == atom.code ? found->second : unknown;
@@ -47,8 +47,8 @@ class Buffers {
   std::map<int, int32_t> now_;
 };
 
-// The operations of a body whose large values are inputs and their updates, and the input that each output is in the
-// memory of: unknown for small ones. Nothing where it does not fit.
+// The operations of a body whose large values are inputs and their updates, and for each output the input whose memory
+// it is in: unknown for small ones. nullopt if the body does not fit.
 struct Checked {
   int64_t cost = 0;
   std::vector<int> outputs;
@@ -56,8 +56,8 @@ struct Checked {
 };
 std::optional<Checked> check(const Program& body);
 
-// The buffers that an equation is given, one per operand; nothing where one of them is not what it was, or is given
-// twice.
+// The buffers passed to an equation, one per operand; nullopt
+// if one of them has been overwritten or is passed twice.
 std::optional<std::vector<int>> buffers_given(const Program& body, const Equation& equation, const Buffers& buffers) {
   std::vector<int> given;
   std::set<int> seen;
@@ -70,7 +70,7 @@ std::optional<std::vector<int>> buffers_given(const Program& body, const Equatio
   return given;
 }
 
-// Large results of a branch or a call are operands that it updates; what it does not return it must not touch.
+// Large results of a branch or a call are operands that it updates; it must not modify those that it does not return.
 bool takes_over(const Checked& inner, const std::vector<int>& expected) {
   if (inner.outputs != expected) return false;
   for (std::size_t i = 0; i < inner.untouched.size(); ++i) {

@@ -1,4 +1,4 @@
-// Long functions of small values, and scans of nothing but elementwise operations: several elements at a time in lanes.
+// Long functions of small values, and scans of elementwise operations only: several elements at a time in lanes.
 //
 //   carry (9,)  for step: c[0] = f(c[0]); ...; c[8] = f(c[8])
 //   becomes     for lane in 0, 1: for step: c[lane] = f(c[lane]); c[2 + lane] = f(c[2 + lane]); ...; c[8 + lane] =
@@ -20,14 +20,14 @@ namespace {
 constexpr int64_t min_in_lanes = 4;      // of values whose functions run in lanes
 constexpr int64_t several_elements = 8;  // of values in scans without long functions
 
-// Lanes for elements of so many bytes: one register of this machine, or what holds all of them.
+// Lanes for elements of the given size: one vector register of this machine, or the number that holds all elements.
 int64_t lanes_for(int64_t size, int64_t bytes) {
   const int64_t vector_bytes = has_avx512() ? 64 : has_avx2() ? 32 : 16;
   return std::min(std::max<int64_t>(2, vector_bytes / bytes),
                   static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(size))));
 }
 
-// Of one operand: dozens of operations for each element.
+// A function of one operand that takes dozens of operations per element.
 bool is_long_function(const Equation& equation, DType dtype) {
   return (dtype == DType::float32 || dtype == DType::float64) && equation.inputs.size() == 1 &&
          equation.primitive->traits.cost == Cost::function;
@@ -35,7 +35,7 @@ bool is_long_function(const Equation& equation, DType dtype) {
 
 }  // namespace
 
-// Functions of dozens of operations: several elements at a time, through memory, beat one after another in registers.
+// Functions of dozens of operations: several elements at a time, through memory, beat one at a time in registers.
 bool Writer::runs_in_lanes(const Equation& equation, const ArrayType& type) {
   return type.size() >= min_in_lanes && is_long_function(equation, type.dtype);
 }
@@ -58,7 +58,7 @@ Slot Writer::function_in_lanes(const Equation& equation, const ArrayType& type, 
   return in_memory(type, to);
 }
 
-// A sine looks whether its argument is huge. One look at all blocks leaves their computations side by side.
+// A sine tests whether its argument is huge. One test for all blocks lets their computations run side by side.
 Writer::Blocks Writer::apply_in_blocks(const Equation& equation, const std::vector<DType>& dtypes, DType dtype,
                                        const std::vector<Blocks>& operands, std::size_t count) {
   auto apply = [&] {
@@ -107,7 +107,7 @@ Address Writer::in_lane(Address address, int64_t offset, Value lane) {
   return address;
 }
 
-// A copy in memory, the last element repeated until there are `count`.
+// A copy in memory, with the last element repeated until there are `count`.
 Address Writer::in_blocks(const Slot& slot, int64_t count) {
   const Address place{builder_.local(count * static_cast<int64_t>(storage_size(slot.type.dtype))), 0, {}};
   store_all(slot, place);
@@ -118,7 +118,7 @@ Address Writer::in_blocks(const Slot& slot, int64_t count) {
 
 // ---- scans --------------------------------------------------------------------------------------------------------
 
-// How elements of a scan are spread over lanes; nothing where they depend on each other or are not worth it.
+// How elements of a scan are spread over lanes; nullopt if they depend on each other or are too few.
 std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
   const std::optional<ElementwiseScan> found = elementwise_scan(scan);
   if (!found) return std::nullopt;
@@ -129,7 +129,7 @@ std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
   });
   const int64_t size = element_count(found->shape);
   if (size < (is_long ? min_in_lanes : several_elements)) return std::nullopt;
-  // Sequences have no room for what lanes past the end read and write.
+  // Sequences have no padding for lanes past the end to read and write.
   bool full = false;
   for (Var input : view.xs(body.invars())) full |= body.type(input).size() != 1;
   for (std::size_t i = view.carry(); i < body.outputs().size(); ++i) {
@@ -142,7 +142,7 @@ std::optional<Writer::Lanes> Writer::lanes_of(const Equation& scan) {
   return Lanes{width, (size + width - 1) / width};
 }
 
-// One step: the elements of each value that this lane holds, one per block; of a number, the one.
+// One step: the elements of each value that this lane holds, one per block; for a scalar just one.
 std::vector<Writer::Blocks> Writer::step_in_lanes(const Program& body, const Lanes& lanes, std::vector<Blocks> inputs) {
   std::unordered_map<int32_t, Blocks> known;
   for (std::size_t i = 0; i < inputs.size(); ++i) known[body.invars()[i].id] = std::move(inputs[i]);
@@ -170,7 +170,7 @@ std::vector<Writer::Blocks> Writer::step_in_lanes(const Program& body, const Lan
   std::vector<Blocks> outputs;
   for (std::size_t i = 0; i < body.outputs().size(); ++i) {
     outputs.push_back(blocks_of(body.outputs()[i]));
-    // A literal stands for all blocks.
+    // A literal represents all blocks.
     const bool number = body.type(body.outputs()[i]).size() == 1;
     if (!number) outputs.back().resize(at(lanes.blocks), outputs.back()[0]);
   }

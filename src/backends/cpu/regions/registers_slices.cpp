@@ -1,4 +1,4 @@
-// Slices and updates of values in registers at starts that the program finds: a choice between all places.
+// Slices and updates of values in registers at starts known only at run time: a selection among all positions.
 #include "backends/cpu/regions/registers_writer.h"
 
 namespace capibara::cpu::registers {
@@ -24,7 +24,7 @@ std::vector<Value> Writer::starts_of(const std::vector<Slot>& inputs, std::size_
   return starts;
 }
 
-// The element of a value in memory at these starts.
+// The address of the element of a value in memory at these starts.
 Address Writer::placed(Address address, const std::vector<Value>& starts, const Shape& whole) {
   int64_t stride = 1;
   for (std::size_t d = whole.size(); d-- > 0;) {

@@ -1,5 +1,5 @@
-// The writer of small equations: values element by element in registers, by kind of equation in the registers_*.cpp
-// files.
+// The writer of small equations: values element by element in registers; the registers_*.cpp files are split by kind of
+// equation.
 #pragma once
 
 #include <map>
@@ -16,10 +16,10 @@ inline constexpr int64_t max_elements = max_register_elements;
 bool small(const ArrayType& type);
 bool is_dot(const Program& program, const Equation& equation);
 bool is_arg_reduction(const Primitive& primitive);
-// What an equation costs inside of a body; nothing where it does not fit.
+// The cost of an equation inside a body; nullopt if it does not fit.
 std::optional<int64_t> cost_inside(const Program& program, const Equation& equation);
 
-// A value: its elements in row-major order, or a place in memory from which they are read when asked for.
+// A value: its elements in row-major order, or an address in memory from which they are loaded on demand.
 struct Slot {
   ArrayType type;
   std::vector<Element> elements;
@@ -33,7 +33,7 @@ class Writer {
   Function write_in_place(const Program& program, const Equation& loop, const std::vector<bool>& in_result);
 
  private:
-  using Frame = std::unordered_map<int32_t, Slot>;  // by variable: a run of equations names few of a program's
+  using Frame = std::unordered_map<int32_t, Slot>;  // by variable: a run of equations uses few of a program's
 
   // ---- programs (registers.cpp) ----------------------------------------------------------------------------------
   Slot in_memory(const ArrayType& type, Address address);
@@ -49,7 +49,7 @@ class Writer {
   // ---- control flow (registers_control.cpp) ----------------------------------------------------------------------
   static void flatten(std::span<const Slot> slots, std::vector<Value>& values);
   static Slot unflatten(const ArrayType& type, std::span<const Value> values, std::size_t& next);
-  // `places`: one per type, for those that are in memory; none where all are in registers.
+  // `places`: one per type, for values in memory; empty if all are in registers.
   std::vector<Slot> unflatten(const Types& types, std::span<const Value> values, std::span<const Slot> places = {});
   std::vector<Slot> write_cond(const Equation& equation, const std::vector<Slot>& inputs);
   std::vector<Value> branch_from(const std::vector<Program>& branches, std::size_t first, Value index,
@@ -86,7 +86,7 @@ class Writer {
   std::vector<Slot> scan_in_lanes(const Equation& equation, const Lanes& lanes, const std::vector<Slot>& inputs,
                                   const std::vector<Address>& sequences, const std::vector<Address>& stacked);
 
-  // ---- slices at starts that the program finds (registers_slices.cpp) --------------------------------------------
+  // ---- slices at starts known only at run time (registers_slices.cpp) --------------------------------------------
   Value start_of(const Slot& slot, int64_t last);
   std::vector<Value> starts_of(const std::vector<Slot>& inputs, std::size_t first, const Shape& whole,
                                const Shape& part);

@@ -1,4 +1,4 @@
-// Scans block by block: carries stay in the memory of their last values, sequences in columns go through tiles of the
+// Scans block by block: carries stay in the memory of their final values, sequences in columns go through tiles in the
 // frame.
 #include "backends/cpu/regions/scan_blocks.h"
 
@@ -82,7 +82,7 @@ class ScanBlocks {
     int32_t buffer;
     DType dtype;
     SequenceLayout layout;
-    bool number;        // one for each step
+    bool number;        // a scalar per step
     int32_t tile = -1;  // in the frame: steps x elements of the block
   };
 
@@ -102,7 +102,7 @@ class ScanBlocks {
       return std::vector<Value>();
     });
   }
-  // Over the elements of the block, in lanes.
+  // Loops over the elements of the block, in lanes.
   template <class Write>
   void elements_loop(Write&& write) {
     plain_loop(block_, count_, true, write);
@@ -151,7 +151,7 @@ class ScanBlocks {
         }
       });
     };
-    // The last four steps are written whole, some of them twice.
+    // The last four steps are written as a whole, some of them for the second time.
     const Value together = builder_.index(rows_at_once);
     plain_loop(length / rows_at_once, no_value, false,
                [&](Value group) { rows(builder_.compute(Op::mul, group, together)); });
@@ -173,7 +173,7 @@ class ScanBlocks {
 
   Address in_block(int32_t buffer, Value e) const { return {buffer, 0, {{start_, 1}, {e, 1}}}; }
 
-  // Of the step that iteration `step` takes.
+  // The address in the step that iteration `step` computes.
   Address in_step(const Sequence& sequence, Value step, Value e) const {
     const int64_t length = view_.length();
     const bool backwards = view_.reverse() != sequence.layout.reversed;
@@ -195,7 +195,7 @@ class ScanBlocks {
     return constant_element(builder_, literal.dtype(), literal.raw_data());
   }
 
-  // The equations of numbers, or those of arrays, which may read numbers.
+  // Emits the equations of scalars, or those of arrays, which may read scalars.
   void write_equations(Known& values, bool numbers) {
     for (const Equation& equation : body_.equations()) {
       const Var output = equation.outputs[0];
@@ -255,7 +255,7 @@ class ScanBlocks {
     }
   }
 
-  // Everything is read before anything is written.
+  // All reads precede all writes.
   void write_step(Known values, Value step, Value e) {
     const std::size_t first_xs = view_.first_xs(), carry = view_.carry();
     for (std::size_t i = 0; i < first_xs; ++i) {
@@ -289,7 +289,7 @@ class ScanBlocks {
   Builder builder_;
   std::vector<int32_t> inputs_, outputs_;  // buffers of the body's inputs and outputs
   std::vector<Sequence> sequences_, stacks_;
-  Value start_ = no_value, count_ = no_value;  // of the block; no count where all are full
+  Value start_ = no_value, count_ = no_value;  // of the block; no count if all blocks are full
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Chooses what is composed; reductions and scatters by a region as scans.
+// Chooses what is composed; turns reductions and scatters by a region into scans.
 #include "backends/cpu/rewrites/compose_regions.h"
 
 #include <capibara/control.h>
@@ -20,7 +20,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// Whether which equations run depends on data.
+// True if data decides which equations run.
 bool holds_branches(const Program& program) {
   for (const Equation& equation : program.equations()) {
     if (equation.primitive == prim::while_() || equation.primitive == prim::cond()) return true;
@@ -67,7 +67,7 @@ Arrays apply_each(const Program& region, const Arrays& inputs) {
   return outputs;
 }
 
-// The reduced dimensions come first, in row-major order, and are folded row after row.
+// The reduced dimensions are moved to the front, in row-major order, and folded row by row.
 Arrays reduce(std::span<const Array> inputs, const Attrs& attrs) {
   const std::size_t count = inputs.size() / 2;
   const Program region = attrs.program("jaxpr");
@@ -93,8 +93,8 @@ Arrays reduce(std::span<const Array> inputs, const Attrs& attrs) {
   return lax::detail::scan_flat(step, totals, rows, std::nullopt, false, 1);
 }
 
-// One update after the other, index vector by index vector, so that those that meet fold in order. Where each goes is
-// what the scatter's own gather reads from an array of positions.
+// One update at a time, index vector by index vector, so that updates of the same element fold in order. Their targets
+// are what the scatter's own gather reads from an array of positions.
 Arrays scatter(std::span<const Array> inputs, const Attrs& attrs) {
   const std::size_t count = inputs.size() / 2;
   const Array &operand = inputs[0], &updates = inputs[count + 1];
@@ -123,7 +123,7 @@ Arrays scatter(std::span<const Array> inputs, const Attrs& attrs) {
   const auto step = [&](std::span<const Array> both) {
     const Array& place = both[count];
     const Array is_inside = lax::ge(place, exact_scalar(index, 0));
-    Arrays arguments;  // of one element each, which is then written where it was read
+    Arrays arguments;  // of one element each, which is written back to where it was read
     for (std::size_t i = 0; i < count; ++i) arguments.push_back(lax::dynamic_slice_in_dim(both[i], place, 1, 0, false));
     for (std::size_t i = 0; i < count; ++i) arguments.push_back(lax::reshape(both[count + 1 + i], {1}));
     Arrays results = apply_each(region, arguments);

@@ -1,4 +1,4 @@
-// Sorting by a region: by keys where it is a comparison of keys, else by a network of exchanges on whole rows.
+// Sorting by a region: by keys if it is a comparison of keys, else by a network of exchanges on whole rows.
 #include <capibara/control.h>
 
 #include <numeric>
@@ -15,7 +15,7 @@ namespace {
 
 Array number(int64_t value) { return exact_scalar(DType::int32, value); }
 
-// The operand whose elements a comparator of one comparison looks at, and whether the greater goes first.
+// For a comparator of one comparison: the operand that it compares, and whether the greater element comes first.
 struct Comparison {
   std::size_t operand;
   bool descending;
@@ -36,7 +36,7 @@ std::optional<Comparison> as_comparison(const Program& comparator, std::span<con
   return std::nullopt;
 }
 
-// Equal elements keep their order: rows are reversed before and after they are sorted downwards.
+// Equal elements keep their order: for a descending order, rows are reversed both before and after sorting.
 Arrays sort_by_one(Arrays operands, Comparison comparison, int64_t axis) {
   std::swap(operands[0], operands[comparison.operand]);
   const auto reversed = [&] {
@@ -49,8 +49,8 @@ Arrays sort_by_one(Arrays operands, Comparison comparison, int64_t axis) {
   return operands;
 }
 
-// The layers of Batcher's odd-even merge network for rows of `length`, as int32[layers] of the sizes of sorted runs and
-// of the distances between the elements of a pair.
+// The layers of Batcher's odd-even merge network for rows of `length`, as two int32[layers]: the sizes of sorted runs,
+// and the distances between the elements of a pair.
 std::pair<Array, Array> layers(int64_t length) {
   Arrays sizes, distances;
   for (int64_t size = 1; size < length; size *= 2) {
@@ -62,7 +62,7 @@ std::pair<Array, Array> layers(int64_t length) {
   return {lax::stack(sizes), lax::stack(distances)};
 }
 
-// Whether a place is the first of a pair.
+// True where a position is the first of a pair.
 Array begins_pair(const Array& place, const Array& size, const Array& distance, int64_t length) {
   const Array begin = lax::rem(distance, size), twice = lax::mul(size, number(2));
   const Array from_begin = lax::sub(place, begin), other = lax::add(place, distance);

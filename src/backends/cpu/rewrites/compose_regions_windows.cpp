@@ -1,4 +1,4 @@
-// Windows by a region: one element of the window after the other, at all positions of the window at once.
+// Windows by a region: one element of the window after another, at all positions of the window at once.
 #include <capibara/control.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// An array as the window sees it, padded and dilated, and its elements at one offset within every window.
+// An array as the window sees it, padded and dilated, and its elements at a given offset within every window.
 struct Taps {
   Window window;
   Shape out;
@@ -47,7 +47,7 @@ struct Taps {
   }
 };
 
-// A dimension along which each result folds all elements up to its own; the others are left alone.
+// A dimension along which each result folds all elements up to its own; other dimensions are not folded.
 struct Prefix {
   int64_t axis;
   bool reverse;
@@ -65,7 +65,7 @@ std::optional<Prefix> as_prefix(const Shape& in, const Window& window) {
   return found;
 }
 
-// One scan along the dimension. Suffixes fold from their end: the element is the first argument there.
+// One scan along the dimension. Suffixes fold from the end, with the element as the first argument.
 Arrays fold_prefixes(const Program& region, const Arrays& operands, const Arrays& init, Prefix prefix) {
   const std::size_t count = operands.size();
   Ints swapped(static_cast<std::size_t>(operands[0].ndim()));
@@ -117,7 +117,7 @@ Arrays fold_windows(const Program& region, const Arrays& operands, const Arrays&
   const auto step = [&](std::span<const Array> both) {
     const Array &offset = both[count], is_inside = taps.at(is_element, offset);
     Arrays held(both.begin(), both.begin() + static_cast<std::ptrdiff_t>(count)), arguments = held;
-    // Outside of the array the region sees values that it has seen before, and its result is not taken.
+    // Outside the array the region gets values that it has seen before, and its result is discarded.
     for (std::size_t i = 0; i < count; ++i)
       arguments.push_back(lax::select(is_inside, taps.at(padded[i], offset), held[i]));
     Arrays next = apply_each(region, arguments);

@@ -1,9 +1,9 @@
-// An exchange is started where it stands and waited for where its result is first read:
+// Each exchange is started where it was, and waited for where its result is first read:
 //
 //   g = process_reduce a;  b = dot c d;  e = mul b g
 //       ->    g', n = exchange_start a;  b = dot c d;  g = exchange_wait g' n a;  e = mul b g
 //
-// Starts keep the order of the exchanges, which is the same in every process.
+// Exchanges are started in their original order, which is the same in every process.
 #include "backends/cpu/rewrites/overlap.h"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class Overlap {
         start(equation);
     }
     wait_for_those_read(copy_.from().outputs());
-    while (!under_way_.empty()) wait(0);  // what no one reads
+    while (!under_way_.empty()) wait(0);  // results that no one reads
     return copy_.finish();
   }
 

@@ -1,11 +1,11 @@
-// Programs whose exchanges between processes run while they compute.
+// Overlaps exchanges between processes with computation.
 #pragma once
 
 #include <capibara/primitive.h>
 
 namespace capibara::cpu {
 
-// Each exchange becomes a start where it stands and a wait before the first equation that reads its result.
+// Each exchange becomes a start in its place and a wait before the first equation that reads its result.
 Program overlapped(const Program& program);
 
 }  // namespace capibara::cpu

@@ -1,4 +1,4 @@
-// A scan of blocks of steps, and one more for the steps that make no whole block, which becomes straight code.
+// A scan over blocks of steps, and straight-line code for the remaining steps that do not fill a block.
 #include "backends/cpu/rewrites/unroll.h"
 
 #include <capibara/control.h>
@@ -13,7 +13,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// Elements [first, first + count) of the leading dimension of each.
+// Elements [first, first + count) of the leading dimension of each sequence.
 Arrays steps(std::span<const Array> sequences, int64_t first, int64_t count) {
   Arrays parts;
   for (const Array& x : sequences) parts.push_back(lax::slice_in_dim(x, first, first + count));

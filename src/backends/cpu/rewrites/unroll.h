@@ -1,11 +1,11 @@
-// Scans that are to be unrolled in part: several steps of the body in each iteration.
+// Partially unrolled scans: several steps of the body in each iteration.
 #pragma once
 
 #include <capibara/primitive.h>
 
 namespace capibara::cpu {
 
-// How to compose the equation; empty for all but such scans.
+// How to compose the equation; empty unless it is such a scan.
 LowerRule unroll_rule(const Program& program, const Equation& equation);
 
 }  // namespace capibara::cpu

@@ -1,4 +1,4 @@
-// unshare: values that cost nothing to compute again are given to each reader as its own, so that none is ever stored.
+// unshare: gives each reader its own copy of values that are free to recompute, so that none is ever stored.
 #include "backends/cpu/rewrites/unshare.h"
 #include "backends/cpu/kernels/exchange.h"
 #include "program/ir/handles.h"
@@ -9,7 +9,7 @@ namespace capibara::cpu {
 
 namespace {
 
-// Index arithmetic alone, from an operand that is smaller than the result or nothing at all.
+// Index arithmetic alone, on an operand smaller than the result, or on none.
 bool is_free(const Program& program, const Equation& equation) {
   if (equation.outputs.size() != 1 || equation.outputs[0].dropped()) return false;
   if (equation.primitive == prim::iota()) return true;
@@ -24,7 +24,7 @@ bool holds_programs(const Equation& equation) {
   return false;
 }
 
-// An exchange reads its operand until it was waited for: start and wait name the same memory.
+// An exchange reads its operand until it has been waited for: start and wait refer to the same memory.
 bool is_exchange(const Equation& equation) {
   return equation.primitive == exchange_start() || equation.primitive == exchange_wait();
 }
@@ -44,7 +44,7 @@ Program unshare(const Program& program) {
 
   Program::Body body = program.body();
   body.equations.clear();
-  std::vector<bool> taken(definition.size(), false);  // the first reader keeps the variable as it is
+  std::vector<bool> taken(definition.size(), false);  // the first reader keeps the original variable
   for (const Equation& original : equations) {
     Equation equation = original;
     for (Atom& input : equation.inputs) {

@@ -1,4 +1,4 @@
-// Gives each reader of a broadcast or an iota its own.
+// Gives each reader of a broadcast or an iota a copy of its own.
 #pragma once
 
 #include <capibara/primitive.h>

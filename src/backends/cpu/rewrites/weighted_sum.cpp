@@ -1,9 +1,9 @@
-// Finds weighted sums: the stages of a Runge-Kutta step for many trajectories at once are such.
+// Recognises weighted sums, for example the stages of a Runge-Kutta step for many trajectories at once:
 //
 //   c = dot_general[contracting=([0], [1])] w:f32[7] k:f32[64,7,2]
 // becomes
 //   c = reduce_sum[axes=(1,)] (mul k (broadcast_in_dim w))
-// A kernel for matmuls has 2 columns to work on here; loops over the result have 128 elements, each a sum of 7.
+// A matmul kernel has only 2 columns to work on here; loops over the result have 128 elements, each a sum of 7.
 #include "backends/cpu/rewrites/weighted_sum.h"
 
 #include <capibara/lax.h>
@@ -15,9 +15,9 @@ namespace capibara::cpu {
 namespace {
 
 constexpr int64_t max_terms = 16, max_summed_elements = 1 << 14;
-constexpr int64_t max_dot_in_registers = 64;  // there a dot is written out as it is
+constexpr int64_t max_dot_in_registers = 64;  // up to here a dot is computed in registers anyway
 
-// Batch dimensions stand first, in order.
+// True if the batch dimensions come first, in order.
 bool leads(const Ints& batch) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (batch[i] != static_cast<int64_t>(i)) return false;
@@ -38,13 +38,13 @@ LowerRule weighted_sum_rule(const Program& program, const Equation& equation) {
   const ArrayType& terms = weights_first ? rhs : lhs;
   const int64_t axis = (weights_first ? dims.rhs_contracting : dims.lhs_contracting)[0];
   if (weights.rank() != batch + 1 || !leads(weights_first ? dims.rhs_batch : dims.lhs_batch)) return {};
-  // Without a batch, sums along the last axis are rows of a matrix, which kernels compute.
+  // Without a batch, sums along the last axis are matrix-vector products, which kernels compute.
   if (batch == 0 && (terms.rank() < 2 || axis == terms.rank() - 1)) return {};
   const int64_t count = terms.shape[static_cast<std::size_t>(axis)];
   if (count > max_terms || terms.size() > max_summed_elements || terms.size() <= max_dot_in_registers) return {};
   const DType dtype = program.type(equation.outputs[0]).dtype;
   if ((dtype != DType::float32 && dtype != DType::float64) || weights.dtype != dtype || terms.dtype != dtype) return {};
-  Ints order = weights_first ? dims.lhs_batch : dims.rhs_batch;  // of the weights: as the terms have them
+  Ints order = weights_first ? dims.lhs_batch : dims.rhs_batch;  // of the weights, in the order of the terms
   order.push_back((weights_first ? dims.lhs_contracting : dims.rhs_contracting)[0]);
   Ints places = weights_first ? dims.rhs_batch : dims.lhs_batch;
   places.push_back(axis);

@@ -43,7 +43,7 @@ ByteCursor section_cursor(const Sections& sections, SectionId id, const char* wh
   return ByteCursor(section->bytes, what, section->offset);
 }
 
-// Lengths, the last string's first, then the strings.
+// Lengths, starting with that of the last string, then the strings.
 void read_strings(ByteCursor cursor, BytecodeContainer& into) {
   std::vector<std::uint64_t> sizes(cursor.count());
   for (std::size_t i = sizes.size(); i-- > 0;) sizes[i] = cursor.number();
@@ -63,7 +63,7 @@ void read_dialects(ByteCursor cursor, BytecodeContainer& into) {
     if (!versioned) continue;
     if (cursor.byte() != static_cast<std::uint8_t>(SectionId::dialect_versions))
       cursor.fail("expected the version of a dialect");
-    cursor.take(cursor.number());  // every name of VHLO carries its own version
+    cursor.take(cursor.number());  // every VHLO name carries its own version
   }
   const std::size_t names = cursor.count();
   while (!cursor.at_end()) {

@@ -1,4 +1,4 @@
-// The container of MLIR's bytecode, version 6: numbers, sections, strings, names, and where attributes and types are.
+// The container of MLIR's bytecode, version 6: numbers, sections, strings, names, and offsets of attributes and types.
 #pragma once
 
 #include <bit>
@@ -17,11 +17,11 @@ namespace capibara::stablehlo {
 // Untrusted bytes.
 using Bytes = std::span<const std::uint8_t>;
 
-// Every read is checked against the bytes that are there; a number of things to come is at most the bytes that remain,
-// for each takes one at least.
+// Every read is checked against the bytes available; a count of items is at most the number of remaining bytes, since
+// each item takes at least one.
 class ByteCursor {
  public:
-  // `what` names the part of the file, for errors; `begin` is where it starts there.
+  // `what` names the part of the file, for errors; `begin` is its offset in the file.
   ByteCursor(Bytes bytes, const char* what, std::size_t begin = 0) : bytes_(bytes), what_(what), begin_(begin) {}
 
   bool at_end() const { return at_ == bytes_.size(); }
@@ -40,7 +40,7 @@ class ByteCursor {
     return part;
   }
 
-  // The zero bits at the end of the first byte count the bytes that follow it.
+  // The trailing zero bits of the first byte count the bytes that follow it.
   std::uint64_t number() {
     const std::uint8_t first = byte();
     if (first & 1) return first >> 1;
@@ -64,7 +64,7 @@ class ByteCursor {
     return {value >> 1, (value & 1) != 0};
   }
 
-  // How many things follow.
+  // The number of items that follow.
   std::size_t count() { return checked_count(number()); }
   std::size_t checked_count(std::uint64_t value) const {
     if (value > remaining()) fail("claims more entries than it has bytes");
@@ -103,7 +103,7 @@ class ByteCursor {
   std::size_t at_ = 0;
 };
 
-inline constexpr std::uint64_t bytecode_version = 6;  // of every artifact of StableHLO since 0.15
+inline constexpr std::uint64_t bytecode_version = 6;  // of every StableHLO artifact since 0.15
 inline constexpr std::string_view bytecode_magic = "ML\xefR";
 
 enum class SectionId : std::uint8_t {
@@ -124,7 +124,7 @@ struct BytecodeEntry {
   std::size_t dialect = 0;
   Bytes bytes;
   std::size_t offset = 0;  // in the file
-  bool custom = true;      // else MLIR's text
+  bool custom = true;      // otherwise in MLIR's text format
 };
 
 struct OperationName {
@@ -132,7 +132,7 @@ struct OperationName {
   std::string_view name;
 };
 
-// Views into the bytes that were read, which must outlive it.
+// Views into the input bytes, which must outlive it.
 struct BytecodeContainer {
   std::string_view producer;  // "StableHLO_v1.15.0"
   std::vector<std::string_view> strings;
@@ -148,7 +148,7 @@ struct BytecodeContainer {
 };
 
 bool is_bytecode(std::string_view file);
-// Raises ParseError where the sections do not fit together, UnsupportedError for other versions.
+// Raises ParseError if the sections do not fit together, UnsupportedError for other versions.
 BytecodeContainer read_container(Bytes file);
 
 }  // namespace capibara::stablehlo

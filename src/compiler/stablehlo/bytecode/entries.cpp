@@ -1,4 +1,4 @@
-// Decodes the entries of a bytecode file by their dialect, each once.
+// Decodes the entries of a bytecode file by dialect, each once.
 #include "compiler/stablehlo/bytecode/entries.h"
 
 #include "compiler/stablehlo/bytecode/type_codes.h"
@@ -33,7 +33,7 @@ Attribute EntryReader::attribute(std::size_t index) {
 void EntryReader::decode(const BytecodeEntry& entry, ByteCursor& cursor, Type& into) {
   const std::string_view dialect = container_.dialects[entry.dialect];
   if (!entry.custom) {
-    // Small floats have no number of their own among the builtin types.
+    // Small floats have no code of their own among the builtin types.
     const Type named = Type::scalar(std::string(cursor.text_until_zero()));
     if (!named.dtype()) unsupported(cursor, concat("the type ", named.element(), ", written as text,"));
     into = named;
@@ -41,7 +41,7 @@ void EntryReader::decode(const BytecodeEntry& entry, ByteCursor& cursor, Type& i
     into = vhlo_type(cursor);
   } else if (dialect == "builtin") {
     into = builtin_type(cursor);
-  } else if (dialect == "stablehlo" && cursor.number() == stablehlo_token) {  // between operations of Shardy
+  } else if (dialect == "stablehlo" && cursor.number() == stablehlo_token) {  // between Shardy operations
     into = Type::token();
   } else {
     unsupported(cursor, concat("types of the dialect ", dialect));

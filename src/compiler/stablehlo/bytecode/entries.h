@@ -1,4 +1,4 @@
-// The attributes and types of a bytecode file, decoded where they are first needed.
+// The attributes and types of a bytecode file, decoded on first use.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace capibara::stablehlo {
 
-// How deep attributes and types may contain one another: a location holds the calls that led to it.
+// The maximum nesting of attributes and types: a location contains the calls that led to it.
 inline constexpr int entry_depth_limit = 400;
 
 class EntryReader {
@@ -20,7 +20,7 @@ class EntryReader {
   Type type(std::size_t index);
   Attribute attribute(std::size_t index);
 
-  // The entry whose number a cursor is at.
+  // The entry whose index is next at the cursor.
   Type type(ByteCursor& cursor) { return type(cursor.index(types_.size(), "types")); }
   Attribute attribute(ByteCursor& cursor) { return attribute(cursor.index(attributes_.size(), "attributes")); }
   Attribute attribute(ByteCursor& cursor, std::uint64_t index) {
@@ -32,12 +32,12 @@ class EntryReader {
   std::vector<Type> types(ByteCursor& cursor);
   std::vector<Attribute> attributes(ByteCursor& cursor);
   std::vector<std::int64_t> signed_numbers(ByteCursor& cursor);
-  std::vector<std::string> texts(ByteCursor& cursor);  // of Shardy's attributes
+  std::vector<std::string> texts(ByteCursor& cursor);  // of Shardy attributes
 
-  // Of an attribute that must be a string.
+  // The text of an attribute that must be a string.
   std::string text_of(ByteCursor& cursor, const Attribute& attribute);
 
-  // What the file does not know how to say otherwise: an unknown code, by the version that wrote it.
+  // Reports an unknown code, together with the producer that wrote it.
   [[noreturn]] void unknown(ByteCursor& cursor, const char* what, std::uint64_t code) const;
   [[noreturn]] void unsupported(ByteCursor& cursor, std::string_view what) const;
 

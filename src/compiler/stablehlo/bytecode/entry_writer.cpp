@@ -30,7 +30,7 @@ const TypeCode* find_type_code(const TypeCode (&codes)[n], std::string_view name
   return nullptr;
 }
 
-// A number as its bits: one byte up to eight bits, above as a signed number.
+// A number as bits: one byte for up to eight bits, otherwise a signed number.
 void write_bits(ByteWriter& out, std::int64_t value, int width) {
   if (width <= 8) return out.byte(static_cast<std::uint8_t>(value & ((1 << width) - 1)));
   const int unused = 64 - width;
@@ -221,7 +221,7 @@ std::size_t EntryWriter::type(const Type& own, EntryKind kind, const Operation& 
         const unsigned sign = name.starts_with("ui") ? 2 : name.starts_with("si") ? 1 : 0;
         out.number(static_cast<std::uint64_t>(integer_width(name)) << 2 | sign);
       } else if (!vhlo && own.dtype()) {
-        out.append(name);  // small floats have no number there
+        out.append(name);  // small floats have no code there
         out.byte(0);
         custom = false;
       } else {
@@ -276,7 +276,7 @@ std::size_t EntryWriter::dictionary(const std::vector<Dictionary::Entry>& entrie
   return add(attributes_, "builtin", out.bytes());
 }
 
-// Booleans are packed, eight to a byte; a splat is one element, of booleans a byte of equal bits.
+// Booleans are packed, eight to a byte; a splat is one element, for booleans a byte of equal bits.
 std::size_t EntryWriter::dense(const DenseElements& own, EntryKind kind, const Operation& place) {
   const bool vhlo = kind == EntryKind::vhlo;
   ByteWriter out;
@@ -310,7 +310,7 @@ void EntryWriter::numbers(ByteWriter& out, const Attribute& list, const Operatio
   for (const std::int64_t value : *values) out.signed_number(value);
 }
 
-// The structures of StableHLO that VHLO has too.
+// The StableHLO structures that VHLO also has.
 std::size_t EntryWriter::structure(const DialectAttribute& own, const Operation& place) {
   ByteWriter out;
   const auto real = [&](std::string_view name) {
@@ -399,7 +399,7 @@ std::size_t EntryWriter::vhlo_attribute(const Attribute& own, const Operation& p
     out.number(words->code);
     out.number(value);
   } else {
-    return builtin_attribute(own, place);  // a unit, an array of numbers, a symbol: VHLO has no own form of them
+    return builtin_attribute(own, place);  // a unit, an array of numbers, a symbol: VHLO has no form of them
   }
   return add(attributes_, "vhlo", out.bytes());
 }

@@ -1,4 +1,4 @@
-// Writes the numbers and tables of a bytecode file: strings, dialects, names of operations, attributes, types.
+// Writes the numbers and tables of a bytecode file: strings, dialects, operation names, attributes, types.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace capibara::stablehlo {
 
-// The numbers of MLIR's bytecode.
+// Numbers in MLIR's bytecode encoding.
 class ByteWriter {
  public:
   const std::string& bytes() const { return bytes_; }
@@ -24,7 +24,7 @@ class ByteWriter {
   void byte(std::uint8_t value) { bytes_ += static_cast<char>(value); }
   void append(std::string_view bytes) { bytes_ += bytes; }
 
-  // Seven bits of the value for each byte; the zero bits at the end of the first one count those that follow.
+  // Seven bits of the value per byte; the trailing zero bits of the first byte count those that follow.
   void number(std::uint64_t value) {
     const int bits = 64 - std::countl_zero(value | 1);
     const int more = (bits - 1) / 7;
@@ -53,22 +53,22 @@ class ByteWriter {
   std::string bytes_;
 };
 
-// Which of the two systems of types and attributes an entry belongs to: operations of VHLO take the one, the module and
-// Shardy's operations the other.
+// The two systems of types and attributes: VHLO operations
+// use the first, the module and Shardy operations the second.
 enum class EntryKind : std::uint8_t { vhlo, builtin };
 
 class EntryWriter {
  public:
-  // Indices of entries, each written once. `place` is the operation at hand, for errors.
+  // Indices of entries, each written once. `place` is the current operation, for errors.
   std::size_t type(const Type& type, EntryKind kind, const Operation& place);
   std::size_t attribute(const Attribute& attribute, EntryKind kind, const Operation& place);
   std::size_t unknown_location();
-  // The attributes that VHLO keeps as they are named: a builtin dictionary of values of either kind.
+  // Attributes that VHLO keeps unchanged: a builtin dictionary of values of either kind.
   std::size_t dictionary(const std::vector<Dictionary::Entry>& entries, EntryKind values, const Operation& place);
   std::size_t operation_name(std::string_view dialect, std::string_view name);
   std::size_t properties(const std::string& bytes);
 
-  // The file, around the section of operations.
+  // The whole file, around the section of operations.
   std::string finish(std::string_view operations);
 
  private:
@@ -109,7 +109,7 @@ class EntryWriter {
   Table attributes_, types_, properties_;
   std::vector<std::pair<std::size_t, std::size_t>> operation_names_;  // dialect, string
   std::unordered_map<std::string, std::size_t> operation_indices_;
-  std::unordered_map<std::string, std::size_t> known_types_[2];  // by text, of each kind
+  std::unordered_map<std::string, std::size_t> known_types_[2];  // by text, for each kind
 };
 
 }  // namespace capibara::stablehlo

@@ -1,4 +1,4 @@
-// The enumerations of VHLO: the code of each as an attribute, and its words.
+// The enumerations of VHLO: the attribute code of each, and its words.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Operations of CHLO as functions of StableHLO's operations: the same formulas that the backends compute.
+// CHLO operations as functions of StableHLO operations: the same formulas that the backends compute.
 #include "compiler/stablehlo/bytecode/plain_operations.h"
 
 #include <limits>
@@ -46,7 +46,7 @@ template <NdArray (*function)(NdArray, NdArray)>
 Arrays plain_binary(const Arrays& operands, const Attrs&) {
   return widely(operands, [](const Arrays& in) { return function(in[0], in[1]); });
 }
-// One that takes complex numbers too, by their parts.
+// A formula that also takes complex numbers, by their parts.
 template <NdArray (*real)(NdArray), math::Complex<NdArray> (*complex)(math::Complex<NdArray>)>
 Arrays plain_circular(const Arrays& operands, const Attrs& attrs) {
   if (!is_complex(operands[0].dtype())) return plain_unary<real>(operands, attrs);
@@ -66,7 +66,7 @@ NdArray infinite(const NdArray& x, int sign) {
   return lax::eq(sign == 0 ? lax::abs(x) : x, number_like(x, sign < 0 ? -infinity : infinity));
 }
 
-// The bits of a number are one more or one less than those of its neighbours.
+// The bits of a number differ by one from those of its neighbours.
 Arrays plain_nextafter(const Arrays& operands, const Attrs&) {
   const NdArray &x = operands[0], &y = operands[1];
   static constexpr DType integers[] = {DType::uint8, DType::uint16, DType::uint32, DType::uint64};
@@ -81,7 +81,7 @@ Arrays plain_nextafter(const Arrays& operands, const Attrs&) {
   const NdArray is_equal = lax::eq(x, y);
   const NdArray smallest = lax::bitwise_or(lax::bitwise_and(other, sign), one);
   const NdArray above = lax::add(own, one), below = lax::sub(own, one);
-  // Away from zero where x < y is what a positive x says.
+  // Away from zero if x < y for positive x, or not x < y for negative x.
   const NdArray outward = lax::eq(lax::lt(x, y), lax::gt(x, zero));
   const NdArray next = lax::select(is_zero, smallest, lax::select(outward, above, below));
   const NdArray number = lax::bitcast_convert_type(next, x.dtype());
@@ -89,7 +89,7 @@ Arrays plain_nextafter(const Arrays& operands, const Attrs&) {
   return {lax::select(unordered, lax::add(x, y), lax::select(is_equal, y, number))};
 }
 
-// The first of equals comes first: the last of the reversed ones in ascending order.
+// Of equal elements the first comes first: the last of the reversed ones in ascending order.
 Arrays plain_top_k(const Arrays& operands, const Attrs& attrs) {
   const int64_t axis = attrs.integer("axis"), k = attrs.integer("k");
   const NdArray& x = operands[0];
@@ -132,7 +132,7 @@ const std::unordered_map<std::string_view, PlainFunction>& plain_functions() {
   return functions;
 }
 
-// Replaces operations by calls of functions that are added to the module, one for each operation, attributes and types.
+// Replaces operations by calls of functions added to the module, one per operation, attributes and types.
 class ChloWriter {
  public:
   explicit ChloWriter(Module& module) : module_(module), functions_(module.functions.size()) {}

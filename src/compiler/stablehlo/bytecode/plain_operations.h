@@ -1,12 +1,12 @@
-// Artifacts hold operations of StableHLO alone: those that texts take from CHLO, such as erf, are written out there.
+// Artifacts hold StableHLO operations only: CHLO operations in a text, such as erf, are expanded.
 #pragma once
 
 #include "compiler/stablehlo/syntax/syntax.h"
 
 namespace capibara::stablehlo {
 
-// The module with calls of functions of its own where it had operations of CHLO. Raises UnsupportedError for those that
-// no primitive stands for.
+// The module with its CHLO operations replaced by calls of functions of its own. Raises UnsupportedError for operations
+// that have no primitive.
 Module without_chlo(Module module);
 
 }  // namespace capibara::stablehlo

@@ -1,4 +1,4 @@
-// Decodes attributes of bytecode: VHLO's, the builtin ones, and locations.
+// Decodes bytecode attributes: those of VHLO, builtin ones, and locations.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -227,7 +227,7 @@ Attribute EntryReader::vhlo_attribute(ByteCursor& cursor) {
       axis.dialect = "stablehlo";
       axis.kind = "axis_ref";
       axis.fields = Dictionary({{"name", Attribute::of(String{text_of(cursor, attribute(cursor))})}});
-      if (cursor.number() != 0) attribute(cursor);  // a part of an axis, which is refused
+      if (cursor.number() != 0) attribute(cursor);  // a sub-axis, which is refused
       return Attribute::of(std::move(axis));
     }
     case 23:
@@ -262,7 +262,7 @@ Attribute EntryReader::location(ByteCursor& cursor, std::uint64_t code) {
     case 13:
       place.kind = Location::Kind::fused;
       for (const Attribute& child : attributes(cursor)) add_child(child);
-      if (code == 13) attribute(cursor);  // what the parts are fused for
+      if (code == 13) attribute(cursor);  // metadata of the fusion
       break;
     case 14: {
       place.kind = Location::Kind::name;

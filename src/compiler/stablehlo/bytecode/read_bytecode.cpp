@@ -15,7 +15,7 @@ namespace capibara::stablehlo {
 
 namespace {
 
-// What an operation consists of, one bit each.
+// The parts of an operation, one bit each.
 enum Part : std::uint8_t {
   part_attributes = 1,
   part_results = 2,
@@ -26,11 +26,11 @@ enum Part : std::uint8_t {
   part_properties = 64,
 };
 
-// Values by their number; an id below zero is one that is not defined yet. A region reserves numbers for all values
-// that its blocks define, and regions within it number theirs behind them.
+// Values by number; an id below zero is a value not yet defined. A region reserves numbers for all values that its
+// blocks define; the numbers of nested regions follow them.
 using NumberedValues = std::vector<Value>;
 
-// The numbers of one region.
+// The value numbers of one region.
 struct RegionNumbers {
   NumberedValues& values;
   std::size_t next;
@@ -127,8 +127,8 @@ class BytecodeReader {
     return head;
   }
 
-  // Calls `read` with the cursor behind the number of regions: of the section that an operation has of its own where
-  // its regions use no value from outside, in which values are numbered from 0.
+  // Calls `read` with the cursor after the number of regions: in a section of the operation's own if its regions use no
+  // outer value; values are then numbered from 0.
   template <class Read>
   void read_regions(ByteCursor& cursor, const Head& head, NumberedValues& values, Read&& read) {
     if (!head.has_regions) return;
@@ -162,7 +162,7 @@ class BytecodeReader {
         module.functions.push_back(read_function(cursor, head));
         continue;
       }
-      // Only a declaration has its place beside functions: it takes nothing and gives nothing.
+      // Only a declaration may be among functions: it has no operands, results or regions.
       if (!head.results.empty() || !head.operands.empty() || head.has_regions)
         cursor.fail(concat("expected a function, got ", names_[head.name]));
       Operation operation;
@@ -275,7 +275,7 @@ class BytecodeReader {
       operation.operands.push_back(values[static_cast<std::size_t>(number)]);
     }
     if (operation.name == conversion_cast) {
-      // Between the types of VHLO and those of Shardy's operations, which are one in our tree.
+      // A cast between VHLO's types and those of Shardy operations, which are the same in our tree.
       if (operation.operands.size() != 1 || head.results.size() != 1 || head.has_regions ||
           !(operation.operands[0].type == head.results[0]))
         cursor.fail("expected a cast between two names of one type");

@@ -1,4 +1,4 @@
-// Reads a StableHLO portable artifact, MLIR's bytecode with operations of VHLO, into the syntax tree of a text.
+// Reads a StableHLO portable artifact, MLIR bytecode with VHLO operations, into the same syntax tree as a text.
 #pragma once
 
 #include <string_view>
@@ -9,11 +9,11 @@
 
 namespace capibara::stablehlo {
 
-// Raises ParseError where the bytes make no sense, and UnsupportedError for operations, attributes and types that VHLO
+// Raises ParseError if the bytes are malformed, and UnsupportedError for operations, attributes and types that VHLO
 // 1.20 does not have.
 Module read_bytecode(std::string_view file);
 
-// The module of a file, or all of them: of its text, or of its bytecode.
+// The only module of a file, or all of its modules: from text or from bytecode.
 Module read_file(std::string_view file);
 std::vector<Module> read_modules(std::string_view file);
 

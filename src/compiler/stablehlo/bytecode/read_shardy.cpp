@@ -1,4 +1,4 @@
-// Decodes Shardy's attributes into the text that they have in a module, which one reader understands.
+// Decodes Shardy's attributes into the text that they have in a module, so that one reader handles both.
 #include "compiler/stablehlo/bytecode/entries.h"
 #include "compiler/stablehlo/operations.h"
 #include "compiler/stablehlo/writer.h"
@@ -7,7 +7,7 @@ namespace capibara::stablehlo {
 
 namespace {
 
-constexpr std::size_t shardy_text_limit = 1 << 16;  // parts may be shared, and grow with each level that lists them
+constexpr std::size_t shardy_text_limit = 1 << 16;  // parts may be shared, and grow with each enclosing level
 
 Attribute shardy_text_of(std::string_view kind, std::string text) {
   DialectAttribute attribute;
@@ -43,7 +43,7 @@ std::string as_it_is(const std::string& text) { return text; }
 
 }  // namespace
 
-// Attributes of Shardy within an attribute, as texts.
+// The texts of Shardy attributes within an attribute.
 std::vector<std::string> EntryReader::texts(ByteCursor& cursor) {
   std::vector<std::string> out;
   std::size_t size = 0;

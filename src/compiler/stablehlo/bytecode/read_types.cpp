@@ -1,4 +1,4 @@
-// Decodes types of bytecode: VHLO's, and the builtin ones that Shardy's operations have.
+// Decodes bytecode types: VHLO's, and the builtin ones that Shardy operations use.
 #include <array>
 
 #include "compiler/stablehlo/bytecode/entries.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t unknown_size_mark = std::numeric_limits<std::int64_t>::min();
 
-// Sizes as the reader of texts takes them.
+// Sizes, under the same limits as in the text reader.
 std::vector<std::int64_t> read_sizes(ByteCursor& cursor) {
   std::vector<std::int64_t> dims(cursor.count());
   if (dims.size() > rank_limit) cursor.fail(concat("has a tensor of ", dims.size(), " dimensions"));

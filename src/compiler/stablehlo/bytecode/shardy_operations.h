@@ -1,4 +1,4 @@
-// The operations of Shardy that modules of jax hold, with their attributes as bytecode orders them.
+// The Shardy operations that occur in jax's modules, with their attributes in bytecode order.
 #pragma once
 
 #include <string_view>
@@ -6,7 +6,7 @@
 
 namespace capibara::stablehlo {
 
-// Values of VHLO become values of Shardy's operations through it, and back.
+// Casts VHLO values for Shardy operations, and back.
 inline constexpr std::string_view conversion_cast = "builtin.unrealized_conversion_cast";
 
 struct ShardyAttribute {
@@ -19,7 +19,7 @@ struct ShardyOperation {
   std::vector<ShardyAttribute> attributes;
 };
 
-// Null for names that it does not have.
+// Null for unknown names.
 inline const ShardyOperation* find_shardy(std::string_view name) {
   static const std::vector<ShardyOperation> table = {
       {"sdy.mesh", {{"mesh"}, {"sym_name"}}},

@@ -1,4 +1,4 @@
-// The numbers of types without parts in bytecode, beside their names in our syntax tree.
+// The bytecode codes of types without parts, and their names in our syntax tree.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@ struct TypeCode {
   std::string_view name;
 };
 
-inline constexpr std::uint64_t stablehlo_token = 0;  // among the types of that dialect
+inline constexpr std::uint64_t stablehlo_token = 0;  // among that dialect's types
 
-// StableHLO's integers without a sign in their name are signed in VHLO.
+// StableHLO's signless integers are signed in VHLO.
 inline constexpr TypeCode vhlo_type_codes[] = {
     {0, "i1"},          {2, "bf16"},        {3, "f16"},
     {4, "f32"},         {5, "f64"},         {6, "f8E4M3FN"},
@@ -27,7 +27,7 @@ inline constexpr TypeCode vhlo_type_codes[] = {
     {38, "f6E2M3FN"},   {39, "f6E3M2FN"},   {40, "f8E8M0FNU"},
 };
 
-// Integers are apart: their width is a number.
+// Integers are handled separately: their width is a number.
 inline constexpr TypeCode builtin_type_codes[] = {
     {1, "index"}, {3, "bf16"}, {4, "f16"}, {5, "f32"}, {6, "f64"},
 };

@@ -1,4 +1,4 @@
-// Translates the attributes of one operation by its row.
+// Translates the attributes of an operation according to its row.
 #include "compiler/stablehlo/bytecode/vhlo_attributes.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace capibara::stablehlo {
 
 namespace {
 
-constexpr std::int64_t list_limit = 1024;  // of dimensions; no list that has one entry for each is longer
+constexpr std::int64_t list_limit = 1024;  // dimensions; no list with one entry per dimension is longer
 
 Attribute tensor_of(std::vector<std::int64_t> dims, const std::vector<std::int64_t>& values, std::string element,
                     std::size_t width) {
@@ -42,14 +42,14 @@ Attribute standard_accuracy() {
   return Attribute::of(std::move(accuracy));
 }
 
-// How many dimensions the window of an operation has.
+// The rank of an operation's window.
 std::size_t window_rank(const Operation& operation) {
   if (const auto sizes = integers_of(operation.attributes.find("window_dimensions"))) return sizes->size();
   const std::size_t rank = operation.operands.empty() ? 0 : operation.operands[0].type.dims().size();
   return operation.name == "stablehlo.convolution" ? std::max<std::size_t>(rank, 2) - 2 : rank;
 }
 
-// An absent attribute for VhloAbsence::error.
+// Returns an absent attribute for VhloAbsence::error.
 Attribute default_value(const VhloAttribute& row, const Operation& operation) {
   switch (row.absence) {
     case VhloAbsence::error:
@@ -92,7 +92,7 @@ Attribute default_value(const VhloAttribute& row, const Operation& operation) {
   return {};
 }
 
-// Whether VHLO says this value only because it has no other way to say nothing.
+// True if VHLO uses this value only to encode an absent attribute.
 bool stands_for_nothing(const VhloAttribute& row, const Attribute& value, const Operation& place) {
   switch (row.absence) {
     case VhloAbsence::error:

@@ -1,4 +1,4 @@
-// The attributes of an operation in VHLO and in StableHLO: structures taken apart, defaults spelled out.
+// An operation's attributes in VHLO and in StableHLO: structures split into fields, defaults made explicit.
 #pragma once
 
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace capibara::stablehlo {
 
-// `values` stand in the order of the row; what VHLO says only because it says everything is left out. Appends to
-// `entries`. Raises ParseError where a value has another form than the row wants.
+// `values` are in the order of the row; those that only encode absence are omitted. Appends to `entries`. Raises
+// ParseError if a value's form is not that of the row.
 void add_stablehlo_attributes(const VhloOperation& row, const std::vector<Attribute>& values, const Operation& place,
                               std::vector<Dictionary::Entry>& entries);
 
-// The values of VHLO's attributes of an operation, in the order of the row, and the attributes that VHLO has no name
-// for. An attribute that is missing without a default, or whose form VHLO does not have, is a ParseError.
+// The values of an operation's VHLO attributes, in the order of the row, and the attributes for which VHLO has no name.
+// Raises ParseError if an attribute without a default is missing, or has a form that VHLO does not have.
 struct VhloValues {
   std::vector<Attribute> values;
   std::vector<Dictionary::Entry> others;
 };
 VhloValues vhlo_values(const VhloOperation& row, const Operation& operation);
 
-// A list of 64-bit integers as the tensor that VHLO writes.
+// A list of 64-bit integers as a VHLO tensor.
 Attribute integer_tensor(const std::vector<std::int64_t>& values);
 
 }  // namespace capibara::stablehlo

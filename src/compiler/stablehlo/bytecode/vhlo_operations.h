@@ -1,4 +1,4 @@
-// The operations of VHLO, StableHLO's versioned twin: since when and until when, and how their attributes are ours.
+// The operations of VHLO, StableHLO's versioned twin: the versions that have them, and their attributes in our terms.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace capibara::stablehlo {
 
-// The form that an attribute has in our syntax tree, where VHLO's own is another one.
+// The form of an attribute in our syntax tree, if it differs from VHLO's.
 enum class VhloForm : std::uint8_t {
   same,
   integers,   // array<i64: ..>; in VHLO a tensor
   flags,      // array<i1: ..>; in VHLO a tensor
-  unit,       // there or not; in VHLO true or false
+  unit,       // present or absent; in VHLO true or false
   symbol,     // @name; in VHLO a string
   symbols,    // [@name]; in VHLO strings
   list,       // a list of numbers in a structure; in VHLO a tensor
@@ -20,9 +20,9 @@ enum class VhloForm : std::uint8_t {
   interface,  // the number of a custom call's interface; in VHLO a name
 };
 
-// What VHLO says where the tree has no attribute, and what is left out of the tree.
+// What VHLO writes for an attribute that is absent in the tree, and that the reader leaves out.
 enum class VhloAbsence : std::uint8_t {
-  error,  // it must be there
+  error,  // must be present
   no,
   zero,
   minus_one,
@@ -35,20 +35,20 @@ enum class VhloAbsence : std::uint8_t {
   no_type,             // of a comparison
   standard_precision,  // of two operands
   standard_accuracy,
-  ones,          // one for each dimension of the window
-  falses,        // likewise
-  zero_padding,  // likewise, pairs
+  ones,          // one per dimension of the window
+  falses,        // the same
+  zero_padding,  // the same, as pairs
 };
 
 struct VhloAttribute {
-  std::string_view name;  // VHLO's
+  std::string_view name;  // in VHLO
   VhloForm form = VhloForm::same;
   VhloAbsence absence = VhloAbsence::error;
-  // An attribute of StableHLO that VHLO takes apart: its name, its kind, and the field; else empty.
+  // A StableHLO attribute that VHLO splits into fields: its name, its kind, and the field; otherwise empty.
   std::string_view structure = {}, kind = {}, field = {};
 };
 
-// A version of VHLO, 1.15; patches add nothing.
+// A version of VHLO such as 1.15; patch versions add nothing.
 struct VhloVersion {
   int major = 0, minor = 0;
   friend auto operator<=>(const VhloVersion&, const VhloVersion&) = default;
@@ -60,13 +60,13 @@ inline constexpr VhloVersion vhlo_without_end{1 << 20, 0};
 struct VhloOperation {
   std::string_view name;                  // "vhlo.dot_general_v2"
   std::string_view stablehlo;             // "stablehlo.dot_general"
-  VhloVersion since, until;               // both among those that have it
-  std::vector<VhloAttribute> attributes;  // in the order of the file, that of their names
+  VhloVersion since, until;               // both inclusive
+  std::vector<VhloAttribute> attributes;  // in file order, which is that of their names
 };
 
-// Null for names that it does not have.
+// Null for unknown names.
 const VhloOperation* find_vhlo(std::string_view name);
-// The operation of the version that is written.
+// The operation in the version that is written.
 const VhloOperation* find_vhlo_of(std::string_view stablehlo);
 
 }  // namespace capibara::stablehlo

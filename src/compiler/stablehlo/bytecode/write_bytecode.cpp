@@ -18,14 +18,14 @@ namespace {
 constexpr std::uint8_t with_attributes = 1, with_results = 2, with_operands = 4, with_regions = 16,
                        with_properties = 64;
 
-// The operations of a block, with the numbers of them and of the values that they define.
+// The operations of a block, and how many operations and values it defines.
 struct BlockBytes {
   ByteWriter bytes;
   std::uint64_t operations = 0;
   std::uint64_t values = 0;
 };
 
-// Everything of an operation but its regions.
+// All of an operation except its regions.
 struct OperationBytes {
   std::size_t name = 0;
   std::vector<Dictionary::Entry> attributes;
@@ -96,7 +96,7 @@ class BytecodeWriter {
     block.values += own.results.size();
   }
 
-  // A region of its own section, whose values are numbered from 0.
+  // A region in its own section, with values numbered from 0.
   static void write_isolated(BlockBytes& block, const std::string& region) {
     block.bytes.flagged(1, true);
     block.bytes.section(static_cast<std::uint8_t>(SectionId::operations), region);
@@ -142,7 +142,7 @@ class BytecodeWriter {
     write_isolated(block, region.bytes());
   }
 
-  // One block: its arguments, then its operations. Where these are values of Shardy, VHLO's operations want casts.
+  // One block: its arguments, then its operations. If these are Shardy values, VHLO operations need casts.
   void write_blocks(ByteWriter& out, const std::vector<BlockArgument>& arguments,
                     const std::vector<Operation>& operations, EntryKind kind, const Operation& place) {
     const std::size_t outer_next = next_, outer_end = end_;
@@ -170,7 +170,7 @@ class BytecodeWriter {
     end_ = outer_end;
   }
 
-  // Of a region, without those within it: they are numbered behind all of its own.
+  // Counts a region's own values; those of nested regions get the numbers after them.
   static std::size_t count_values(const std::vector<BlockArgument>& arguments, const std::vector<Operation>& operations,
                                   EntryKind kind) {
     std::size_t count = arguments.size() * (kind == EntryKind::builtin ? 2 : 1);
@@ -256,9 +256,9 @@ class BytecodeWriter {
   }
 
   EntryWriter entries_;
-  std::vector<std::size_t> numbers_;  // of the values of the function being written, by id
-  std::size_t next_ = 0;              // the next number of the region being written
-  std::size_t end_ = 0;               // behind the numbers that it reserves
+  std::vector<std::size_t> numbers_;  // of the values of the current function, by id
+  std::size_t next_ = 0;              // the next number in the current region
+  std::size_t end_ = 0;               // after the numbers that it reserves
 };
 
 }  // namespace

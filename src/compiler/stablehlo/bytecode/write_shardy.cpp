@@ -1,4 +1,4 @@
-// Writes Shardy's attributes from the text that our syntax tree has of them.
+// Writes Shardy's attributes from their text in our syntax tree.
 #include <capibara/error.h>
 
 #include "compiler/stablehlo/bytecode/entry_writer.h"
@@ -151,7 +151,7 @@ std::size_t EntryWriter::shardy_mesh(const Mesh& mesh, std::string_view text) {
   ByteWriter out;
   out.number(2);
   write_indices(out, axes);
-  // The numbers of devices, where the text has them, are its only numbers behind this word.
+  // The device numbers, if the text has them, are the only numbers after this word.
   std::vector<std::int64_t> devices;
   const std::size_t listed = text.find("device_ids");
   for (std::size_t at = listed; at < text.size(); ++at) {

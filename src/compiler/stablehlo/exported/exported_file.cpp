@@ -44,9 +44,9 @@ enum ExportedSlot : std::size_t {
 
 constexpr int tree_depth_limit = 200;
 constexpr int derivative_limit = 8;
-constexpr std::uint16_t written_version = 3;  // of the tables; jax reads whatever it says
+constexpr std::uint16_t written_version = 3;  // of the tables; jax accepts any value
 
-// By their numbers in the file.
+// Indexed by their codes in the file.
 constexpr DType exported_dtypes[] = {
     DType::bool_,         DType::int8,
     DType::int16,         DType::int32,
@@ -133,7 +133,7 @@ std::optional<ExportedSharding> read_sharding_table(const FlatTable& table, cons
 
 using Shardings = std::vector<std::optional<ExportedSharding>>;
 
-// Of each value by its number among the shared ones, or written out.
+// The sharding of each value, by its index into the shared ones or in full.
 Shardings read_shardings(const FlatTable& table, std::size_t slot, std::size_t numbers_slot, std::size_t count) {
   const std::vector<FlatTable> meshes = table.tables(slot_shared_meshes), shared = table.tables(slot_shared_shardings);
   Shardings shardings;
@@ -336,7 +336,7 @@ std::vector<std::int64_t> ExportedType::sizes() const {
 }
 
 bool may_be_exported(std::string_view bytes) {
-  // The first word says where the root is, near the beginning; no text begins with such bytes.
+  // The first word is the offset of the root, near the beginning; no text begins with such bytes.
   if (bytes.size() < 8) return false;
   std::uint32_t root = 0;
   std::memcpy(&root, bytes.data(), sizeof root);

@@ -110,7 +110,7 @@ FlatValue FlatValue::numbers(const std::vector<std::int64_t>& values, std::size_
   return FlatValue(Numbers{std::move(bytes), width});
 }
 
-// Values stand behind what refers to them, so that a reference is patched once its value is written.
+// Values come after references to them, so a reference is patched once its value is written.
 class FlatWriter {
  public:
   std::string write(const FlatFields& root) {
@@ -134,7 +134,7 @@ class FlatWriter {
     return number ? number->width : 4;
   }
 
-  // The slots, then the offset back to them and the values, wide ones first.
+  // The slots, then the offset back to them and the values, widest first.
   std::size_t write_table(const FlatFields& fields) {
     const std::size_t slots = fields.empty() ? 0 : fields.rbegin()->first + 1;
     align(4);

@@ -14,11 +14,11 @@
 
 namespace capibara::stablehlo {
 
-// What one file may make of its bytes: parts may be shared or contain themselves, and are copied where they are read.
+// Limits what a file may expand to: parts may be shared or contain themselves, and are copied when they are read.
 class FlatBudget {
  public:
   explicit FlatBudget(std::size_t file_size) : left_(16 * file_size + 65536) {}
-  void spend(std::size_t bytes);  // ParseError where nothing is left
+  void spend(std::size_t bytes);  // ParseError if the budget is exhausted
 
  private:
   std::size_t left_;
@@ -60,8 +60,8 @@ class FlatTable {
     return value;
   }
   const char* checked(std::size_t at, std::size_t size) const;
-  std::size_t field(std::size_t slot) const;  // where its value stands; 0: absent
-  std::size_t target(std::size_t at) const;   // of the offset that stands there
+  std::size_t field(std::size_t slot) const;  // offset of its value; 0: absent
+  std::size_t target(std::size_t at) const;   // of the offset stored there
   Elements elements(std::size_t slot, std::size_t width) const;
   std::string text_at(std::size_t at) const;
 
@@ -73,7 +73,7 @@ class FlatTable {
 // ---- writing -----------------------------------------------------------------------------------------------------
 
 class FlatValue;
-// By slot.
+// Indexed by slot.
 using FlatFields = std::map<std::size_t, FlatValue>;
 
 // A number of 1 to 4 bytes, a text, a table, or a vector of one of these.

@@ -1,4 +1,4 @@
-// Sizes as jax writes them: 2*b + 1, floordiv(n, 4), max(0, b - 2).
+// Sizes in jax's notation: 2*b + 1, floordiv(n, 4), max(0, b - 2).
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace capibara::stablehlo {
 
-// The value of an expression where names have these values. Raises ValueError for a name that has none, for what is no
-// expression, and where the value is no size.
+// The value of an expression for these values of names. Raises ValueError for a name without a value, for a malformed
+// expression, and if the result is not a valid size.
 std::int64_t size_of(const std::string& expression, const std::map<std::string, std::int64_t>& sizes);
 
 }  // namespace capibara::stablehlo

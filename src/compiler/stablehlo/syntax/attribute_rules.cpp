@@ -1,4 +1,4 @@
-// Attributes, and those of the StableHLO dialects.
+// Parses attributes, builtin ones and those of the StableHLO dialects.
 #include <bit>
 #include <charconv>
 #include <cmath>
@@ -275,7 +275,7 @@ Attribute Parser::parse_dialect_attribute() {
   return checked(parse_dialect_body(std::string(name.substr(1)), std::move(kind), token().offset, close), offset);
 }
 
-// The body from `begin` up to the bracket at `close`, which is consumed.
+// The body from `begin` to the closing bracket at `close`, which is consumed.
 Attribute Parser::parse_dialect_body(std::string dialect, std::string kind, std::size_t begin, std::size_t close) {
   const NestingGuard guard(*this);
   DialectAttribute attribute;
@@ -355,7 +355,7 @@ Attribute Parser::parse_field_value() {
 // [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], as the fields of the raw form.
 Attribute Parser::parse_convolution_numbers() {
   Entries fields;
-  // One list: where the two lettered dimensions stand, and where each spatial one does.
+  // One list: the positions of the two lettered dimensions and of each spatial one.
   const auto parse_list = [&](char first, std::string_view first_name, char second, std::string_view second_name,
                               std::string_view spatial_name) {
     const std::size_t offset = token().offset;

@@ -14,7 +14,7 @@
 namespace capibara::stablehlo {
 namespace {
 
-// `index` is what layouts are written in; it has no dtype of its own and is kept as 64-bit integers.
+// `index` is the element type of layouts; it has no dtype of its own and is kept as 64-bit integers.
 constexpr DTypeRow index_row{DType::int64, "index", "index", "index", Kind::signed_integer, 64, 8, 0, 0};
 
 const DTypeRow* find_row(const std::string& element) {
@@ -27,7 +27,7 @@ const DTypeRow* find_row(const std::string& element) {
 }  // namespace
 
 const SmallFormat* find_small_format(DType dtype) {
-  // A literal is rounded to bfloat16 once, from the double, as MLIR does.
+  // A literal is rounded to bfloat16 once, from double, as in MLIR.
   static constexpr SmallFormat bfloat16{16, 8, 7, 127, Specials::ieee};
   switch (dtype) {
     case DType::float4_e2m1fn:
@@ -166,7 +166,7 @@ class DenseDecoder {
     put(magnitude, 1);
   }
 
-  // An integer as the text writes it, decimal or hexadecimal.
+  // An integer literal, decimal or hexadecimal.
   std::uint64_t read_magnitude(bool& negative) {
     negative = at_ < text_.size() && text_[at_] == '-';
     if (negative) ++at_;
@@ -187,7 +187,7 @@ class DenseDecoder {
     std::uint64_t value = read_magnitude(negative);
     const std::uint64_t sign_bit = std::uint64_t{1} << (row_.bits - 1);
     const std::uint64_t largest = sign_bit | (sign_bit - 1);
-    // A type without sign in its name takes 255 for i8 as well as -1, as MLIR does.
+    // A signless type accepts both 255 and -1 for i8, as in MLIR.
     const bool fits =
         negative ? (row_.kind == Kind::signed_integer ? value <= sign_bit : value == 0) : value <= largest;
     if (!fits) {
@@ -228,7 +228,7 @@ class DenseDecoder {
     if (error == std::errc::invalid_argument || !is_number)
       fail(concat("expected an element of type ", row_.stablehlo));
     if (error == std::errc::result_out_of_range) {
-      // Too small is zero; too large is an error, for infinity is written in hexadecimal.
+      // Underflow gives zero; overflow is an error, since infinity is written in hexadecimal.
       value = std::strtod(std::string(begin, end).c_str(), nullptr);
       if (std::isinf(value)) fail("expected a number within the range of f64");
     }
@@ -267,7 +267,7 @@ class DenseDecoder {
     return lower >= 'a' && lower <= 'f' ? static_cast<unsigned>(lower - 'a' + 10) : 0xFFu;
   }
 
-  // Finds out whether the bytes are a splat, whole elements, or the bits that older texts pack i1 into.
+  // Determines if the bytes are a splat, whole elements, or the bits into which older texts pack i1.
   void shape_bytes(std::size_t begin, std::int64_t count) {
     const auto size = static_cast<std::int64_t>(bytes_.size());
     const std::int64_t width = row_.storage_bytes;
@@ -305,7 +305,7 @@ class DenseDecoder {
 DenseElements make_dense(const Type& type, std::vector<std::uint8_t> bytes, std::size_t width) {
   DenseElements dense;
   dense.type = type;
-  // Bytes that do not change when shifted by one element are one element repeated.
+  // Bytes that are unchanged when shifted by one element are one element repeated.
   dense.splat = type.element_count() > 1 && std::memcmp(bytes.data(), bytes.data() + width, bytes.size() - width) == 0;
   if (dense.splat) {
     bytes.resize(width);

@@ -15,10 +15,10 @@ namespace capibara::stablehlo {
 // "0x..." of hexadecimal bytes, or nothing for a tensor without elements.
 DenseElements decode_dense(const Lexer& lexer, std::size_t begin, std::size_t end, const Type& type);
 
-// Elements of `width` bytes each, as a splat where they are all alike.
+// Elements of `width` bytes each; a splat if they are all equal.
 DenseElements make_dense(const Type& type, std::vector<std::uint8_t> bytes, std::size_t width);
 
-// How a floating dtype of at most 16 bits spends its bits; null for other dtypes.
+// The bit layout of a floating dtype of at most 16 bits; null for other dtypes.
 const SmallFormat* find_small_format(DType dtype);
 
 }  // namespace capibara::stablehlo

@@ -1,4 +1,4 @@
-// Functions: func.func in pretty and in generic form.
+// Parses functions: func.func in pretty and in generic form.
 #include <algorithm>
 
 #include <capibara/error.h>
@@ -10,7 +10,7 @@ namespace capibara::stablehlo {
 Function Parser::parse_function() {
   Function function;
   function.position = lexer_.position(token().offset);
-  // A function sees no values from outside and numbers its own from 0.
+  // A function cannot use outer values, and numbers its own from 0.
   decltype(values_) outer_values;
   decltype(scopes_) outer_scopes;
   decltype(value_types_) outer_types;
@@ -57,7 +57,7 @@ void Parser::parse_function_arguments(Function& function, std::vector<Argument>&
       if (token().kind == TokenKind::value) {
         arguments.push_back(parse_argument());
       } else {
-        // A declaration gives types only.
+        // A declaration has types only.
         Argument argument;
         argument.type = parse_type();
         if (token().is('{')) parse_dictionary(argument.attributes);
@@ -119,7 +119,7 @@ void Parser::parse_pretty_function(Function& function) {
   advance();
 }
 
-// The properties of a generic func.func are what the pretty form says before the body.
+// The properties of a generic func.func are what the pretty form has before the body.
 void Parser::apply_function_properties(Function& function, Entries entries, std::size_t offset) {
   const Dictionary all = make_dictionary(std::move(entries), offset);
   const auto text_of = [&](std::string_view name) {

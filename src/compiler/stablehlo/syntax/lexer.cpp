@@ -23,7 +23,7 @@ std::size_t skip_while(std::string_view text, std::size_t at, Predicate predicat
   return at;
 }
 
-// What a message shows of a token: long ones are cut.
+// The text of a token for messages; long tokens are truncated.
 std::string show(const Token& token) {
   if (token.kind == TokenKind::end) return "the end of the text";
   constexpr std::size_t limit = 40;

@@ -1,4 +1,4 @@
-// Cuts StableHLO text into tokens, one at a time, and knows the line and column of every byte.
+// Splits StableHLO text into tokens, one at a time; maps every byte to its line and column.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct Token {
   bool is_word(std::string_view word) const { return kind == TokenKind::identifier && text == word; }
 };
 
-// Where lines begin; made once for a text.
+// The offsets at which lines begin; computed once per text.
 class LineTable {
  public:
   explicit LineTable(std::string_view text);
@@ -45,8 +45,8 @@ class LineTable {
   std::vector<std::size_t> starts_;
 };
 
-// Reads tokens from `begin` to `end` of a text. The cursor stands just after the current token, so that a caller
-// may read raw characters from there and then go on with `move_to`.
+// Reads tokens from `begin` to `end` of a text. The cursor is just after the current token, so that a caller may read
+// raw characters from there and then continue with `move_to`.
 class Lexer {
  public:
   Lexer(std::string_view text, const LineTable& lines, std::size_t begin, std::size_t end);
@@ -59,8 +59,8 @@ class Lexer {
   // Makes the token at or after `offset` the current one.
   void move_to(std::size_t offset);
 
-  // The offset of the bracket that closes the one before `offset`; skips strings and comments, minds nesting of
-  // ( [ { < and that the > of -> closes nothing.
+  // The offset of the bracket that closes the one before `offset`; skips strings and comments, handles nested brackets
+  // ( [ { < and ignores the > of an arrow.
   std::size_t find_closing_bracket(std::size_t offset, char closing) const;
 
   SourcePosition position(std::size_t offset) const { return lines_->position(offset); }

@@ -1,4 +1,4 @@
-// Locations, and the aliases that stand for them and for other attributes and types.
+// Parses locations, and aliases of locations and of other attributes and types.
 #include <algorithm>
 #include <cstring>
 
@@ -67,7 +67,7 @@ Attribute Parser::parse_location_body() {
   return checked(Attribute::of(std::move(location)), offset);
 }
 
-// Definitions are found before anything is parsed: those of locations stand after the module that uses them.
+// Definitions are collected before anything is parsed: those of locations come after the module that uses them.
 void Parser::find_aliases(std::size_t begin, std::size_t end) {
   const std::string_view text = lexer_.text();
   std::size_t line = begin;
@@ -95,7 +95,7 @@ Parser::Alias* Parser::find_alias(std::string_view name) {
   return found == aliases_.end() ? nullptr : &found->second;
 }
 
-// Leaves the current token as it was.
+// Does not change the current token.
 const Parser::Alias& Parser::resolve_alias(Alias& alias) {
   if (alias.is_resolved) return alias;
   if (alias.is_being_resolved) fail(token().offset, "expected an alias that does not contain itself");

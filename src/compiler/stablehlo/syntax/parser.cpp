@@ -1,4 +1,4 @@
-// Modules, operations, regions and values of StableHLO text.
+// Parses modules, operations, regions and values of StableHLO text.
 #include "compiler/stablehlo/syntax/parser.h"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ void Parser::leave_scope() {
   scopes_.pop_back();
 }
 
-// Gives the definition's values the next ids and the given types; returns the first id.
+// Assigns the next ids and the given types to the definition's values; returns the first id.
 ValueId Parser::define(const Definition& definition, const std::vector<Type>& types) {
   const auto first = static_cast<ValueId>(value_types_.size());
   value_types_.insert(value_types_.end(), types.begin(), types.end());
@@ -168,7 +168,7 @@ bool Parser::at_function() const {
 void Parser::parse_module_item(Module& module) {
   if (token().kind == TokenKind::hash || token().kind == TokenKind::bang) return parse_alias_definition();
   if (lexer_.text().substr(token().offset, 3) == "{-#") {
-    // Resources: refused where dense_resource uses them, otherwise of no interest.
+    // Resources: rejected if dense_resource uses them, otherwise ignored.
     const std::size_t close = lexer_.text().find("#-}", token().offset);
     if (close == std::string_view::npos) fail(token().offset, "expected '#-}' after '{-#'");
     return lexer_.move_to(close + 3);
@@ -340,7 +340,7 @@ void Parser::set_types(Draft& draft, const std::vector<Type>& operands, std::vec
   for (Type& type : results) operation.results.push_back({-1, std::move(type)});
 }
 
-// Numbers the results, which become visible to what follows, and stores the operation.
+// Numbers the results, which become visible to later operations, and stores the operation.
 void Parser::finish(Draft& draft, const std::vector<Definition>& definitions, std::vector<Operation>& into) {
   Operation& operation = draft.operation;
   operation.attributes = make_dictionary(std::move(draft.attributes), draft.offset);

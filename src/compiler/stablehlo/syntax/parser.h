@@ -12,8 +12,8 @@ namespace capibara::stablehlo {
 // Throws ParseError "line:column: expected ..., got ...".
 Module parse_module(std::string_view text);
 
-// All modules of a text, in order. Lines that begin with `// -----` divide it into parts that share nothing, as
-// stablehlo-opt -split-input-file does. A part without operations gives no module.
+// All modules of a text, in order. Lines that begin with `// -----` split it into independent parts, as in
+// stablehlo-opt -split-input-file. A part without operations yields no module.
 std::vector<Module> parse_modules(std::string_view text);
 
 }  // namespace capibara::stablehlo

@@ -1,4 +1,4 @@
-// The recursive-descent parser behind parse_module: one member function for each rule of the grammar.
+// The recursive-descent parser behind parse_module: one member function per grammar rule.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace capibara::stablehlo {
 // Limits that keep hostile text from exhausting stack or memory. No real program comes near them.
 inline constexpr int nesting_limit = 200;
 inline constexpr int node_depth_limit = 500;                    // through aliases
-inline constexpr std::size_t type_weight_limit = 1 << 14;       // of one type, its aliases written out
+inline constexpr std::size_t type_weight_limit = 1 << 14;       // of one type, with aliases expanded
 inline constexpr std::size_t attribute_weight_limit = 1 << 22;  // of one attribute
-inline constexpr std::size_t rank_limit = 64;                   // NumPy's own
+inline constexpr std::size_t rank_limit = 64;                   // as in NumPy
 inline constexpr std::int64_t element_limit = 1LL << 56;        // of one tensor
 inline constexpr std::int64_t result_limit = 1LL << 20;         // of one operation
 
@@ -27,7 +27,7 @@ class Parser {
   // Reads the part of `text` between two offsets.
   Parser(std::string_view text, const LineTable& lines, std::size_t begin, std::size_t end);
 
-  // The modules of the part; functions and operations outside of any module form one more, the first.
+  // The modules of the part; functions and operations outside any module form another one, the first.
   std::vector<Module> parse_part();
 
  private:
@@ -39,14 +39,14 @@ class Parser {
     std::size_t offset;
   };
 
-  // `%name:2` on the left of an operation or as an argument.
+  // `%name:2` as a result of an operation or as an argument.
   struct Definition {
     std::string_view name;
     std::int64_t count = 1;
     std::size_t offset = 0;
   };
 
-  // An operation while its parts are being read.
+  // An operation that is being parsed.
   struct Draft {
     Operation operation;
     std::vector<Use> uses;
@@ -95,7 +95,7 @@ class Parser {
   std::string expect_symbol();
   std::int64_t expect_integer();
   std::uint64_t expect_magnitude(bool negative);
-  // From an opening bracket, the current token, to its closing one; returns what stands between them.
+  // Consumes everything from an opening bracket, the current token, to its closing one; returns the text between them.
   std::string take_bracketed_text(char closing);
   [[noreturn]] void fail(std::size_t offset, std::string_view message) const { lexer_.fail(offset, message); }
   [[noreturn]] void fail_expected(std::string_view what) const { lexer_.fail_expected(what); }
@@ -201,7 +201,7 @@ class Parser {
   int nesting_ = 0;
   std::unordered_map<std::string_view, Alias> aliases_;
   std::unordered_map<std::string_view, Type> tensor_types_;  // by the text between the brackets
-  // Visible values: the id of each name's first result and how many it has.
+  // Visible values: the id of each name's first result, and the number of results.
   std::unordered_map<std::string_view, std::pair<ValueId, std::int64_t>> values_;
   std::vector<std::vector<std::string_view>> scopes_;  // the names that each open region defined
   std::vector<Type> value_types_;                      // by id

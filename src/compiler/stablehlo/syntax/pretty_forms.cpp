@@ -1,4 +1,4 @@
-// The pretty forms of operations without regions: a table for the regular ones, a function for each other.
+// The pretty forms of operations without regions: a table for regular ones, a function for each of the others.
 #include <array>
 #include <charconv>
 #include <initializer_list>
@@ -11,7 +11,7 @@
 namespace capibara::stablehlo {
 namespace {
 
-// How `keyword = value` in a pretty form is written.
+// The syntax of `keyword = value` in a pretty form.
 enum class ArgumentKind {
   attribute,  // any attribute, without a type; the default
   integers,   // [0, 1]
@@ -68,7 +68,7 @@ KeywordArgument find_argument(std::string_view operation, std::string_view keywo
   return {keyword, keyword};
 }
 
-// Operations that end a block or check a value: their types are those of the operands, and they give no result.
+// Operations that end a block or check a value: their types are those of the operands, and they have no results.
 bool has_no_results(std::string_view name) { return name.ends_with(".return") || name.starts_with("check."); }
 
 }  // namespace
@@ -95,7 +95,7 @@ void Parser::parse_pretty_operation(Draft& draft) {
       {"sdy.manual_computation", &Parser::parse_manual_computation},
   };
   std::string& name = draft.operation.name;
-  // Within a function the func dialect may stay unsaid.
+  // Inside a function the prefix "func." may be omitted.
   if (name == "return" || name == "call") name.insert(0, "func.");
   if (name.find('.') == std::string::npos) {
     fail(draft.offset, concat("expected an operation, got '", name, "'"));
@@ -303,7 +303,7 @@ void Parser::parse_dot_general(Draft& draft) {
     if (!array) fail_expected("a list of dimensions");
     Array numbers;
     for (std::int64_t value : array->integers) numbers.elements.push_back(make_integer(value));
-    // The generic form leaves empty lists out.
+    // The generic form omits empty lists.
     if (!numbers.elements.empty()) fields.emplace_back(std::move(name), Attribute::of(std::move(numbers)));
   };
   do {

@@ -48,7 +48,7 @@ void Parser::parse_reduce(Draft& draft) {
   }
 }
 
-// The region that `applies name` stands for: two scalars of the initial value's type, the operation, a return.
+// The region that `applies name` abbreviates: two scalars of the initial value's type, the operation, a return.
 Region Parser::make_reducer(std::string_view name, const std::vector<Type>& types, std::size_t offset) {
   if (types.size() != 1) fail(offset, "stablehlo.reduce: expected one operand with 'applies'");
   const Type& type = types.front();
@@ -74,7 +74,7 @@ Region Parser::make_reducer(std::string_view name, const std::vector<Type>& type
   return region;
 }
 
-// reducer(%a: t, %b: t) (%c: u, %d: u) { ... }: a pair for each operand; the block takes all firsts, then all seconds.
+// reducer(%a: t, %b: t) (%c: u, %d: u) { ... }: a pair per operand; the block takes all firsts, then all seconds.
 Region Parser::parse_reducer() {
   expect_word("reducer");
   std::vector<Argument> firsts;

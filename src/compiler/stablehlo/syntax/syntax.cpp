@@ -1,4 +1,4 @@
-// The nodes behind types and attributes, and the questions one asks them.
+// The nodes behind types and attributes, and their accessors.
 #include "compiler/stablehlo/syntax/syntax.h"
 
 #include <algorithm>
@@ -132,7 +132,7 @@ std::int64_t Type::element_count() const {
 
 std::optional<DType> Type::dtype() const {
   if (kind() == Kind::token) return DType::token;
-  // The first row of each name is the one that StableHLO means: bool for i1, uint32 for ui32.
+  // The first row of each name is the one that StableHLO uses: bool for i1, uint32 for ui32.
   for (const DTypeRow& row : dtype_table)
     if (row.stablehlo == element()) return row.dtype;
   return std::nullopt;
@@ -199,7 +199,7 @@ AttributeNode::AttributeNode(AttributeValue given) : value(std::move(given)) {
   } else if (const auto* type = std::get_if<Type>(&value)) {
     absorb(*type, depth, weight);
   } else if (const auto* location = std::get_if<Location>(&value)) {
-    // Locations share their parts heavily and no one writes them out, so that only their depth counts.
+    // Locations share most of their parts and are never printed in full, so only their depth counts.
     for (const Attribute& child : location->children) depth = std::max(depth, child.depth() + 1);
   }
 }

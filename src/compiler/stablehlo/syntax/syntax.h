@@ -1,7 +1,7 @@
 // The syntax tree of StableHLO text: types, attributes, operations, regions, functions, modules.
 //
-// The tree is the same whether the text was in generic form or in an operation's own pretty form: pretty
-// arguments become the attributes that the generic form spells out. It says nothing about meaning.
+// The tree is the same for text in generic form and in an operation's own pretty form: pretty arguments become the
+// attributes that the generic form spells out. It carries no semantics.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace capibara::stablehlo {
 
-// Both count from 1; line 0 means that the node has no place in the text.
+// Both count from 1; line 0 means that the node has no position in the text.
 struct SourcePosition {
   std::int32_t line = 0;
   std::int32_t column = 0;
@@ -31,7 +31,7 @@ struct AttributeNode;
 // The size of a dimension written `?`.
 inline constexpr std::int64_t dynamic_size = -1;
 
-// The type of a value. Cheap to copy, immutable; equal when the text is equal.
+// The type of a value. Cheap to copy, immutable; equal if the text is equal.
 class Type {
  public:
   enum class Kind {
@@ -81,7 +81,7 @@ class Type {
   std::string text() const;
   bool operator==(const Type& other) const;
 
-  // How deep the node nests and how many nodes it has when written out; the parser bounds both.
+  // The node's nesting depth, and its number of nodes when expanded; the parser limits both.
   int depth() const;
   std::size_t weight() const;
 
@@ -101,7 +101,7 @@ class Attribute {
   explicit operator bool() const { return node_ != nullptr; }
   template <class Value>
   const Value* as() const;
-  // The value whatever its kind, for visitors; null when absent.
+  // The value of any kind, for visitors; null if absent.
   const AttributeNode* node() const { return node_.get(); }
   bool operator==(const Attribute& other) const;
 
@@ -170,7 +170,7 @@ class Dictionary {
   using Entry = std::pair<std::string, Attribute>;
 
   Dictionary() = default;
-  // Sorts; of entries with one name the first stays. `repeated_name` says whether there are such.
+  // Sorts; among entries with the same name the first is kept. `repeated_name` returns such a name, if there is one.
   explicit Dictionary(std::vector<Entry> entries);
   static std::optional<std::string> repeated_name(const std::vector<Entry>& entries);
 
@@ -190,7 +190,7 @@ class Dictionary {
 // An attribute of a dialect: #stablehlo<comparison_direction GT>, #stablehlo.dot<lhs_batching_dimensions = [0]>.
 // An enumeration has `value`; a structure has `fields` (numbers are Integer, lists Array, other words String or
 // Type). #stablehlo.conv<..> has the fields of its raw form: input_batch_dimension, input_feature_dimension,
-// input_spatial_dimensions, kernel_*, output_*. Of an attribute that we do not know only `text` is set.
+// input_spatial_dimensions, kernel_*, output_*. Of an unknown attribute only `text` is set.
 struct DialectAttribute {
   std::string dialect;  // "stablehlo"
   std::string kind;     // "comparison_direction", "dot"
@@ -212,7 +212,7 @@ struct Location {
   bool operator==(const Location& other) const = default;
 };
 
-// Any other text in the place of an attribute, such as affine_map<(d0) -> (d0)>.
+// Any other text in place of an attribute, such as affine_map<(d0) -> (d0)>.
 struct OpaqueAttribute {
   std::string text;
   bool operator==(const OpaqueAttribute&) const = default;
@@ -240,11 +240,11 @@ const Value* Attribute::as() const {
   return node_ ? std::get_if<Value>(&node_->value) : nullptr;
 }
 
-// The integers of an attribute, whichever way the text wrote them: array<i64: ..>, dense<..> : tensor<NxiW> (a splat
-// expanded, up to `dense_integers_limit`), or [1, 2]. Nothing for other attributes.
+// The integers of an attribute, in whichever form: array<i64: ..>, dense<..> : tensor<NxiW> (a splat expanded, up to
+// `dense_integers_limit`), or [1, 2]. nullopt for other attributes.
 inline constexpr std::int64_t dense_integers_limit = 1 << 20;
 std::optional<std::vector<std::int64_t>> integers_of(const Attribute& attribute);
-// The outermost name in a location: the name stack that jax puts there. Empty if there is none.
+// The outermost name in a location: where jax puts the name stack. Empty if there is none.
 std::string name_of_location(const Attribute& location);
 
 // Values are numbered from 0 within a function, in the order of their definitions; an operation's results come after
@@ -302,24 +302,24 @@ struct Function {
   std::vector<FunctionResult> results;
   Dictionary attributes;
   bool is_declaration = false;  // without a body
-  Block body;                   // its `arguments` stay empty: they are the function's
-  ValueId value_count = 0;      // every id of the function is below it
+  Block body;                   // its `arguments` stay empty: they belong to the function
+  ValueId value_count = 0;      // every id of the function is below this
   Attribute location;
   SourcePosition position;
 };
 
 struct Module {
-  std::string name;  // empty when the text gives none
+  std::string name;  // empty if the text gives none
   Dictionary attributes;
   std::vector<Function> functions;
-  std::vector<Operation> operations;  // what stands beside the functions, such as sdy.mesh
+  std::vector<Operation> operations;  // operations outside functions, such as sdy.mesh
   Attribute location;
   SourcePosition position;
 
   const Function* find_function(std::string_view function_name) const;
 };
 
-// One text for one tree: attributes are sorted, values numbered, locations left out.
+// One canonical text per tree: attributes sorted, values numbered, locations omitted.
 std::string print_tree(const Module& module);
 std::string print_attribute(const Attribute& attribute);
 std::string quoted_text(std::string_view text);  // "a\09b"

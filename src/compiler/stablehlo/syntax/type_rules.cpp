@@ -1,4 +1,4 @@
-// Types: tensor<2x?xf32>, tuple<..>, (a) -> b, f32, !dialect.name, and aliases of them.
+// Parses types: tensor<2x?xf32>, tuple<..>, (a) -> b, f32, !dialect.name, and aliases of them.
 #include <charconv>
 
 #include <capibara/error.h>
@@ -101,7 +101,7 @@ std::vector<std::int64_t> Parser::parse_dimensions(std::size_t& at, bool& ranked
       ++at;
     } else {
       const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), size);
-      // Zero sizes do not make room: the sizes beside them are multiplied on the way.
+      // A zero size does not relax the limit: the other sizes are still multiplied.
       if (error != std::errc() || size > room) fail(begin, "expected a tensor of at most 2^56 elements");
       if (size > 1) room /= size;
       at = static_cast<std::size_t>(end - text.data());
