@@ -282,7 +282,7 @@ PrimitiveRecord grad_record() {
 
 // ---- the functions ----------------------------------------------------------------------------------------------
 
-constexpr int64_t chunk_size = 64;  // saved states are a quarter of u at 16 states, and the work of a chunk fits the cache
+constexpr int64_t chunk_size = 64;  // saved states: a quarter of u at 16 states; the work of a chunk fits the cache
 
 // Runs the definition step by step: (y without skip and gate, last state).
 std::pair<Array, Array> step_by_step(const Array& u, const Array& steps, const Array& A, const Array& B, const Array& C,

@@ -35,7 +35,7 @@ struct PlainAttention {
   DType dtype{};
   Atom exponentials, probabilities;  // probabilities: as the second matmul reads them
   Labelled totals;                   // the row sums
-  int result = -1;  // the second matmul; -1 if it is unused, in a program of the derivative alone
+  int result = -1;                   // the second matmul; -1 if it is unused, in a program of the derivative alone
   Axes result_axes;
   std::vector<int> inner;  // equations whose results have no other uses
 

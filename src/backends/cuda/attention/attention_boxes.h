@@ -44,7 +44,7 @@ inline bool set_sources(BoxSources& to, const Problem& p, bool brain) {
   };
   if (has_bias_boxes(p) && !of_bias(to.bias, p.bias, biases)) return false;
   const int entries =
-      p.slopes == p.dbias ? p.batch : p.batch - 1;  // without those stored in place of the bias's
+      p.slopes == p.dbias ? p.batch : p.batch - 1;  // those whose gradients are not stored in place of the bias's
   if (p.slopes && !(of_bias(to.slopes, p.slopes, entries * p.part_groups * p.per_group()) &&
                     of_bias(to.bias_slopes, p.dbias, biases)))
     return false;
