@@ -14,7 +14,7 @@ namespace capibara::pjrt {
 struct CompileOptions {
   int64_t replicas = 1, partitions = 1;
   std::vector<int64_t> devices;  // one per replica and partition; empty: the plugin chooses
-  // XLA settings by name. They override single defaults: a complete set of debug options would replace all of them.
+  // XLA settings by name. They override individual defaults: a whole set of debug options would replace all of them.
   std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides;
 
   std::string serialize() const;

@@ -303,8 +303,8 @@ struct Stages {
   }
 
   // The copier's loop: copy(stage, visit, barrier) starts the copies of each visit, which signal their completion, and
-  // make(stage, visit) stores computed data. `by_threads` as above; `odd`: threads also copy
-  // tiles. Visits before `begin` have already been copied.
+  // make(stage, visit) stores computed data. `by_threads` as above; `odd`: threads copy tiles
+  // too. Visits before `begin` have already been copied.
   template <class Copy, class Make>
   __device__ void copy_all(int count, bool by_threads, bool odd, Copy&& copy, Make&& make, int begin = 0) const {
     for (int i = begin; i < count; ++i) {
