@@ -201,7 +201,7 @@ Arrays matmul_transpose(const TransposeArgs& args) {
   return result;
 }
 
-// A batch of x is more rows of one matmul; a batch of matrices is dequantized, by definition.
+// A batch of x is more rows of one matmul; a batch of matrices is dequantized, as in the definition.
 BatchResult matmul_batch(const BatchArgs& args) {
   for (std::size_t i = 1; i < args.inputs.size(); ++i) {
     if (!args.mapped(i)) continue;

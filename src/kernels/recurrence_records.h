@@ -209,7 +209,7 @@ inline Arrays pull_back_scan(const Primitive& grad, const PullbackArgs& args) {
 struct RowOperand {
   const char* name;
   Array array;
-  int64_t kept;  // trailing dimensions; the rest are batches
+  int64_t kept;  // trailing dimensions; the others are batches
 };
 // Promotes the operands to one floating dtype, [batch, ...].
 inline Arrays promoted_rows(const char* op, const std::vector<RowOperand>& given) {

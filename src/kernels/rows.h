@@ -17,7 +17,7 @@ inline Array row_sum(const Array& x) {
   return jax::lax::expand_dims(jax::lax::reduce_sum(x, {.axes = {last}}), {last});
 }
 inline Array row_mean(const Array& x) { return row_sum(x) / Array(static_cast<double>(x.shape(-1))); }
-// Without a gradient: results do not depend on it.
+// Without gradient: results do not depend on it.
 inline Array row_max(const Array& x) {
   const int64_t last = x.ndim() - 1;
   return jax::lax::stop_gradient(jax::lax::expand_dims(jax::lax::reduce_max(x, {.axes = {last}}), {last}));

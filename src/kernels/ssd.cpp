@@ -103,7 +103,7 @@ Array masked(const Array& keep, const Array& x) {
   return lax::select(broadcast_to("ssd", keep, x.shape()), x, lax::zeros_like(x));
 }
 
-// One chunk; q are its steps, r the heads of a group.
+// One chunk; q indexes its steps, r the heads of a group.
 struct Chunk {
   Array x, step, B, C;              // [b, g, r, q, dim], [b, g, r, q], [b, g, q, state]
   Array reset;                      // [b, q]

@@ -10,7 +10,7 @@ namespace capibara::cuda {
 struct KernelRecord {
   const char* target;  // the name of the foreign call
   void* (*handler)(pjrt::ffi::CallFrame*);
-  uint32_t traits;  // may calls be replayed as a CUDA graph, without the handler
+  uint32_t traits;  // whether calls may be replayed as a CUDA graph, without the handler
 };
 
 // The handlers of one file, NAME_handlers() for NAME.cu in a folder of src/backends/cuda; they live as long as the

@@ -1,4 +1,4 @@
-// Collectives by definition: the results of each device from the values of all devices of its group.
+// Collectives by their definitions: the results of each device from the values of all devices of its group.
 #include "backends/reference/devices.h"
 
 #include <capibara/collective.h>

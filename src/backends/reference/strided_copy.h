@@ -9,7 +9,7 @@
 
 namespace capibara::reference {
 
-// Strides are in elements and may be zero or negative. Dimensions that are contiguous in both views are merged
+// Strides are in elements and may be zero or negative. Dimensions that continue one another in both views are merged
 // once, so that a copy object can run many times (gather: once per window).
 class StridedCopy {
  public:

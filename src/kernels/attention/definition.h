@@ -1,4 +1,4 @@
-// Attention by definition, step by step as the program writes it out, on a few queries of one group of heads at a
+// Attention by its definition, step by step as the program writes it out, on a few queries of one group of heads at a
 // time.
 //
 // NaN and infinities appear where the program has them: no key is skipped, no exponential is computed differently.

@@ -2,7 +2,7 @@
 //
 // Rows in which every key is hidden get the program's result: logits that all equal one large negative number
 // give the mean of the values, logits that all are minus infinity give NaN. Calls that are not ordinary (ordinary.h)
-// are computed by definition.
+// are computed by the definition.
 #include <capibara/control.h>
 #include <capibara/lax.h>
 
