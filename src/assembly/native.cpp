@@ -1,5 +1,5 @@
-// What the demo consists of, so that it is built soon: native backends and the fused kernels that it runs; no plugins,
-// no partitioner, no reports, no kernels that training does without.
+// The parts linked into the demo, few so that it builds quickly: native backends and the fused kernels that it runs; no
+// plugins, no partitioner, no reports, no kernels that training does not need.
 #include <capibara/error.h>
 #include <capibara/partition.h>
 
@@ -55,7 +55,7 @@ std::span<const KernelFamily> kernel_families() { return native_kernels; }
 
 }  // namespace cpu
 
-// Its own definitions instead of the partitioner, which the demo would have to compile for its one device.
+// Stubs in place of the partitioner, which the demo would otherwise have to compile for its one device.
 namespace sharding {
 
 std::optional<std::vector<NamedSharding>> output_shardings(const Program&, const MaybeShardings&,

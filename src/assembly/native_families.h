@@ -1,4 +1,4 @@
-// The backends that need nothing beside this library.
+// The backends that need nothing but this library.
 #pragma once
 
 #include "backends/cpu/execution/backend.h"

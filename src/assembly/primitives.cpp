@@ -1,5 +1,5 @@
-// What all programs are linked with: the families of primitives in their order, what runs single operations, and what
-// knows the processes that hold an array.
+// The parts linked into every program: the families of primitives in order, the evaluator of single operations, and
+// the lookup of the processes that hold an array.
 #include "backends/evaluator.h"
 #include "core/array/readable.h"
 #include "core/sharding/process_grid.h"

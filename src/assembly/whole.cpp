@@ -1,4 +1,4 @@
-// What the library consists of: the native backends and those of plugins, all kernels of the CPU, profiles and the
+// The parts linked into the library: the native and plugin backends, all CPU kernels, profiles and the
 // monitor.
 #include "assembly/native_families.h"
 #include "backends/cpu/kernels/families.h"

@@ -1,4 +1,4 @@
-// Programs with refs on backends that know values only: the refs are read before and written after each call.
+// Programs with refs on backends that only support values: refs are read before and written after each call.
 #include "backends/discharged.h"
 
 #include "lax/effect/refs.h"

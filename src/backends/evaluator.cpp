@@ -1,5 +1,5 @@
-// The policy of operations outside of jit: which backend runs them, where their results are placed, what a profile
-// says.
+// The policy for operations outside of jit: which backend runs them, where their results are placed, what a profile
+// records.
 #include "backends/evaluator.h"
 
 #include <capibara/default_device.h>
@@ -31,11 +31,11 @@ bool is_typed(std::span<const Array> inputs, const Attrs& attrs) {
                                               [](const Array& input) { return input.type().sharding.is_explicit(); });
 }
 
-// Under Explicit axes: the types of results say where they are placed.
+// Under Explicit axes the types of results determine their placement.
 Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   Types types;
   Arrays plain;
-  // The operations that a solver consists of run one by one: results of placed operands would get types again.
+  // The operations that make up a solver run one by one: results of placed operands would get types again.
   const bool in_steps = primitive->traits.control == Control::solve;
   for (const Array& input : inputs) {
     types.push_back(input.type());
@@ -45,7 +45,7 @@ Arrays evaluate_typed(const Primitive& primitive, std::span<const Array> inputs,
                                                         : with_plain_type(input));
   }
   const Types results = explicit_types(primitive, types, attrs).types;
-  // The types inside of a shard_map say what varies between devices: it drops them itself.
+  // Types inside a shard_map record what varies between devices: shard_map drops them itself.
   const bool keeps_types = maps_devices(primitive);
   Arrays outputs = primitive == prim::reshard() ? plain
                    : keeps_types
@@ -72,7 +72,7 @@ Arrays evaluate_now(const Primitive& primitive, std::span<const Array> inputs, c
   return as_committed(default_backend().run(primitive, inputs, attrs));
 }
 
-// The same, in a profile: nested evaluations are parts of the outermost one.
+// The same, recorded in a profile: nested evaluations are parts of the outermost one.
 Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
   if (profile::inside()) return evaluate_now(primitive, inputs, attrs);
   const profile::Inside parts;
@@ -81,7 +81,7 @@ Arrays evaluate_profiled(const Primitive& primitive, std::span<const Array> inpu
   const int64_t begin = profile::now(), programs = profile::programs_called();
   for (const Array& input : inputs) types.push_back(input.type());
   Arrays outputs = evaluate_now(primitive, inputs, attrs);
-  if (profile::programs_called() != programs) return outputs;  // it ran as a program, whose slots have the time
+  if (profile::programs_called() != programs) return outputs;  // it ran as a program, whose slots hold the time
   site.name = primitive.name();
   site.kind = "eager";
   site.equations = {primitive.name()};
@@ -115,7 +115,7 @@ Arrays run_now(const Primitive& primitive, std::span<const Array> inputs, const 
   if (!CountedWork::is_part()) {
     const FlopsByType flops = operation_flops(primitive, inputs, attrs);
     CountedWork::add(flops);
-    // An operation of which nothing is known may consist of others, which are.
+    // An operation of unknown cost may consist of others whose cost is known.
     if (flops != FlopsByType{}) parts.emplace();
   }
   return profile::active() ? evaluate_profiled(primitive, inputs, attrs) : evaluate_now(primitive, inputs, attrs);

@@ -1,4 +1,4 @@
-// Running one operation now, for the rooms below the backends: the choice of a backend, and where results are placed.
+// Runs one operation immediately, for the rooms below the backends: chooses a backend and places the results.
 #pragma once
 
 #include "program/trace/evaluator.h"

@@ -1,4 +1,4 @@
-// Calls of functions that users registered by XLA's interface: backends/ffi makes them, where it is linked.
+// Calls of functions that users registered through XLA's FFI: made by backends/ffi, where it is linked.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 namespace capibara {
 
 using ForeignCall = std::function<Arrays(std::span<const Array>)>;
-// Of a custom_call equation; empty where its target is not registered.
+// Makes the call of a custom_call equation; empty if its target is not registered.
 using MakeForeignCall = ForeignCall(const Attrs& attrs, const Types& inputs, const Types& outputs);
 extern MakeForeignCall* const make_foreign_call;  // null: this assembly has none
 

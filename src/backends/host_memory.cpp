@@ -1,4 +1,4 @@
-// Backends that compute in the memory of this process: their devices, and arrays put there.
+// Backends that compute in the memory of this process: their devices, and placing arrays on them.
 #include <capibara/config.h>
 
 #include "backends/backend.h"
@@ -11,13 +11,13 @@ namespace capibara {
 
 namespace {
 
-// As XLA's CPU: kinds of memory that programs for accelerators ask for, all of them the memory of this process.
+// As on XLA's CPU: memory kinds that programs for accelerators request, all of them the memory of this process.
 const std::vector<std::string>& memory_kinds() {
   static const std::vector<std::string> kinds = {"device", "pinned_host", "unpinned_host"};
   return kinds;
 }
 
-// Of all processes, each of which has as many.
+// The devices of all processes, each of which has the same number.
 int device_count() { return config().num_cpu_devices * processes::exchanging().count; }
 
 }  // namespace
@@ -53,7 +53,7 @@ void check_devices(const NamedSharding& placement) {
                           ". Got memory kind: ", kind));
 }
 
-// Arrays of this process's own values are where nothing is said: on its first device.
+// Local arrays without a placement are on the first device of this process.
 bool is_first_device(const NamedSharding& placement) {
   return placement.mesh.axis_names.empty() && placement.memory_kind.empty() &&
          placement.devices.at(0) == processes::exchanging().own * config().num_cpu_devices;
@@ -63,7 +63,7 @@ bool is_first_device(const NamedSharding& placement) {
 
 Array Backend::put(const Array& x, const NamedSharding& placement) {
   check_devices(placement);
-  placement.shard_shape(x.shape());  // raises where the parts would not be equal
+  placement.shard_shape(x.shape());  // raises if the parts would not be equal
   const auto own = is_first_device(placement) ? nullptr : std::make_shared<const NamedSharding>(placement);
   if (x.buffer().device() == Device{"cpu", 0}) return placed_on_host(x, own);
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(x.size() * storage_size(x.dtype())));

@@ -1,4 +1,4 @@
-// Cutting an array in host memory into parts, and joining them.
+// Splits arrays in host memory into shards and joins them.
 #include "backends/host_shards.h"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace capibara {
 
 namespace {
 
-// Whether a part's elements are one run of the whole's.
+// True if the elements of a part are contiguous in the whole.
 bool is_contiguous(const Shape& whole, const Shape& part) {
   std::size_t dim = 0;
   while (dim < whole.size() && part[dim] == 1) ++dim;
@@ -31,7 +31,7 @@ int64_t offset_of(const Shape& whole, const Shape& index) {
   return offset;
 }
 
-// Calls back with the offsets in elements of each row of a part: in the whole, in the part.
+// Calls back for each row of a part with its offsets in elements: in the whole and in the part.
 template <class Copy>
 void for_each_row(const Shape& whole, const Shape& part, const Shape& begin, const Copy& copy) {
   const int64_t total = element_count(part), row = part.empty() ? 1 : part.back();
@@ -78,7 +78,7 @@ std::map<int, std::vector<std::size_t>> positions_by_process(const NamedSharding
   return positions;
 }
 
-// Parts one after the other, of every process of the group.
+// The parts of every process of the group, one after the other.
 struct Parts {
   std::vector<std::byte> own, all;
 };

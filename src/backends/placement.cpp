@@ -1,4 +1,4 @@
-// Moving arrays to devices: the public functions over the backends that have devices of their own.
+// Moves arrays to devices: the public functions on top of the backends that have devices of their own.
 #include <capibara/placement.h>
 
 #include "backends/backend.h"
@@ -16,13 +16,13 @@ NamedSharding make_sharding(const Mesh& mesh, const PartitionSpec& spec, const s
   }
   NamedSharding placement{all[0].platform, {}, mesh, spec, ""};
   for (int64_t i = 0; i < mesh.size(); ++i) placement.devices.push_back(all[static_cast<std::size_t>(i)].id);
-  for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) placement.parts(dim);  // raises for axes that do not exist
+  for (std::size_t dim = 0; dim < spec.dims.size(); ++dim) placement.parts(dim);  // raises if an axis does not exist
   return placement;
 }
 
 namespace {
 
-// Arrays on an Explicit mesh have its axes in their types.
+// The types of arrays on an Explicit mesh contain its axes.
 Array typed(const Array& placed, const NamedSharding& placement) {
   if (placed.type().ref || host_placement(placed)) return placed;
   ArrayType type = placed.type();
@@ -45,7 +45,7 @@ Array device_put(const Array& x, const Device& device) {
 std::optional<NamedSharding> placement(const Array& x) {
   if (x.is_tracer()) return std::nullopt;
   if (const auto& own = host_placement(x)) return *own;
-  if (x.buffer().device() == Device{}) return std::nullopt;  // a plugin's copy of it is only that
+  if (x.buffer().device() == Device{}) return std::nullopt;  // a plugin's buffer is then only a copy
   const auto placed = std::dynamic_pointer_cast<PlacedMemory>(x.buffer().device_memory());
   return placed ? std::optional(*placed->placement()) : std::nullopt;
 }

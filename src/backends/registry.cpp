@@ -33,7 +33,7 @@ Backend* plugin_holder(const std::string& platform) {
   return nullptr;
 }
 
-// Programs run on the first of a list such as "cuda,cpu".
+// Programs run on the first platform of a list such as "cuda,cpu".
 std::string first_platform(const std::string& platforms) { return platforms.substr(0, platforms.find(',')); }
 
 }  // namespace
@@ -58,7 +58,7 @@ Backend& backend(const Device& device) {
   const int count = std::max(1, config().num_cpu_devices) * processes::exchanging().count;
   if (device.platform != "cpu" || device.id < 0 || device.id >= count)
     throw ValueError(concat("backend: there is no device ", to_string(device)));
-  // All devices of the host are lanes of the one backend: what is on which of them says the placement of arrays.
+  // All devices of the host are lanes of one backend: the placements of arrays record which lane holds what.
   const std::string own = first_platform(config().platform);
   return backend(has_own_devices(own) ? native_platform() : own);
 }
@@ -69,7 +69,7 @@ Backend& holder(const std::string& platform) {
 }
 
 Backend& default_backend() {
-  // Looked up by name when the settings of this thread change, not for every operation.
+  // Looked up by name only when the settings of this thread change, not for every operation.
   thread_local struct {
     std::size_t settings = 0;
     Backend* chosen = nullptr;

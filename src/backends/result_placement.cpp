@@ -1,5 +1,5 @@
-// Placement of results: as shardings propagate through the program. Values are right whatever propagation says: an
-// array's placement does not move its elements.
+// Placement of results by propagating shardings through the program. Values are correct whatever propagation yields:
+// an array's placement does not move its elements.
 #include "backends/result_placement.h"
 
 #include <capibara/default_device.h>
@@ -27,7 +27,7 @@ using Placement = std::shared_ptr<const NamedSharding>;
 using Placements = std::vector<Placement>;  // null: placed nowhere in particular
 using Results = std::optional<Placements>;
 
-// The same for equal placements; a process has few of them.
+// Equal placements get the same number; a process has few of them.
 int64_t number_of(const Placement& placement) {
   if (!placement) return 0;
   static std::mutex mutex;
@@ -78,7 +78,7 @@ const Placement& first_device() {
   return device;
 }
 
-// Where committed operands are, each on its own; all must be on the same devices.
+// The placement of each committed operand; all must be on the same devices.
 Placements placements_of(std::span<const Array> inputs) {
   Placements placements;
   std::size_t first = inputs.size();
@@ -94,7 +94,7 @@ Placements placements_of(std::span<const Array> inputs) {
   return placements;
 }
 
-// Results that propagation says nothing of are on the device of the operands.
+// Results that propagation leaves open are on the device of the operands.
 Results in_device_memory(const Program& program, const Placements& inputs) {
   if (Results found = result_shardings(program, inputs)) return found;
   for (const Placement& input : inputs) {
@@ -110,7 +110,7 @@ bool is_constrained(const Program& program, const Atom& output) {
   });
 }
 
-// Results of operands in pinned memory of the host are there too, as in jax; other memory of the host is left.
+// Results of operands in pinned host memory are in it too, as in jax; results never stay in other host memory.
 Results shardings_or_device(const Program& program, Placements inputs) {
   bool is_pinned = false;
   for (Placement& input : inputs) {
@@ -198,7 +198,7 @@ Array placed_in_context(Array output) {
 
 namespace {
 
-// Whether each device has the same part of an array; where the devices are others, whether all have the whole.
+// True if each device has the same part of an array; if the devices differ, true if all of them have the whole.
 bool splits_alike(const NamedSharding& a, const NamedSharding& b, const Shape& shape) {
   if (a.devices.size() != b.devices.size()) return a.replicated() && b.replicated();
   if (a.shard_shape(shape) != b.shard_shape(shape)) return false;
@@ -252,7 +252,7 @@ bool has_mesh(const NamedSharding& devices, const Mesh& mesh) {
   return devices.mesh.axis_names == mesh.axis_names && devices.mesh.axis_sizes == mesh.axis_sizes;
 }
 
-// The devices of a mesh of this shape.
+// The devices of an equal mesh: of an input, the given one, or the one in context; else those of a new sharding.
 NamedSharding devices_of(const Mesh& mesh, std::span<const Array> inputs,
                          const std::shared_ptr<const NamedSharding>& given) {
   for (const Array& input : inputs) {

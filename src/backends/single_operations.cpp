@@ -1,4 +1,4 @@
-// The table of single operations, by primitive, types, attributes and settings.
+// The cache of single operations, keyed by primitive, types, attributes and settings.
 #include "backends/single_operations.h"
 
 #include <capibara/config.h>
@@ -29,7 +29,7 @@ std::shared_ptr<Executable> SingleOperations::find(const Primitive& primitive, s
   for (const Array& input : inputs) hasher.type(input.type());
   const std::size_t key = hasher.value();
   const auto has_types = [&](const Array& input, const ArrayType& type) { return input.type() == type; };
-  // Attributes may hold objects of the host language, whose comparison may let other threads run: not with the lock
+  // Attributes may hold objects of the host language, whose comparison may let other threads run: the lock must not be
   // held.
   std::vector<std::shared_ptr<const Entry>> candidates;
   {

@@ -1,4 +1,4 @@
-// Operations run one by one, as programs of one equation that are compiled once: what backends share for them.
+// Operations run one by one, as programs of one equation that are compiled once and cached; shared by the backends.
 #pragma once
 
 #include "backends/backend.h"
@@ -17,8 +17,8 @@ class SingleOperations {
 
   using Compile = std::function<std::shared_ptr<Executable>(const Program&)>;
 
-  // The executable for operands of these types under the present settings. `compile` makes it where there is none yet;
-  // null is remembered as well.
+  // The executable for operands of these types under the current settings. `compile` makes it if there is none yet; a
+  // null result is cached as well.
   std::shared_ptr<Executable> find(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs,
                                    const Compile& compile);
 
@@ -32,7 +32,7 @@ class SingleOperations {
   };
   using Entries = std::unordered_multimap<std::size_t, std::shared_ptr<const Entry>>;
 
-  const std::size_t max_entries_;  // then it begins anew
+  const std::size_t max_entries_;  // then the table is cleared
   std::mutex mutex_;
   Entries entries_;
 };

@@ -1,4 +1,4 @@
-// One step of Adam on many tensors as one operation: its meaning as a composition, its record, the function.
+// One Adam step on many tensors as one operation: its meaning as a composition, its record, the function.
 #include <capibara/kernels/dense.h>
 
 #include "kernels/composed.h"
@@ -24,7 +24,7 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
     const Array old_mean = number(b1) * in[2 * count + i], old_square = number(b2) * in[3 * count + i];
     const Array m = old_mean + number(1 - b1) * g, v = old_square + number(1 - b2) * g * g;
     const Array first = number(1) - lax::pow(number(b1), t), second = number(1) - lax::pow(number(b2), t);
-    // What is divided by is one number but for the gradient: processors divide slowly.
+    // All divisions but one are by scalars, since elementwise division is slow.
     const Array slope = lax::sqrt(v * (number(1) / second)) + number(attrs.real("epsilon"));
     Array next = p - (r / first) * (m / slope);
     if (decay != 0) next = next - r * number(decay) * p;

@@ -1,4 +1,4 @@
-// The rules that follow from a composition, and composed_tangent, which leads reverse derivatives to a pullback.
+// The rules derived from a composition, and composed_tangent, which routes reverse derivatives to a pullback.
 #include "kernels/composed.h"
 
 #include "lax/control/control.h"
@@ -7,7 +7,7 @@ namespace capibara {
 
 namespace {
 
-// Attribute `rule` of composed_tangent: the operation that it is the derivative of. Its operands are those of the
+// Attribute `rule` of composed_tangent: the operation that it differentiates. Its operands are those of the
 // operation, the results that the pullback reads, and the tangents of the operands marked in `with_tangent`; the other
 // attributes are the operation's own.
 class ComposedRule final : public Opaque {
@@ -31,7 +31,7 @@ struct TangentCall {
         attrs(all.without("rule").without("with_tangent")) {}
 
   std::size_t operands() const { return with_tangent.size(); }
-  // Of the first tangent among all operands.
+  // The index of the first tangent among all operands.
   std::size_t first_tangent() const {
     const Mask& saved = rule->pullback.saved;
     return operands() + static_cast<std::size_t>(std::count(saved.begin(), saved.end(), true));
@@ -66,15 +66,15 @@ Arrays compose_tangent(std::span<const Array> inputs, const Attrs& attrs) {
   return tangents;
 }
 
-// The transpose of a composition that is linear in the operands marked so. What does not depend on these is computed
-// first: the loops of a derivative carry values beside their tangents, and only the tangents are linear.
+// The transpose of a composition that is linear in the marked operands. Whatever does not depend on them is computed
+// first: the loops of a derivative carry values alongside their tangents, and only the tangents are linear.
 Arrays transpose_composition(const LowerRule& compose, const TransposeArgs& args) {
   Mask linear;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) linear.push_back(args.linear(i));
   const auto function = [&](std::span<const Array> inputs) { return compose(inputs, args.attrs); };
   const Program program = stage(function, Types(args.types.begin(), args.types.end()), args.primitive.name()).program;
   const ProgramSplit split = partial_eval_program(program, linear, Mask(args.cotangents.size(), true));
-  Arrays inputs = evaluate_program(split.known, where(args.inputs, !linear));  // nothing but residuals
+  Arrays inputs = evaluate_program(split.known, where(args.inputs, !linear));  // only residuals
   const std::size_t residuals = inputs.size();
   inputs.resize(residuals + count(linear));
   Mask unknown(inputs.size(), true);

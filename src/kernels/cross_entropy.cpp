@@ -1,8 +1,8 @@
 // Cross-entropy of integer labels and its reverse derivative: their meaning as compositions, their records, the
 // function.
 //
-// Forward keeps one logarithm for each row; backward makes the probabilities of logits and logarithm where it needs
-// them. Neither stores an array of the logits' size but the gradient itself.
+// Forward saves one logarithm per row; backward recomputes the probabilities from logits and logarithm where it needs
+// them. Neither stores an array of the logits' size other than the gradient.
 #include <capibara/kernels/norms.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// What each row's loss is multiplied by: 0 where the label is ignored, NaN where it names no class, else 1.
+// The factor of each row's loss: 0 if the label is ignored, NaN if it is not a class, else 1.
 Array row_factors(const Array& labels, int64_t classes, int64_t ignored, DType dtype) {
   const auto number = [&](double value) { return lax::broadcast_in_dim(scalar_of(dtype, value), labels.shape(), {}); };
   const Array limit = scalar_of(labels.dtype(), static_cast<double>(classes));
@@ -29,7 +29,7 @@ Array row_factors(const Array& labels, int64_t classes, int64_t ignored, DType d
   return lax::select(labels.astype(DType::int32) == scalar_of(DType::int32, static_cast<double>(ignored)), zero, named);
 }
 
-// The logit of each row's label; of any, where the label names no class.
+// The logit of each row's label; an arbitrary one if the label is not a class.
 Array label_logits(const Array& logits, const Array& labels) {
   const int64_t classes = logits.shape(-1), rows = labels.size();
   const Array indices = labels.astype(DType::int32).reshape({rows, 1});
@@ -42,7 +42,7 @@ Array label_logits(const Array& logits, const Array& labels) {
   return picked.reshape(labels.shape());
 }
 
-// (logits, labels) -> (loss, logarithm of the sum of exponentials)
+// (logits, labels) -> (loss, log-sum-exp)
 Arrays compose(std::span<const Array> in, const Attrs& attrs) {
   const DType wide = sum_dtype(in[0].dtype());
   const double smoothing = attrs.real("label_smoothing");
@@ -54,7 +54,7 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
     const Array mean = drop_last(row_mean(logits)), spread = mean * scalar_of(wide, smoothing);
     target = target * scalar_of(wide, 1 - smoothing) + spread;
   }
-  // An ignored row has no loss, whatever its logits are.
+  // An ignored row has zero loss, whatever its logits.
   const Array zero = lax::full_like(factors, scalar_of(wide, 0)), ignored = factors == zero;
   return {lax::select(ignored, zero, (logarithm - target) * factors), logarithm};
 }
@@ -107,7 +107,7 @@ TypeResult grad_type(std::span<const ArrayType> types, const Attrs&) {
   return Types{logits.strong()};
 }
 
-// More rows: where the labels or the logits are shared, they are repeated.
+// A batch is more rows: shared labels or logits are repeated.
 BatchResult batch_rows(const BatchArgs& args) {
   if (!args.mapped(0)) return {};
   Arrays inputs;

@@ -1,4 +1,4 @@
-// The family of the fused operations in the catalog: the records of every kernel of this folder.
+// The family of fused operations in the catalog: the records of every kernel in this folder.
 #include "kernels/family.h"
 
 #include "fused_kernels.h"

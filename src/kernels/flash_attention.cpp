@@ -1,4 +1,4 @@
-// Dense attention by blocks: its records, the function.
+// Dense blockwise attention: its records, the function.
 #include <capibara/kernels/attention.h>
 
 #include <cmath>

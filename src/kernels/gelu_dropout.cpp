@@ -1,8 +1,8 @@
 // GELU followed by dropout, and its reverse derivative: their meaning as compositions, their records.
 //
-// Which elements are dropped follows from the key and the position alone, so that no mask is kept for the backward
+// The dropped elements depend only on the key and the position, so no mask is saved for the backward
 // pass. Element n reads 16 bits: quarter n % 4 of the threefry2x32 block with counter n / 4. That is an eighth of the
-// blocks that jax.random.bernoulli makes of the same key, and another mask. The share kept is a multiple of 1 / 65536.
+// blocks that jax.random.bernoulli computes, and a different mask. The fraction kept is a multiple of 1 / 65536.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
@@ -18,13 +18,13 @@ namespace lax = jax::lax;
 
 constexpr double cube_weight = 0.044715, tanh_scale = 0.7978845608028654;  // sqrt(2 / pi)
 
-// Of 65536 values of the 16 bits, those that keep an element.
+// The number of values of the 16 bits, out of 65536, for which an element is kept.
 int64_t kept_values(double rate) { return std::llround((1 - rate) * 65536); }
 
 Array number(uint32_t value) { return scalar_of(DType::uint32, value); }
 
-// Of `count` blocks or more, uint32[..]: bit q of each says whether element q of the block is kept. Counters are 32
-// bits, and what `rows` of 2^30 blocks add to them.
+// For at least `count` blocks, uint32[..]: bit q is set if element q of the block is kept. Counters are 64 bits wide:
+// a column of 30 bits, and the rows of 2^30 blocks above them.
 Array block_flags(const Array& key, int64_t count, double rate) {
   static const Primitive& block = *new Primitive(primitive("threefry2x32"));
   const int64_t columns = std::min<int64_t>(count, int64_t{1} << 30), rows = (count + columns - 1) / columns;
@@ -33,7 +33,7 @@ Array block_flags(const Array& key, int64_t count, double rate) {
   const auto all = [&](uint32_t value) { return lax::full_like(row, number(value)); };
   const Array high = lax::shift_right_logical(row, all(2)), low = lax::shift_left(row, all(30)) | column;
   const Array first = lax::index_in_dim(key, 0, 0, false), second = lax::index_in_dim(key, 1, 0, false);
-  // Its steps, which fuse with what follows; the CPU runs an equation with two results by a kernel of the reference.
+  // Inlines its steps, which fuse with the code below; the CPU runs an equation with two results by a reference kernel.
   const Arrays words = block->lower(Arrays{first, second, high, low}, {});
   const Array kept = all(static_cast<uint32_t>(kept_values(rate)));
   Array flags = all(0);
@@ -44,7 +44,7 @@ Array block_flags(const Array& key, int64_t count, double rate) {
   return flags.reshape({rows * columns});
 }
 
-// Whether each element is kept.
+// True for each element that is kept.
 Array keep_mask(const Array& key, const Shape& shape, double rate) {
   const int64_t size = element_count(shape);
   const Array flags = block_flags(key, (size + 3) / 4, rate);

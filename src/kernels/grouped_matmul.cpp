@@ -1,5 +1,5 @@
-// Matmuls of ragged groups of rows, and the sums over each group that their derivative needs: each is linear in both of
-// its arrays, and the derivatives of one are the other.
+// Matmuls of ragged groups of rows, and the sums over each group that their derivatives need: each is linear in both of
+// its arrays, and the derivatives of each use the other.
 //
 // grouped_matmul: (x [*batch, rows, inner], weights [groups, inner, columns], sizes [*batch, groups]); the weights may
 // be [*batch, ...] too. grouped_outer: (x [*batch, rows, inner], y [*batch, rows, columns], sizes) -> [*batch, groups,
@@ -114,7 +114,7 @@ JvpResult product_jvp(const JvpArgs& args) {
   return {{product(x, y)}, {add_tangents(from_x, from_y)}};
 }
 
-// Gradients of weights that batches share are summed over them.
+// Gradients of weights shared by batches are summed over the batches.
 Array over_batches(const Array& gradient, std::size_t batch_dims) {
   if (batch_dims == 0) return gradient;
   Ints axes;
@@ -148,7 +148,7 @@ BatchResult matmul_batch(const BatchArgs& args) {
   const Array sizes = batch_at(args.inputs[2], args.dims[2], args.axis);
   Array weights = args.inputs[1];
   if (args.mapped(1)) weights = move_axis(weights, args.dims[1], 0);
-  if (!args.mapped(1) && weights.ndim() == x.ndim() && weights.ndim() > 3)  // of the batches there were
+  if (!args.mapped(1) && weights.ndim() == x.ndim() && weights.ndim() > 3)  // of the existing batches
     weights = batch_at(weights, not_mapped, args.axis);
   if (args.mapped(1) && weights.ndim() == 4 && x.ndim() > 3) {
     Shape shape(x.shape().begin(), x.shape().end() - 2);

@@ -57,7 +57,7 @@ const Primitive& grad_primitive() {
   return handle;
 }
 
-// More rows, where all share scale and bias.
+// A batch is more rows if scale and bias are shared.
 BatchResult batch_rows(const BatchArgs& args) {
   if (!args.mapped(0) || args.mapped(1) || args.mapped(2)) return {};
   return {

@@ -1,7 +1,7 @@
 // The linear recurrence h[t] = a[t] * h[t - 1] + b[t]: its meaning as a scan over chunks, its record, the function.
 //
-// Its derivatives are recurrences with the same factors, forward in the same direction and transposed in the other: so
-// derivatives of every order run the kernel.
+// Its derivatives are recurrences with the same factors, in the same direction for forward derivatives and reversed for
+// transposes: so derivatives of every order run the kernel.
 #include <capibara/kernels/recurrence.h>
 
 #include "kernels/recurrence_records.h"
@@ -54,7 +54,7 @@ Array bind_recurrence(const Array& a, const Array& b, const Array& initial, bool
 
 int64_t first_step(const Array& x, bool reverse) { return reverse ? x.shape(1) - 1 : 0; }
 
-// x[t] becomes what stood one step earlier (`start` at the first) or one step later (zero at the last).
+// Shifts x by one step: each becomes the previous value (`start` at the first) or the next one (zero at the last).
 Array step_before(const Array& start, const Array& x, bool reverse) {
   const Array own = lax::expand_dims(start, {1});
   const Array rest = reverse ? lax::slice_in_dim(x, 1, std::nullopt, 1, 1) : lax::slice_in_dim(x, 0, -1, 1, 1);

@@ -1,5 +1,5 @@
-// The feed-forward layer of a mixture of experts: rows of tokens copied to their experts and summed back, both by
-// reading through the permutation or its inverse, so that no derivative scatters.
+// The feed-forward layer of a mixture of experts: rows of tokens are copied to their experts and summed back, both by
+// indexing with the permutation or its inverse, so that no derivative needs a scatter.
 #include <capibara/kernels/experts.h>
 #include <capibara/lax.h>
 
@@ -16,13 +16,13 @@ namespace lax = jax::lax;
 
 DType sum_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
-// Numbers out of range are those of the ends.
+// Clamps numbers to [0, count).
 Array clipped(const Array& numbers, int64_t count) {
   const Array last = scalar_of(numbers.dtype(), static_cast<double>(count - 1));
   return lax::clamp(scalar_of(numbers.dtype(), 0), numbers, last);
 }
 
-// Rows of x by number, which are in range.
+// The rows of x with these numbers, which are in range.
 Array take_rows(const Array& x, const Array& numbers) {
   Shape slice = x.shape();
   slice[0] = 1;
@@ -33,7 +33,7 @@ Array take_rows(const Array& x, const Array& numbers) {
   return lax::gather(x, numbers.reshape({-1, 1}), {offsets, {0}, {0}, {}, {}}, slice, options);
 }
 
-// Applies a function of single matrices to batches of them.
+// Applies a function on single matrices to batches of them.
 Arrays over_batches(const LowerRule& compose, std::span<const Array> in, const Attrs& attrs) {
   const std::vector<int64_t> dims(in.size(), 0);
   return vmap_flat([&](std::span<const Array> one) { return compose(one, attrs); }, in, dims, {}, {"", in[0].shape(0)});
@@ -42,7 +42,7 @@ Arrays over_batches(const LowerRule& compose, std::span<const Array> in, const A
 // [n] -> [n, columns]
 Array along_rows(const Array& x, int64_t columns) { return lax::broadcast_in_dim(x, {x.shape(0), columns}, {0}); }
 
-// The token of each copy in the order of the experts.
+// The token of each copy, in the order of the experts.
 Array tokens_of(const Array& permutation, int64_t tokens) {
   const int64_t copies = permutation.shape(0);
   const Array choices = scalar_of(permutation.dtype(), static_cast<double>(copies / tokens));
@@ -130,7 +130,7 @@ ArrayType weights_type(const ArrayType& rows, int64_t tokens, int64_t choices) {
   return rows.with_shape(with_tail(rows, {tokens, choices})).with_dtype(sum_dtype(rows.dtype)).strong();
 }
 
-// Of rows, weights, permutation and inverse, from operand `first` on; the type of the tokens.
+// Checks rows, weights, permutation and inverse, starting at operand `first`; returns the type of the tokens.
 ArrayType require_combined(const char* op, std::span<const ArrayType> types) {
   const ArrayType &rows = types[0], &weights = types[1];
   require_matrix(op, "rows", rows);

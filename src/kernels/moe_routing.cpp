@@ -1,4 +1,4 @@
-// Routing of tokens to experts: top-k of the logits, weights, the order of copies by expert, the loss of unequal load,
+// Routing of tokens to experts: top-k of the logits, weights, the order of copies by expert, the load balancing loss,
 // and the reverse derivative.
 #include <capibara/kernels/experts.h>
 #include <capibara/lax.h>
@@ -23,7 +23,7 @@ DType sum_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 :
 
 Array index_scalar(int64_t value) { return scalar_of(index_type, static_cast<double>(value)); }
 
-// [n] -> [n, columns], each element along its row.
+// [n] -> [n, columns], each element broadcast along its row.
 Array along_rows(const Array& x, int64_t columns) { return lax::broadcast_in_dim(x, {x.shape(0), columns}, {0}); }
 
 Array softmax(const Array& x) {
@@ -32,14 +32,14 @@ Array softmax(const Array& x) {
   return powers / along_rows(lax::reduce_sum(powers, {{1}}), columns);
 }
 
-// [tokens, experts]: whether a token's choice is the expert.
+// [tokens, experts]: true if a token's choice is the expert.
 Array is_choice(const Array& experts, int64_t choice, int64_t num_experts) {
   const Array column = lax::squeeze(lax::slice_in_dim(experts, choice, choice + 1, 1, 1), {1});
   return lax::eq(along_rows(column, num_experts),
                  lax::broadcasted_iota(index_type, {experts.shape(0), num_experts}, 1));
 }
 
-// Copies of [tokens] that chose each expert: [num_experts].
+// The number of copies that chose each expert: [num_experts].
 Array count_load(const Array& experts, int64_t num_experts) {
   Array load = lax::broadcast(index_scalar(0), {num_experts});
   for (int64_t j = 0; j < experts.shape(1); ++j) {
@@ -48,7 +48,7 @@ Array count_load(const Array& experts, int64_t num_experts) {
   return load;
 }
 
-// num_experts / copies * load: how a token's probabilities weigh in the loss.
+// num_experts / copies * load: the weight of a token's probabilities in the loss.
 Array load_factors(const Array& load, int64_t copies, DType dtype) {
   const auto factor = static_cast<double>(load.shape(0)) / static_cast<double>(std::max<int64_t>(copies, 1));
   return load.astype(dtype) * scalar_of(dtype, factor);
@@ -114,7 +114,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const DType wide = sum_dtype(in[2].dtype());
   const Array x = in[2].astype(wide), none = lax::zeros_like(x);
   const int64_t tokens = x.shape(0), num_experts = x.shape(1), choices = experts.shape(1);
-  // Of copies without room the weight is a constant, zero.
+  // The weight of copies over capacity is a constant, zero.
   const Array slopes = lax::select(lax::ne(in[4], lax::zeros_like(in[4])), in[0], lax::zeros_like(in[0]));
   auto column = [](const Array& all, int64_t j) { return lax::squeeze(lax::slice_in_dim(all, j, j + 1, 1, 1), {1}); };
   auto to_experts = [&](const Array& of_choices) {
@@ -124,7 +124,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
     }
     return sum;
   };
-  // Through a softmax with these results.
+  // Backpropagates through a softmax with these results.
   auto through = [](const Array& shares, const Array& slope) {
     return shares * (slope - along_rows(lax::reduce_sum(shares * slope, {{1}}), shares.shape(1)));
   };

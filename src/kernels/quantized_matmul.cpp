@@ -1,5 +1,5 @@
-// Matmuls by matrices that are kept as codes: what codes mean, the record, and how matrices become codes of 8 or 4
-// bits.
+// Matmuls with quantized matrices: the meaning of the codes, the record, and quantization to codes of 8 or 4
+// bits and to vectors.
 #include <capibara/kernels/quantized.h>
 #include <capibara/lax.h>
 
@@ -22,7 +22,7 @@ constexpr int64_t nibble_block = 32, nibble_zero = 8;
 
 enum class Format { int8, int4, vectors };
 
-// x, codes, scale and, of vectors, the codebook.
+// The operands are x, codes, scale and, for vectors, the codebook.
 Format format_of(std::span<const ArrayType> types) {
   if (types.size() == 4) return Format::vectors;
   return types[1].dtype == DType::int8 ? Format::int8 : Format::int4;
@@ -34,7 +34,7 @@ int64_t blocks_of(int64_t inputs, int64_t block) { return (inputs + block - 1) /
 
 // ---- meaning ----------------------------------------------------------------------------------------------------
 
-// Each scale for its block of elements: [outputs, blocks] -> [outputs, blocks, block].
+// Broadcasts each scale over its block of elements: [outputs, blocks] -> [outputs, blocks, block].
 Array along_blocks(const Array& scale, int64_t block) {
   return lax::broadcast_in_dim(scale, {scale.shape(0), scale.shape(1), block}, {0, 1});
 }
@@ -60,7 +60,7 @@ Array widen_vectors(const Array& codes, const Array& scale, const Array& codeboo
   const int64_t outputs = codes.shape(0), vectors = codes.shape(1), stages = codes.shape(2);
   const int64_t groups = codebook.shape(1), entries = codebook.shape(2), dim = codebook.shape(3);
   const Array table = lax::reshape(lax::convert_element_type(codebook, dtype), {stages * groups * entries, dim});
-  // The first entry of the table that a vector and stage may name.
+  // The first table entry for a vector and stage.
   const Array vector = lax::broadcasted_iota(DType::int32, {vectors, stages}, 0);
   const Array stage = lax::broadcasted_iota(DType::int32, {vectors, stages}, 1);
   const auto number = [](int64_t value) { return scalar_of(DType::int32, static_cast<double>(value)); };
@@ -106,7 +106,7 @@ void require_type(const char* argument, const ArrayType& got, DType dtype, const
   refuse(argument, to_string(expected), got);
 }
 
-// Whether the arrays of a matrix with this many inputs fit each other; `types` begins with x.
+// Checks that the arrays of a matrix with this many inputs are consistent; `types` begins with x.
 void require_matrix(std::span<const ArrayType> types, int64_t inputs) {
   const ArrayType &codes = types[1], &scale = types[2];
   const Format format = format_of(types);
@@ -183,7 +183,7 @@ JvpResult matmul_jvp(const JvpArgs& args) {
   if (args.tangents[0].defined()) tangent = multiply(args.primitive, args.tangents[0], matrix, args.attrs);
   Arrays others(args.tangents.begin(), args.tangents.end());
   others[0] = Array();
-  others[1] = Array();  // of integers
+  others[1] = Array();  // integers
   if (std::any_of(others.begin(), others.end(), [](const Array& one) { return one.defined(); })) {
     const JvpResult defined =
         jvp_flat([&](std::span<const Array> in) { return compose(in, args.attrs); }, args.primals, others);
@@ -201,7 +201,7 @@ Arrays matmul_transpose(const TransposeArgs& args) {
   return result;
 }
 
-// A batch of x is more rows of one matmul; a batch of matrices is widened, by the definition.
+// A batch of x is more rows of one matmul; a batch of matrices is dequantized, as in the definition.
 BatchResult matmul_batch(const BatchArgs& args) {
   for (std::size_t i = 1; i < args.inputs.size(); ++i) {
     if (!args.mapped(i)) continue;
@@ -263,7 +263,7 @@ void require_finite(const Array& largest, const ArrayType& type) {
   }
 }
 
-// [outputs, blocks, 1] along the elements of each block.
+// Broadcasts [outputs, blocks, 1] along the elements of each block.
 Array along(const Array& scale, const Array& like) {
   return lax::broadcast_in_dim(lax::reshape(scale, {scale.shape(0), scale.shape(1)}), like.shape(), {0, 1});
 }
@@ -273,7 +273,7 @@ Array clipped(const Array& values, double least, double greatest) {
                     scalar_of(DType::float32, greatest));
 }
 
-// 1 where blocks are all zeros.
+// The scale, with 1 for blocks of all zeros.
 Array nonzero(const Array& scale) {
   return lax::select(lax::eq(scale, lax::zeros_like(scale)), lax::full_like(scale, 1.0), scale);
 }
@@ -285,8 +285,8 @@ QuantizedMatrix to_bytes(const Array& parts, int64_t inputs) {  // [outputs, blo
   return {lax::reshape(lax::convert_element_type(codes, DType::int8), {parts.shape(0), inputs}), scale, {}, inputs};
 }
 
-// Codes reach from -8 to 7, so that the element of the greatest magnitude is -8 of its scale, or less: of a few scales
-// the one with the least squared error is taken.
+// Codes range from -8 to 7. The scale maps the element of largest magnitude to about -8 (-7 to -9.5): of six
+// candidates the one with the least squared error is chosen.
 QuantizedMatrix to_nibbles(const Array& parts, int64_t inputs) {
   const int64_t outputs = parts.shape(0), blocks = parts.shape(1), half = nibble_block / 2;
   const Array greatest = lax::reduce_max(parts, {.axes = {2}}), least = lax::reduce_min(parts, {.axes = {2}});
@@ -329,7 +329,7 @@ Array rows_at(const Array& table, const Array& indices) {
                      {.mode = lax::GatherScatterMode::promise_in_bounds});
 }
 
-// The entry nearest to each vector [count, dim], int32; in blocks, so that not all scores are in memory at once.
+// The entry nearest to each vector [count, dim], int32; in blocks, to limit the memory of the scores.
 Array nearest(const Array& vectors, const Array& book) {
   constexpr int64_t max_scores = int64_t{1} << 23;
   const int64_t count = vectors.shape(0), block = std::max<int64_t>(1, max_scores / book.shape(0));
@@ -343,8 +343,8 @@ Array nearest(const Array& vectors, const Array& book) {
   return parts.size() == 1 ? parts[0] : lax::concatenate(parts, 0);
 }
 
-// Entries for vectors [count, dim] by Lloyd's iterations on evenly spaced ones. An entry that loses all its vectors
-// stays where it is.
+// Entries for vectors [count, dim] by Lloyd's algorithm on evenly spaced samples. An entry that loses all its vectors
+// is left unchanged.
 Array find_entries(const Array& vectors, const QuantizeVectorsOptions& options, uint64_t seed) {
   const int64_t count = vectors.shape(0), entries = options.entries, dim = options.dim;
   const int64_t sampled = std::min(count, std::max<int64_t>(32768, 64 * entries));
@@ -438,13 +438,13 @@ QuantizedMatrix quantize_vectors(const Array& matrix, const QuantizeVectorsOptio
   const Array values = rows_of(matrix, options.axis);
   const int64_t outputs = values.shape(0), inputs = values.shape(1);
   require_vectors(options, inputs);
-  const int64_t groups = options.groups, own = inputs / options.dim / groups;  // vectors of a group
+  const int64_t groups = options.groups, own = inputs / options.dim / groups;  // vectors per group
   const Array squares =
       lax::reduce_sum(values * values, {.axes = {1}}) / scalar_of(DType::float32, static_cast<double>(inputs));
   const Array scale = nonzero(lax::reshape(lax::sqrt(squares), {outputs, 1}));
   const Array even = values / lax::broadcast_in_dim(scale, values.shape(), {0, 1});
   const DType dtype = options.entries <= 256 ? DType::uint8 : DType::uint16;
-  std::vector<Arrays> books(static_cast<std::size_t>(options.stages)), codes = books;  // by stage, of each group
+  std::vector<Arrays> books(static_cast<std::size_t>(options.stages)), codes = books;  // by stage, for each group
   for (int64_t g = 0; g < groups; ++g) {
     Array left = lax::slice_in_dim(even, g * own * options.dim, (g + 1) * own * options.dim, 1, 1);
     left = lax::reshape(left, {outputs * own, options.dim});

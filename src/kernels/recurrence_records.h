@@ -1,4 +1,4 @@
-// What the recurrences share besides their compositions: checks of operands, batches, and pullbacks.
+// Shared by the recurrences besides their compositions: checks of operands, batching, and pullbacks.
 #pragma once
 
 #include <capibara/control.h>
@@ -12,7 +12,7 @@
 #include "lax/operators/promote.h"
 #include "lax/rules.h"
 
-// Sequences cut into chunks, and linear recurrences inside of one: what the recurrences are composed of.
+// Sequences split into chunks, and linear recurrences inside a chunk: the building blocks of the recurrences.
 
 namespace capibara::kernels {
 
@@ -39,7 +39,7 @@ inline Array in_chunks(const Array& x, int64_t chunk) {
   return move_axis(jax::lax::reshape(padded, shape), 1, 0);
 }
 
-// The inverse, cut to the length.
+// The inverse, truncated to the length.
 inline Array from_chunks(const Array& x, int64_t length) {
   const Array batch_first = move_axis(x, 0, 1);
   Shape shape = batch_first.shape();
@@ -48,12 +48,12 @@ inline Array from_chunks(const Array& x, int64_t length) {
   return jax::lax::slice_in_dim(jax::lax::reshape(batch_first, shape), 0, length, 1, 1);
 }
 
-// A linear recurrence over axis 1 of a chunk from h = 0. Where `reset` is given, booleans of a's rank, nothing passes
-// from before such a step, not even a NaN.
+// A linear recurrence over axis 1 of a chunk from h = 0. If `reset`, booleans of a's rank, is given, nothing carries
+// over into a step where it is true, not even a NaN.
 struct Prefixes {
   Array reset, product, value;
 
-  // The recurrence from another start.
+  // The recurrence from a different start.
   Array from(const Array& start) const {
     const Array carried = product * start, total = carried + value;
     return reset.defined() ? jax::lax::select(broadcast_to("recurrence", reset, total.shape()), value, total) : total;
@@ -96,7 +96,7 @@ inline Array shifted_back(const Array& values, const Array& last) {
   return jax::lax::concatenate({rest, last}, 1);
 }
 
-// Where segment ids [batch, length] change: the first step continues what came before.
+// True where segment ids [batch, length] change; the first step continues the previous state.
 inline Array changes(const Array& ids) {
   const Array first = jax::lax::full({ids.shape(0), std::min<int64_t>(1, ids.shape(1))}, Array(false));
   if (ids.shape(1) < 2) return first;
@@ -119,7 +119,7 @@ inline void require_operand(const char* op, const char* argument, const ArrayTyp
                          to_string(given)));
 }
 
-// Checks a shape of an argument of a function; `names` says which sizes it should have.
+// Checks the shape of a function's argument; `names` describes the expected sizes.
 inline void require_shape(const char* op, const char* argument, const char* names, const Array& given,
                           const Shape& shape) {
   if (given.shape() == shape) return;
@@ -137,7 +137,7 @@ inline void require_segments(const char* op, const Array& ids, const Shape& shap
   throw TypeError(concat(op, ": argument 'segment_ids' must be integers, got ", to_string(ids.type())));
 }
 
-// A parameter or state in the dtype of sums; zeros where none is given.
+// A parameter or state in the accumulator dtype; zeros if none is given.
 inline Array widened_operand(const char* op, const char* argument, const std::optional<Array>& given,
                              const Shape& shape, DType wide) {
   if (!given) return jax::lax::zeros(strong_type(shape, wide));
@@ -146,7 +146,7 @@ inline Array widened_operand(const char* op, const char* argument, const std::op
   return jax::lax::reshape(real.astype(wide), shape);
 }
 
-// [..., rest] -> [batch, rest], where the rest has `kept` dimensions.
+// [..., rest] -> [batch, rest], where rest has `kept` dimensions.
 inline Array flat_batch(const Array& x, int64_t kept) {
   Shape shape(x.shape().end() - kept, x.shape().end());
   shape.insert(shape.begin(), element_count(std::span(x.shape().begin(), x.shape().end() - kept)));
@@ -159,8 +159,8 @@ inline Shape with_batch(const Array& like, int64_t kept, std::initializer_list<i
   return shape;
 }
 
-// A mapped axis of a primitive whose operands have a batch in front, but for those at `shared`: one larger batch. No
-// outputs where a shared operand is mapped.
+// Batches a primitive whose operands, except those at `shared`, have a leading batch: one larger batch. Returns no
+// outputs if a shared operand is mapped.
 inline BatchResult batch_in_front(const BatchArgs& args, std::initializer_list<std::size_t> shared) {
   Arrays inputs(args.inputs.begin(), args.inputs.end());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -182,7 +182,7 @@ inline BatchResult batch_in_front(const BatchArgs& args, std::initializer_list<s
   return result;
 }
 
-// The way back through a gate, y * silu(z): the gradient of y, and that of z for each unit of y.
+// The derivative of a gate, y * silu(z): the gradient of y, and that of z per unit of y.
 struct GateBack {
   Array dy, slope;
   GateBack(const Array& given, const Array& z) : dy(given) {
@@ -193,7 +193,7 @@ struct GateBack {
   }
 };
 
-// Binds the gradient of a scan with results (y, last state, starts of chunks) and sums what all batches share.
+// Binds the gradient of a scan with results (y, last state, starts of chunks) and sums gradients of shared operands.
 inline Arrays pull_back_scan(const Primitive& grad, const PullbackArgs& args) {
   const Array &y = args.cotangents[0], &last = args.cotangents[1];
   if (args.cotangents[2].defined()) return {};
@@ -211,7 +211,7 @@ struct RowOperand {
   Array array;
   int64_t kept;  // trailing dimensions; the others are batches
 };
-// Floats of one dtype, [batch, ...].
+// Promotes the operands to one floating dtype, [batch, ...].
 inline Arrays promoted_rows(const char* op, const std::vector<RowOperand>& given) {
   Arrays rows;
   for (const RowOperand& operand : given) rows.push_back(operand.array);
@@ -223,7 +223,7 @@ inline Arrays promoted_rows(const char* op, const std::vector<RowOperand>& given
   return rows;
 }
 
-// The samples of a gradient: those of the operation, with its results in front.
+// The samples of a gradient: those of the operation, preceded by its results.
 inline std::vector<Sample> grad_samples(std::vector<Sample> samples, const TypeRule& type) {
   for (Sample& sample : samples) {
     const Types results = type(sample.inputs, sample.attrs).types;

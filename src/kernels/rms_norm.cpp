@@ -43,7 +43,7 @@ TypeResult grad_type(std::span<const ArrayType> types, const Attrs&) {
   return Types{x.strong(), column_type(x)};
 }
 
-// More rows, where all share the scale.
+// A batch is more rows if the scale is shared.
 BatchResult batch_rows(const BatchArgs& args) {
   if (!args.mapped(0) || args.mapped(1)) return {};
   const Array x = move_axis(args.inputs[0], args.dims[0], 0);

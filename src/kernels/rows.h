@@ -1,4 +1,4 @@
-// What the fused operations on rows share: sums over the last axis, and the types of what a row or a column has one of.
+// Shared by the fused operations on rows: sums over the last axis, and the types of per-row and per-column arrays.
 #pragma once
 
 #include <capibara/lax.h>
@@ -8,10 +8,10 @@
 
 namespace capibara::kernels {
 
-// Sums run in float32 at least.
+// Sums accumulate in at least float32.
 inline DType sum_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
-// Of the last axis, which stays with size 1.
+// Sums over the last axis, which is kept with size 1.
 inline Array row_sum(const Array& x) {
   const int64_t last = x.ndim() - 1;
   return jax::lax::expand_dims(jax::lax::reduce_sum(x, {.axes = {last}}), {last});
@@ -32,13 +32,13 @@ inline Array column_sum(const Array& x) {
 
 // ---- types ------------------------------------------------------------------------------------------------------
 
-// Of one sum for each row.
+// The type of one sum per row.
 inline ArrayType row_type(const ArrayType& x) {
   ArrayType type = x.with_dtype(sum_dtype(x.dtype)).strong();
   type.shape.pop_back();
   return type;
 }
-// Of one weight for each column.
+// The type of one weight per column.
 inline ArrayType column_type(const ArrayType& x) { return x.with_shape({x.shape.back()}).strong(); }
 
 inline void require_rows(const char* op, const ArrayType& x, const char* argument = "x") {

@@ -1,7 +1,7 @@
 // The selective scan of Mamba and its reverse derivative: their meaning as scans over chunks, their records.
 //
-// Of all states [length, dim, state] only those at the starts of chunks are kept; the derivative computes the others
-// again, chunk by chunk. The gradients of A, D and delta_bias come out for each batch element and are summed outside,
+// Of all states [length, dim, state] only those at the starts of chunks are saved; the derivative recomputes the others
+// chunk by chunk. The gradients of A, D and delta_bias are returned per batch element and summed outside,
 // so that a mapped axis is a larger batch of the same call, forward and backward.
 #include <capibara/kernels/recurrence.h>
 
@@ -14,15 +14,15 @@ namespace {
 
 namespace lax = jax::lax;
 
-// The operands of both primitives, as they stand behind the gradient's own three.
+// The operands of both primitives; those of the gradient follow its own three.
 struct Operands {
   Array u, delta;  // [batch, length, dim]
   Array A;         // [dim, state]
   Array B, C;      // [batch, length, state]
   Array D, bias;   // [dim]
   Array initial;   // [batch, dim, state]
-  Array z;         // [batch, length, dim], where gated
-  Array reset;     // bool [batch, length], where there are resets
+  Array z;         // [batch, length, dim], if gated
+  Array reset;     // bool [batch, length], if there are resets
   DType narrow, wide;
   int64_t length, chunk;
   bool has_softplus;
@@ -52,7 +52,7 @@ struct Operands {
   }
 };
 
-// One chunk: [batch, chunk, state, dim] in float32 at least.
+// One chunk: [batch, chunk, state, dim] in at least float32.
 struct Chunk {
   Array u, step, B, C;  // [batch, chunk, 1, dim], B and C [batch, chunk, state, 1]
   Array reset;          // [batch, chunk, 1, 1]
@@ -99,8 +99,8 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
   return {y.astype(o.narrow), last, move_axis(out[2], 0, 1)};
 }
 
-// (dy, dlast, states, the operands) -> (du, ddelta, dA, dB, dC, dD, dbias, dinitial, dz where gated); those of A, D and
-// the bias have a batch in front.
+// (dy, dlast, states, the operands) -> (du, ddelta, dA, dB, dC, dD, dbias, dinitial, dz if gated); those of A, D and
+// the bias have a leading batch.
 Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const Operands o(in.subspan(3), attrs);
   Arrays results;
@@ -175,7 +175,7 @@ struct Sizes {
   Shape starts() const { return {batch, chunks, state, dim}; }
 };
 
-// Checks the operands from `first` on.
+// Checks the operands starting at `first`.
 Sizes sizes_of(const char* op, std::span<const ArrayType> types, std::size_t first, const Attrs& attrs) {
   const bool gated = attrs.boolean("gated"), resets = attrs.boolean("resets");
   require_count(op, types, first + 8 + static_cast<std::size_t>(gated) + static_cast<std::size_t>(resets));
@@ -282,9 +282,9 @@ PrimitiveRecord grad_record() {
 
 // ---- the functions ----------------------------------------------------------------------------------------------
 
-constexpr int64_t chunk_size = 64;  // a quarter of u in kept states at 16 states, and a chunk of work fits the cache
+constexpr int64_t chunk_size = 64;  // saved states: a quarter of u at 16 states; the work of a chunk fits the cache
 
-// The definition, step by step: (y without skip and gate, last state).
+// Runs the definition step by step: (y without skip and gate, last state).
 std::pair<Array, Array> step_by_step(const Array& u, const Array& steps, const Array& A, const Array& B, const Array& C,
                                      const Array& initial, const Array& reset) {
   Arrays xs;
@@ -370,7 +370,7 @@ Family selective_scan_records() { return {forward_record(), grad_record()}; }
 
 namespace {
 
-// The same arrays with the length last but one, as the kernel takes them: `axis` counts the axes of u.
+// Moves the length to the last axis but one, as the kernel requires: `axis` is an axis of u.
 class LengthLast {
  public:
   LengthLast(const char* op, const Array& u, int64_t axis) : rank_(u.ndim()) {

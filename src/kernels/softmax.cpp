@@ -34,7 +34,7 @@ TypeResult grad_type(std::span<const ArrayType> types, const Attrs&) {
   return Types{types[1].strong()};
 }
 
-// More rows.
+// A batch is more rows.
 BatchResult batch_rows(const BatchArgs& args) {
   Arrays inputs;
   for (std::size_t i = 0; i < args.inputs.size(); ++i)

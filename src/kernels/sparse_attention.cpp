@@ -1,4 +1,4 @@
-// Block-sparse attention: its records, the patterns as programs that make their lists of blocks on the device, the
+// Block-sparse attention: its records, the patterns as programs that compute their block lists on the device, the
 // function.
 #include <capibara/kernels/attention.h>
 #include <capibara/lax.h>
@@ -28,7 +28,7 @@ struct Grid {
 
   int64_t rows() const { return (queries + size - 1) / size; }
   int64_t columns() const { return (keys + size - 1) / size; }
-  // Numbers of blocks, [rows, columns].
+  // Block indices, [rows, columns].
   Array row() const { return lax::broadcasted_iota(DType::int32, {rows(), columns()}, 0); }
   Array column() const { return lax::broadcasted_iota(DType::int32, {rows(), columns()}, 1); }
 };
@@ -51,7 +51,7 @@ Array window_blocks(const Grid& grid) {
   return grid.options.causal ? kept & causal_blocks(grid) : kept;
 }
 
-// Blocks around the diagonal, and the first ones, which see all and are seen by all.
+// Blocks around the diagonal, and the first ones, which attend to all blocks and are attended by all.
 Array local_and_global(const Grid& grid) {
   const Array row = grid.row(), column = grid.column(), distance = lax::abs(row - column);
   const Array global = number(grid.options.global_blocks.value_or(1));
@@ -59,7 +59,7 @@ Array local_and_global(const Grid& grid) {
   return near | by_rows | (column < global);
 }
 
-// Of the blocks that are not kept already, those with the smallest random numbers of their row.
+// Adds, of the blocks that are not yet kept, those with the smallest random numbers of their row.
 Array with_random(const Grid& grid, const Array& kept) {
   const int64_t count = std::min(grid.options.random_blocks.value_or(3), grid.columns());
   if (count == 0 || grid.rows() == 0) return kept;
@@ -82,7 +82,7 @@ Array prefix_blocks(const Grid& grid) {
   return causal_blocks(grid) | (first < number(*grid.options.prefix));
 }
 
-// The smallest or greatest segment of each block, [batch, blocks].
+// The smallest or largest segment id of each block, [batch, blocks].
 Array segment_bound(const Array& ids, int64_t size, bool smallest) {
   const int64_t batch = ids.shape(0), length = ids.shape(1), blocks = (length + size - 1) / size;
   using Limits = std::numeric_limits<int32_t>;
@@ -92,7 +92,7 @@ Array segment_bound(const Array& ids, int64_t size, bool smallest) {
   return smallest ? lax::reduce_min(split, {.axes = {2}}) : lax::reduce_max(split, {.axes = {2}});
 }
 
-// Blocks whose ranges of segments meet; which tokens see each other is then a matter of the segments themselves.
+// Blocks whose ranges of segment ids overlap; the ids then decide which tokens attend to each other.
 Array document_blocks(const Grid& grid) {
   const Array own = grid.options.segment_ids->astype(DType::int32);
   const Array other = grid.options.key_segment_ids ? grid.options.key_segment_ids->astype(DType::int32) : own;
@@ -104,7 +104,7 @@ Array document_blocks(const Grid& grid) {
   return begins & (last >= low);
 }
 
-// Lists of blocks of keys, [..., rows, count], as [..., rows, columns].
+// Converts lists of key blocks, [..., rows, count], to a mask [..., rows, columns].
 Array listed_blocks(const Grid& grid, const Array& lists) {
   Shape shape(static_cast<std::size_t>(lists.ndim()), 1);
   shape.push_back(grid.columns());
@@ -184,7 +184,7 @@ Array sparsity_blocks(int64_t queries, int64_t keys, const SparseAttentionOption
 Array sparse_attention(const Array& query, const Array& key, const Array& value,
                        const SparseAttentionOptions& options) {
   static const Primitive& handle = *new Primitive(primitive(name));
-  const bool ranks_fit = query.ndim() == 4 && key.ndim() == 4;  // else the type rule says what is wrong
+  const bool ranks_fit = query.ndim() == 4 && key.ndim() == 4;  // else the type rule reports the error
   if (options.segment_ids && (options.segment_ids->ndim() != 2 || !is_integer(options.segment_ids->dtype()))) {
     throw TypeError(concat(name, ": expected int32 [batch, queries] (argument 'segment_ids'), got ",
                            to_string(options.segment_ids->type())));

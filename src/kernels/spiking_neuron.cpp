@@ -1,6 +1,6 @@
 // Leaky integrate-and-fire neurons and their reverse derivative: their meaning as scans over time, records, function.
 //
-// The reverse derivative keeps nothing of the forward pass: it runs the neurons again, which costs less than writing
+// The reverse derivative saves nothing of the forward pass: it runs the neurons again, which costs less than writing
 // their potentials and reading them back.
 #include <capibara/control.h>
 #include <capibara/custom_derivatives.h>
@@ -25,7 +25,7 @@ DType state_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64
 
 struct Surrogate {
   const char* name;
-  double slope;  // by default
+  double slope;  // default
 };
 constexpr Surrogate surrogates[] = {{"atan", 2},     {"sigmoid", 25},  {"fast_sigmoid", 25},
                                     {"triangle", 1}, {"rectangle", 1}, {"straight_through", 1}};
@@ -52,7 +52,7 @@ Array surrogate_slope(const std::string& surrogate, double slope, const Array& d
 
 // ---- the composition --------------------------------------------------------------------------------------------
 
-// The options as the attributes of an equation say them.
+// The options, read from the attributes of an equation.
 struct Neuron {
   double threshold, leak_rate, reset_value, slope;
   std::string reset, surrogate;
@@ -67,7 +67,7 @@ struct Neuron {
         surrogate(attrs.text("surrogate")),
         detach_reset(attrs.boolean("detach_reset")) {}
 
-  // The potential before the spike is taken.
+  // The potential before the reset by a spike.
   Array charged(const Array& potential, const Array& input) const {
     const Array rest = scalar_of(potential.dtype(), reset_value), rate = scalar_of(potential.dtype(), leak_rate);
     const Array leak = (potential - rest) * rate;
@@ -76,7 +76,7 @@ struct Neuron {
 
   Array distance(const Array& charge) const { return charge - scalar_of(charge.dtype(), threshold); }
 
-  // 1 where the charge reaches the threshold, with the derivative of the surrogate.
+  // 1 where the charge reaches the threshold, with the surrogate's derivative.
   Array spike(const Array& charge) const {
     auto step = jax::custom_jvp(
         [](Array d) { return lax::convert_element_type(lax::ge(d, lax::zeros_like(d)), d.dtype()); }, "spike");
@@ -179,7 +179,7 @@ const Primitive& grad_primitive() {
   return handle;
 }
 
-// More neurons: the mapped axis stands behind the steps, and first in potentials.
+// A batch is more neurons: the mapped axis follows the steps, and comes first in potentials.
 BatchResult batch_neurons(const BatchArgs& args) {
   Arrays inputs;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
@@ -195,7 +195,7 @@ Arrays pull_back(const PullbackArgs& args) {
   return capibara::bind(grad_primitive(), Arrays{spikes, potential, args.operands[0], args.operands[1]}, args.attrs);
 }
 
-// None of float64: at those the property tests compare derivatives with differences, which see steps, no surrogates.
+// None for float64: there the property tests compare derivatives with differences, which see steps, not surrogates.
 std::vector<Attrs> sample_attrs(DType dtype) {
   if (dtype == DType::float64) return {};
   auto attrs = [](const char* reset, const char* surrogate, double slope, bool detach) {

@@ -1,8 +1,8 @@
-// The state space dual of Mamba-2 and its reverse derivative: matmuls inside of chunks, a scan from chunk to chunk.
+// The state space dual of Mamba-2 and its reverse derivative: matmuls inside chunks, a scan over chunks.
 //
-// In a chunk the output is (C B^T * decay) x, a causal matrix times the inputs, and what the state at its start adds;
-// so the work is in matmuls. Of all states only those at the starts of chunks are kept, as [state, dim]. A NaN or an
-// infinity may reach its whole chunk. Gradients of A, D and dt_bias come out for each batch element, summed outside.
+// Within a chunk the output is (C B^T * decay) x, a causal matrix times the inputs, plus the contribution of the
+// state at its start, so the work is in matmuls. Only the states at the starts of chunks are saved, as [state, dim]. A
+// NaN or infinity may spread over its whole chunk. Gradients of A, D and dt_bias are per batch element, summed outside.
 #include <capibara/kernels/recurrence.h>
 
 #include <limits>
@@ -74,7 +74,7 @@ struct Operands {
     shape.insert(shape.begin() + 3, sizes.groups);
     return move_axis(lax::reshape(parts, shape), 2, 4);
   }
-  // The inverse, in float32 at least.
+  // The inverse, in at least float32.
   Array from_heads(const Array& array) const {
     const Array parts = move_axis(array, 4, 2);
     return from_chunks(lax::collapse(parts, 3, 5), sizes.length);
@@ -96,14 +96,14 @@ Array contract(const Array& x, const Array& y, Ints x_axes, Ints y_axes, const I
   return lax::dot_general(x, y, {std::move(x_axes), std::move(y_axes), batch, batch}, {.precision = "highest"});
 }
 
-// [..., dim, state] -> [..., state, dim] and back.
+// [..., dim, state] -> [..., state, dim] and vice versa.
 Array turned(const Array& states) { return move_axis(states, states.ndim() - 1, states.ndim() - 2); }
 
 Array masked(const Array& keep, const Array& x) {
   return lax::select(broadcast_to("ssd", keep, x.shape()), x, lax::zeros_like(x));
 }
 
-// One chunk; q counts its steps, r the heads of a group.
+// One chunk; q indexes its steps, r the heads of a group.
 struct Chunk {
   Array x, step, B, C;              // [b, g, r, q, dim], [b, g, r, q], [b, g, q, state]
   Array reset;                      // [b, q]
@@ -177,8 +177,8 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
 
 // One chunk of the derivative: (gradient of the state after it, sum of dA, slices) -> the same before it, and slices.
 //
-// The gradient of the sums of log decays needs no matrix of its own: what a step receives is dy . y, what it sends on
-// is x . dx, each summed over all pairs that it is part of.
+// The gradient of the sums of log decays needs no matrix of its own: a step receives dy . y and sends
+// x . dx, each summed over all pairs of which it is part.
 Arrays pull_chunk_back(std::span<const Array> all, const Array& A) {
   const Array &end = all[0], &dy = all[all.size() - 2], start = turned(all.back());
   const Chunk chunk(all.subspan(2, all.size() - 4), A);
@@ -204,8 +204,8 @@ Arrays pull_chunk_back(std::span<const Array> all, const Array& A) {
   return {carried, dA, ddriven * lax::expand_dims(chunk.step, {4}), dstep, dB, dC, y};
 }
 
-// (dy, dlast, states, the operands) -> (dx, ddt, dA, dB, dC, dD, dbias, dinitial, dz where gated); those of A, D and
-// the bias have a batch in front.
+// (dy, dlast, states, the operands) -> (dx, ddt, dA, dB, dC, dD, dbias, dinitial, dz if gated); those of A, D and
+// the bias have a leading batch.
 Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const Operands o(in.subspan(3), attrs);
   const Sizes& s = o.sizes;
@@ -242,7 +242,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
 
 // ---- types ------------------------------------------------------------------------------------------------------
 
-// Checks the operands from `first` on.
+// Checks the operands starting at `first`.
 Sizes sizes_of(const char* op, std::span<const ArrayType> types, std::size_t first, const Attrs& attrs) {
   const bool gated = attrs.boolean("gated"), resets = attrs.boolean("resets");
   require_count(op, types, first + 8 + static_cast<std::size_t>(gated) + static_cast<std::size_t>(resets));
@@ -298,7 +298,7 @@ const Primitive& grad_primitive() {
 
 Arrays pull_back(const PullbackArgs& args) { return pull_back_scan(grad_primitive(), args); }
 
-// Of the matmuls of all chunks: inside of them, from the state, to the state.
+// Operations of the matmuls of all chunks: inside a chunk, from the state, to the state.
 double count_flops(const ArrayType& x, const ArrayType& B, const Attrs& attrs, double times) {
   const double per_element =
       2.0 * static_cast<double>(attrs.integer("chunk_size")) + 4.0 * static_cast<double>(B.shape[3]);

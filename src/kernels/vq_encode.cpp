@@ -1,4 +1,4 @@
-// The nearest codes of vectors: their meaning as a composition by blocks of vectors, the record, encoding and decoding.
+// Nearest codes of vectors: their meaning as a composition over blocks of vectors, the record, encoding and decoding.
 #include <capibara/control.h>
 #include <capibara/kernels/quantization.h>
 #include <capibara/lax.h>
@@ -15,13 +15,13 @@ namespace {
 
 namespace lax = jax::lax;
 
-constexpr int64_t block_scores = int64_t{1} << 20;  // of one block of vectors, at most
+constexpr int64_t block_scores = int64_t{1} << 20;  // at most, per block of vectors
 
 DType score_dtype(DType dtype) { return dtype == DType::float64 ? DType::float64 : DType::float32; }
 
 // ---- the composition --------------------------------------------------------------------------------------------
 
-// What finds the greatest score of vectors [batch, rows, dim] among codes [batch, codes, dim].
+// Finds the code [batch, codes, dim] of the largest score for each vector [batch, rows, dim].
 class Scorer {
  public:
   Scorer(const Array& codes, const std::string& metric) : codes_(codes), dtype_(score_dtype(codes.dtype())) {
@@ -30,7 +30,7 @@ class Scorer {
     if (metric == "euclidean") {
       offset_ = lax::expand_dims(squares * scalar_of(dtype_, -0.5), {1});
     } else {
-      // 1 / length, and 0 for codes of zeros, whose scores are 0 then.
+      // 1 / length, and 0 for all-zero codes, whose scores are then 0.
       const Array zero = lax::zeros_like(squares), one = lax::full_like(squares, Array(1.0));
       const Array some = lax::ne(squares, zero);
       factor_ = lax::expand_dims(lax::select(some, lax::rsqrt(lax::select(some, squares, one)), zero), {1});
@@ -100,7 +100,7 @@ TypeResult encode_type(std::span<const ArrayType> types, const Attrs& attrs) {
   return Types{result};
 }
 
-// Where all share one codebook a batch is more vectors, else one more batch of codebooks.
+// A batch is more vectors if they share one codebook, else one more batch of codebooks.
 BatchResult batch_vectors(const BatchArgs& args) {
   if (args.mapped(1)) return batch_leading(args);
   const int64_t size = args.axis.size;
@@ -148,7 +148,7 @@ PrimitiveRecord encode_record() {
 
 // ---- products and residuals -------------------------------------------------------------------------------------
 
-// [rows, dim] by [codes, dim]: one call of the operation.
+// [rows, dim] by [codes, dim], as one call of the operation.
 Array encode(const Array& vectors, const Array& codebook, const std::string& metric) {
   static const Primitive& handle = *new Primitive(primitive("vq_encode"));
   return capibara::bind(handle, Arrays{vectors, codebook}, {{"distance_metric", metric}})[0];
@@ -167,7 +167,7 @@ void require_codebook(const char* op, const Array& codebook, bool residual) {
 
 Array stage_of(const Array& codebook, int64_t stage) { return lax::index_in_dim(codebook, stage, 0, false); }
 
-// Rows of a table by indices [count], which are in range.
+// The rows of a table at indices [count], which are in range.
 Array take_rows(const Array& table, const Array& indices) {
   const int64_t dim = table.shape(1);
   return lax::gather(table, lax::expand_dims(indices, {1}), {{1}, {0}, {0}, {}, {}}, {1, dim},
@@ -251,7 +251,7 @@ Array vq_decode(const Array& codes, const Array& codebook, const VqDecodeOptions
     shape.push_back(dim);
     return lax::reshape(sum, shape);
   }
-  // One table of all groups' codes, each group's at its own offset.
+  // One table with the codes of all groups, each group at its own offset.
   const Array offsets = lax::iota(DType::int32, books) * scalar_of(DType::int32, static_cast<double>(count));
   const Array places = lax::reshape(clamped(rows, count) + offsets, {rows.size()});
   shape.push_back(books * dim);

@@ -1,4 +1,4 @@
-// Comparing programs between processes by their texts.
+// Compares programs between processes by their text.
 #include "transforms/agreement.h"
 
 #include <cctype>
@@ -16,7 +16,7 @@ namespace capibara {
 
 namespace {
 
-// The processes of all meshes that cross processes, where the first of their maps is, and what they exchange.
+// The processes of all meshes that span processes, the source of the first map over them, and its collectives.
 struct Span {
   std::set<int> processes;
   Source source;
@@ -45,7 +45,7 @@ void find_span(const Program& program, Span& span) {
   }
 }
 
-// Addresses of objects differ between processes that run the same.
+// Object addresses differ between processes that run the same program.
 std::string without_addresses(const std::string& text) {
   std::string out;
   for (std::size_t i = 0; i < text.size(); ++i) {

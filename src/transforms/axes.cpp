@@ -1,4 +1,4 @@
-// vmap's axes: a tree prefix spread over the leaves, and the size they agree on.
+// vmap's axes: broadcasts a tree prefix over the leaves, and finds the size they agree on.
 #include <capibara/transforms.h>
 
 #include "core/array/format.h"
@@ -51,7 +51,7 @@ LeafAxes spread(const char* option, const jax::Axes& axes, const TreeDef& tree) 
   return leaves;
 }
 
-// Sizes by how many axes have them, the most frequent first.
+// Lists sizes by the number of axes that have them, most frequent first.
 [[noreturn]] void throw_inconsistent(const TreeDef& in, std::span<const Array> leaves, const LeafAxes& axes,
                                      const std::vector<int64_t>& dims, std::optional<int64_t> axis_size) {
   struct Group {

@@ -1,4 +1,4 @@
-// Exported functions: what their files say becomes a program with types and trees, and back.
+// Exported functions: converts between their files and programs with types and trees.
 #include <capibara/exported.h>
 
 #include <algorithm>
@@ -112,13 +112,13 @@ std::vector<ExportedType> exported_types(const Types& types) {
   return list;
 }
 
-// ---- values at the border ----------------------------------------------------------------------------------------
+// ---- values at the boundary --------------------------------------------------------------------------------------
 
 const char* key_implementation_name(DType dtype) {
   return dtype == DType::key_fry ? "fry" : dtype == DType::key_rbg ? "rbg" : "urbg";
 }
 
-// A module holds keys as their words, and has booleans where a tangent is float0.
+// A module stores keys as their words, and float0 tangents as booleans.
 Array to_module(const Array& value) {
   if (is_key(value.dtype())) return capibara::bind(prim::random_unwrap(), Arrays{value}, {})[0];
   if (value.dtype() == DType::float0) return lax::full(value.shape(), Array(false), DType::bool_);
@@ -132,7 +132,7 @@ Array from_module(const Array& value, const ArrayType& type) {
   return value;
 }
 
-// What jax calls the platform that this thread computes on.
+// jax's name for the platform on which this thread computes.
 std::string current_platform() {
   const std::string platform = capibara::config().platform;
   return platform == "reference" ? "cpu" : platform;
@@ -179,9 +179,9 @@ struct Exported::State {
   stablehlo::Module module;
   bool is_symbolic = false, takes_platform = false;
   mutable std::mutex mutex;
-  mutable std::map<std::string, ProgramFunction> functions;  // by the types that the program was read for
+  mutable std::map<std::string, ProgramFunction> functions;  // keyed by the types for which the program was read
 
-  // Of the arguments of the module. Throws away those of earlier sizes where there are many.
+  // The function of the module's arguments. Discards those for earlier sizes when there are many.
   ProgramFunction function(const Types& types = {}) const;
 };
 

@@ -20,7 +20,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// A tangent or cotangent as the core takes it: zeros of type float0 are symbolic.
+// A tangent or cotangent in the form the core takes: float0 zeros are symbolic.
 Array or_symbolic_zero(const Array& tangent) { return tangent.dtype() == DType::float0 ? Array() : tangent; }
 
 bool same_shape_and_dtype(const ArrayType& a, const ArrayType& b) { return a.shape == b.shape && a.dtype == b.dtype; }
@@ -31,7 +31,7 @@ Array or_zeros(const Array& cotangent, const ArrayType& primal) {
   return cotangent.defined() ? cotangent : lax::zeros(cotangent_type(primal));
 }
 
-// ---- which dtypes can be differentiated -----------------------------------------------------------------------------
+// ---- differentiable dtypes ------------------------------------------------------------------------------------------
 
 void check_reverse_input(const std::string& name, const ArrayType& type, const jax::GradOptions& options) {
   if (options.holomorphic && !is_complex(type.dtype)) {
@@ -97,7 +97,7 @@ LinearizedCall linearize_leaves(const FlatFunction& function, std::span<const Ar
   Arrays outputs = std::move(linearized.outputs);
   linearized.outputs.clear();
   if (main < outputs.size()) {
-    // The tangents of auxiliary outputs are not wanted, nor what only they need.
+    // Drop the tangents of auxiliary outputs, and whatever only they need.
     std::vector<bool> used;
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (linearized.nonzero_outputs[i]) used.push_back(i < main);
@@ -163,7 +163,7 @@ Arrays pull_back(const LinearMap& map, const TreeDef& expected, const TreeDef& g
   Arrays given;
   for (std::size_t i = 0; i < cotangents.size(); ++i) {
     ArrayType wanted = tangent_type(map.out_types[i]);
-    // The output itself may stand for its cotangent where that is float0.
+    // The output itself is accepted as its cotangent if that is float0.
     if (wanted.dtype == DType::float0 && same_shape_and_dtype(map.out_types[i], cotangents[i].type())) {
       given.emplace_back();
       continue;
@@ -296,7 +296,7 @@ Arrays apply_transposed(const TransposedFunction& function, const TreeDef& expec
   Arrays results = backward_pass(program, is_linear, inputs, cotangents), arguments;
   for (std::size_t i = captured; i < results.size(); ++i) {
     const ArrayType& type = function.in_types[i - captured];
-    // The transpose of a function on integers has integers for cotangents.
+    // The transpose of a function on integers has integer cotangents.
     arguments.push_back(results[i].defined() || is_inexact(type.dtype) ? instantiate(results[i], type)
                                                                        : lax::full(type.shape, Array(0), type.dtype));
   }
@@ -356,7 +356,7 @@ Residuals saved_residuals(const FlatFunction& function, const Types& types) {
       if (equation.primitive == prim::jit()) {
         origin = concat("output of jitted function '", equation.attrs.text("name"), "'");
       }
-      const SourceInfo written = source_info(equation.source);  // Python's lines; C++ code has none
+      const SourceInfo written = source_info(equation.source);  // lines of Python code; C++ code has none
       if (!written.file.empty()) origin = concat(origin, " from ", written.file, ":", written.line);
       add(program.type(var), std::move(origin));
     }

@@ -1,4 +1,4 @@
-// Jacobians of functions on leaves: jvp or vjp over the rows of an identity, with JAX's checks.
+// Jacobians of functions on leaves: jvp or vjp over the rows of an identity matrix, with JAX's checks.
 #include <capibara/lax.h>
 #include <capibara/transforms.h>
 
@@ -60,7 +60,7 @@ Arrays standard_basis(const Types& types) {
   return basis;
 }
 
-// x with its dimension `at` cut into dimensions of these sizes, which nothing splits.
+// x with its dimension `at` reshaped to dimensions of these sizes, which are not sharded.
 Array unraveled(const Array& x, std::size_t at, const Shape& sizes) {
   Shape shape = x.shape();
   shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(at));

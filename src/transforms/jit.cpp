@@ -1,4 +1,4 @@
-// jit: compiling a traced program when it is first called, and running it.
+// jit: compiles a traced program on its first call, and runs it.
 #include <capibara/jit.h>
 
 #include <capibara/default_device.h>
@@ -88,7 +88,7 @@ void JitEntry::compile() const {
 void JitEntry::choose_donations() const {
   Types free = ready_.program.output_types();
   Types unusable;
-  ready_.donated.clear();  // a compilation before may have failed
+  ready_.donated.clear();  // a previous compilation may have failed
   for (std::size_t input : ready_.inputs) {
     bool use = false;
     if (input >= captured.size() && donated[input - captured.size()]) {
@@ -109,7 +109,7 @@ void JitEntry::choose_donations() const {
 
 namespace {
 
-// With debug_nans or debug_infs: on a hit the program runs again, one operation at a time, to find the first bad one.
+// With debug_nans or debug_infs: on a hit the program is rerun one operation at a time to find the first bad one.
 Arrays execute_checked(const JitEntry& entry, std::span<const Array> inputs) {
   Config settings = config(), quiet = settings;
   quiet.debug_nans = quiet.debug_infs = false;
@@ -148,7 +148,7 @@ void check_donated_once(const JitEntry& entry, std::span<const Array> inputs, co
   }
 }
 
-// Results that are a donated input take its memory, and the input counts as deleted.
+// Results that alias a donated input take over its memory, and the input counts as deleted.
 void hand_over(std::span<const Array> inputs, const std::vector<bool>& donated, Arrays& outputs) {
   static const Primitive copy = primitive("copy");
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -164,7 +164,7 @@ void hand_over(std::span<const Array> inputs, const std::vector<bool>& donated, 
     if (results.empty()) continue;
     inputs[i].block_until_ready();
     Buffer memory = inputs[i].buffer().take();
-    if (!memory.defined()) {  // someone else holds it
+    if (!memory.defined()) {  // another array holds it
       memory = default_backend().run(copy, inputs.subspan(i, 1), {})[0].buffer();
       inputs[i].delete_buffers();
     }
@@ -172,7 +172,7 @@ void hand_over(std::span<const Array> inputs, const std::vector<bool>& donated, 
   }
 }
 
-// Results are arrays of their own: an input may be donated to another call, or changed from outside.
+// Results must not alias inputs: an input may be donated to another call, or be modified from outside.
 Arrays separated(const JitEntry::Ready& ready, std::span<const Array> inputs, Arrays outputs) {
   static const Primitive copy = primitive("copy");
   ready.compared.run([&] {

@@ -1,4 +1,4 @@
-// The cache of a jitted function: programs by what they were traced for, and tracing what is not there.
+// The cache of a jitted function: programs keyed by what they were traced for, and tracing on a miss.
 #include <capibara/default_device.h>
 
 #include "core/array/hash.h"
@@ -45,7 +45,7 @@ std::size_t hash_call(const TreeDef& in, std::span<const Array> leaves, const Su
   return hasher.value();
 }
 
-// What a call depends on besides its arguments; committed arguments may ask for another platform than the default one.
+// What a call depends on besides its arguments; committed arguments may require a platform other than the default.
 Surroundings surroundings_of(std::span<const Array> leaves) {
   const std::optional<Device> demanded = demanded_device(leaves);
   if (!demanded) return {};
@@ -82,7 +82,7 @@ std::vector<bool> leaves_at(const char* option, const std::vector<int>& position
 }  // namespace
 
 // Readers walk lists that only grow at the head. Comparing keys may run code of the host language, which may raise or
-// let other threads run: no one compares or frees keys with the lock held, and no one waits for readers.
+// let other threads run: keys are never compared or freed with the lock held, and nothing waits for readers.
 class JitCache {
  public:
   JitCache(jax::JitOptions options, CompilerOptions compiler_options)
@@ -110,7 +110,7 @@ class JitCache {
     return found ? found->entry : nullptr;
   }
 
-  // Two threads may have traced the same call: the entry that came first stays, and is returned.
+  // Two threads may have traced the same call: the first entry is kept and returned.
   std::shared_ptr<const JitEntry> insert(std::shared_ptr<const JitEntry> entry, const TreeDef& in,
                                          std::span<const Array> leaves) {
     std::atomic<Node*>& bucket = buckets_[entry->key.hash % bucket_count];
@@ -118,14 +118,14 @@ class JitCache {
       Node* const head = bucket.load();
       if (std::shared_ptr<const JitEntry> first = find(in, leaves)) return first;
       std::lock_guard lock(writing_);
-      if (bucket.load() != head) continue;  // another thread inserted meanwhile: compare with its entry too
+      if (bucket.load() != head) continue;  // another thread has inserted: compare with its entry too
       bucket.store(new Node{entry, head});
       size_.fetch_add(1);
       return entry;
     }
   }
 
-  // What readers may still look at is kept until a later clear, or until the cache goes.
+  // Nodes that readers may still access are kept until a later clear, or until the cache is destroyed.
   void clear() {
     std::vector<Node*> unused;
     {
@@ -134,8 +134,8 @@ class JitCache {
         if (Node* head = bucket.exchange(nullptr)) retired_.push_back(head);
       }
       size_.store(0);
-      // A reader that entered before the exchange may still set recent_: it has left when the first count is 0. One
-      // that reads recent_ before it is emptied does not set it again, and has left when the second is.
+      // A reader that entered before the exchange may still set recent_: it has left if the first count is 0. One
+      // that reads recent_ before it is reset does not set it again, and has left if the second count is 0.
       const bool none_before = readers_.load() == 0;
       recent_.store(nullptr);
       if (none_before && readers_.load() == 0) unused.swap(retired_);
@@ -147,7 +147,7 @@ class JitCache {
 
   std::vector<std::shared_ptr<const JitEntry>> entries() {
     std::vector<std::shared_ptr<const JitEntry>> all;
-    std::lock_guard lock(writing_);  // nothing is freed meanwhile
+    std::lock_guard lock(writing_);  // nothing is freed while it is held
     for (const auto& bucket : buckets_) {
       for (const Node* node = bucket.load(); node; node = node->next) all.push_back(node->entry);
     }
@@ -159,7 +159,7 @@ class JitCache {
     std::shared_ptr<const JitEntry> entry;
     Node* next;
   };
-  // Counts a reader, also where a comparison raises.
+  // Counts a reader, even if a comparison raises.
   class Reader {
    public:
     explicit Reader(std::atomic<int>& count) : count_(count) { count_.fetch_add(1); }
@@ -175,20 +175,20 @@ class JitCache {
   static constexpr std::size_t bucket_count = 32;
 
   std::array<std::atomic<Node*>, bucket_count> buckets_{};
-  mutable std::atomic<const Node*> recent_{nullptr};  // what the last call found: most calls are alike
+  mutable std::atomic<const Node*> recent_{nullptr};  // the last hit: most calls are alike
   mutable std::atomic<int> readers_{0};
   std::atomic<std::size_t> size_{0};
-  std::vector<Node*> retired_;  // lists that were cleared
+  std::vector<Node*> retired_;  // cleared lists, not freed yet
   std::mutex writing_;
 };
 
 namespace {
 
-// All caches of jit that live, for clear_caches().
+// All live caches of jit, for clear_caches().
 struct LivingCaches {
   std::mutex mutex;
   std::vector<std::weak_ptr<JitCache>> caches;
-  std::size_t crowded = 64;  // caches that are gone are forgotten at this size
+  std::size_t crowded = 64;  // destroyed caches are dropped from the list at this size
 
   LivingCaches() {
     on_clear_caches([this] { clear(); });
@@ -218,7 +218,7 @@ struct LivingCaches {
 std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options) { return make_jit_cache(options, {}); }
 
 std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options, CompilerOptions compiler_options) {
-  static auto* living = new LivingCaches;  // never freed, as the list that empties it
+  static auto* living = new LivingCaches;  // never freed, like the list of callbacks that clears it
   auto cache = std::make_shared<JitCache>(options, std::move(compiler_options));
   living->add(cache);
   return cache;

@@ -27,7 +27,7 @@ bool has_shard_map(const Program& program) {
 }
 
 std::shared_ptr<Executable> divided(const Program& program, const sharding::MaybeShardings& inputs) {
-  if (has_shard_map(program)) return nullptr;  // says itself what devices do
+  if (has_shard_map(program)) return nullptr;  // shard_map specifies what devices do
   try {
     return default_backend().compile(sharding::partition(program, inputs).whole());
   } catch (const NotImplementedError&) {
@@ -35,7 +35,7 @@ std::shared_ptr<Executable> divided(const Program& program, const sharding::Mayb
   }
 }
 
-// Whether an equation of custom_partitioning is in it.
+// True if the program contains a custom_partitioning equation.
 bool is_divided_by_author(const Program& program) {
   if (!custom_partitions_exist()) return false;
   static Memo<bool> memo;

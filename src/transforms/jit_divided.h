@@ -1,4 +1,4 @@
-// Jitted programs over arrays that span processes: each process computes the parts of its devices.
+// Jitted programs over arrays that span processes: each process computes the shards of its devices.
 #pragma once
 
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace capibara::detail {
 
-// The program divided among the devices that its inputs are placed on. Null where all of them are of this process, or
-// where it cannot be divided: every process holds arrays whole and can compute all of it.
+// The program partitioned over the devices of its inputs. Null if all of them belong to this process, or if it cannot
+// be partitioned: every process holds whole arrays and can compute all of it.
 std::shared_ptr<Executable> divided_executable(const Program& program, std::span<const Array> inputs);
 
 }  // namespace capibara::detail

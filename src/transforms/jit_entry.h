@@ -15,9 +15,9 @@
 
 namespace capibara::detail {
 
-using NamedAxes = std::vector<std::pair<std::string, int64_t>>;  // names and sizes, the innermost first
+using NamedAxes = std::vector<std::pair<std::string, int64_t>>;  // names and sizes, innermost first
 
-// The named axes that surround a call: the function may ask for their sizes.
+// The named axes around a call: the function may query their sizes.
 NamedAxes enclosing_axes();
 
 // What a traced program depends on besides its arguments.
@@ -46,11 +46,11 @@ class JitEntry {
   Arrays captured;  // tracers of an outer trace and refs: the program's leading inputs
   bool captures_tracer = false;
   std::vector<bool> donated;     // one per leaf
-  std::optional<Device> device;  // that it was traced for; nothing: the first of the configured platform
-  bool committed = false;        // whether an argument is, and so its results
-  bool elsewhere = false;        // whether they asked for another platform than the default one
+  std::optional<Device> device;  // it was traced for; nullopt: the first of the configured platform
+  bool committed = false;        // true if an argument is, and so are the results
+  bool elsewhere = false;        // true if they required a platform other than the default
   CompilerOptions compiler_options;
-  Config settings;  // that it was traced under
+  Config settings;  // in effect when it was traced
 
   struct Ready {
     Program program;  // without unused inputs
@@ -58,23 +58,23 @@ class JitEntry {
     bool all_inputs = false;  // every leaf is an input
     std::vector<bool> donated;
     bool donates = false;
-    bool says_placement = false;  // of its results
-    Types result_types;           // where Explicit axes split them; the compiled program has none
+    bool says_placement = false;  // true if the program specifies its results' placement
+    Types result_types;           // if Explicit axes split them; the compiled program has none
     std::shared_ptr<Executable> executable;
-    FlopsByType flops{};  // of one call
-    // Outputs that the executable hands on from its inputs, found when it first runs.
+    FlopsByType flops{};  // per call
+    // Outputs that the executable returns unchanged from its inputs, found at the first run.
     mutable Once compared;
     mutable std::vector<std::size_t> handed_on;
-    mutable Once agreed;  // with other processes, before it first runs
+    mutable Once agreed;  // with other processes, before the first run
   };
 
-  // The program that is compiled: dead code and, unless they are kept, unused inputs are gone.
+  // The program to compile: without dead code and, unless they are kept, unused inputs.
   std::pair<Program, std::vector<std::size_t>> pruned() const;
 
   const Ready& ready() const {
     if (!compiled()) {
       compiled_.run([this] { compile(); });
-      if (may_be_interrupted()) poll_interrupt();  // asked for while it was compiled
+      if (may_be_interrupted()) poll_interrupt();  // requested during compilation
     }
     return ready_;
   }
@@ -82,14 +82,14 @@ class JitEntry {
 
  private:
   void compile() const;
-  // A donated input is usable where an output of the same shape and dtype can take its memory.
+  // A donated input is usable if an output of the same shape and dtype can take its memory.
   void choose_donations() const;
 
   mutable Once compiled_;
   mutable Ready ready_;
 };
 
-// Lines of jax_log_compiles and the like.
+// Prints a line of jax_log_compiles and similar flags.
 void print_line(const std::string& text);
 std::string seconds_since(std::chrono::steady_clock::time_point start);
 

@@ -6,8 +6,8 @@
 
 namespace capibara::detail {
 
-// `arguments`, `results`: what the header calls each leaf. Arguments that the program does not read are left out. An
-// empty name in the options is that of the jitted function.
+// `arguments`, `results`: the name of each leaf in the header. Arguments that the program does not read are left out.
+// An empty name in the options means that of the jitted function.
 jax::ObjectCode jit_entry_object(const JitEntry& entry, const jax::ObjectOptions& options,
                                  const std::vector<std::string>& arguments, const std::vector<std::string>& results);
 

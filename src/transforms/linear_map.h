@@ -1,4 +1,4 @@
-// What linearize, vjp and linear_transpose leave behind: a linear program and the values it reads.
+// The result of linearize, vjp and linear_transpose: a linear program and the values it reads.
 #pragma once
 
 #include <capibara/transforms.h>
@@ -20,11 +20,11 @@ class TransposedFunction {
   Types in_types;
 };
 
-// One cotangent per input leaf; empty where there is none.
+// One cotangent per input leaf; empty if there is none.
 Arrays pull_back_raw(const LinearMap& map, std::span<const Array> cotangents);
-// A cotangent, or zeros where there is none.
+// A cotangent, or zeros if there is none.
 Array or_zeros(const Array& cotangent, const ArrayType& primal);
-// Raise TypeError where values of this type have no reverse derivative.
+// Raises TypeError if values of this type cannot be differentiated in reverse mode.
 void check_reverse_input(const std::string& name, const ArrayType& type, const jax::GradOptions& options);
 void check_reverse_output(const std::string& name, const ArrayType& type, const jax::GradOptions& options);
 

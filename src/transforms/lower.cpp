@@ -22,7 +22,7 @@ ArrayType words_type(const ArrayType& type) {
   return words;
 }
 
-// A value of key type, held as its words: one trailing dimension more.
+// A value of key type, represented by its words: one more trailing dimension.
 class KeyTracer final : public Tracer {
  public:
   Array words;
@@ -43,7 +43,7 @@ class LoweringTrace final : public Trace {
   Array words(const Array& value) const {
     if (value.body()->trace() == this) return static_cast<const KeyTracer&>(*value.body()).words;
     if (!is_key(value.dtype())) return value;
-    // A concrete key: the same bytes, seen as words.
+    // A concrete key: the same bytes, viewed as words.
     return Array::from_buffer(words_type(value.type()), value.buffer(), value.committed());
   }
 
@@ -78,7 +78,7 @@ class LoweringTrace final : public Trace {
   }
 
  private:
-  // StableHLO knows no weak types: what differs in nothing else must become the same text.
+  // StableHLO has no weak types: programs that differ in nothing else must produce the same text.
   static Array strong(const Array& value) {
     if (value.is_tracer() || !value.weak_type()) return value;
     return Array::from_buffer(value.type().strong(), value.buffer(), value.committed());
@@ -94,7 +94,7 @@ class LoweringTrace final : public Trace {
     return parent->bind(primitive, operands, own);
   }
 
-  // Operations that move keys about: the words are a batch dimension, kept last.
+  // Operations that only move keys: the words are a batch dimension, kept last.
   Arrays bind_batched(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     if (!primitive->batch) {
       throw NotImplementedError(concat("primitive '", primitive.name(), "' does not take key arrays"));

@@ -1,7 +1,7 @@
-// optimize_remat of custom_vjp: a forward rule that becomes the function itself where no one reads its residuals.
+// optimize_remat of custom_vjp: a forward rule that becomes the function itself if its residuals are unused.
 //
 // Under checkpoint the forward pass keeps the rule's outputs and drops its residuals. A rule that computes both at once
-// then does more than the function; here it is one equation, which dead code elimination replaces.
+// then does more work than the function; here it is one equation, which dead code elimination replaces.
 #include "transforms/optimized_forward.h"
 #include "lax/control/control.h"
 
@@ -9,7 +9,7 @@ namespace capibara::detail {
 
 namespace {
 
-// The first program yields outputs and residuals, the second the outputs alone; both take all operands.
+// The first program returns outputs and residuals, the second only the outputs; both take all operands.
 constexpr const char* full = "fwd_jaxpr";
 constexpr const char* plain = "fun_jaxpr";
 
@@ -64,7 +64,7 @@ Primitive remat_opt() {
   return instance;
 }
 
-// The program of a staged function that takes the operands of both: those it captures begin at `first`.
+// The program of a staged function, extended to the operands of both functions: its captured ones begin at `first`.
 Program of_all(const Staged& staged, const Types& types, std::size_t first, std::size_t arguments) {
   const Program closed = constants_to_inputs(staged.program);
   const std::size_t captured = closed.invars().size() - arguments;

@@ -1,4 +1,4 @@
-// checkpoint: staging the function whose values are not kept, and the policies that say which are.
+// checkpoint: stages the function whose values are rematerialised, and the policies for which values are saved.
 #include <capibara/remat.h>
 
 #include "program/derive/custom_rules.h"
@@ -66,7 +66,7 @@ CheckpointPolicy constant(const char* name, bool save) {
           [save](const Primitive&, std::span<const ArrayType>, const Attrs&) { return save; }, true};
 }
 
-// As Python prints a frozenset of strings, in sorted order.
+// Formats the names like Python's frozenset of strings, in sorted order.
 std::string names_text(const std::set<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += concat(text.empty() ? "" : ", ", "'", name, "'");
@@ -99,7 +99,7 @@ CheckpointPolicy offload_dot_with_no_batch_dims(const std::string& offload_src, 
   return policy;
 }
 
-// jax 0.10.2 itself saves everything here, whatever the names.
+// jax 0.10.2 saves everything here, whatever the names.
 CheckpointPolicy save_anything_except_these_names(const std::vector<std::string>& names) {
   CheckpointPolicy policy = constant("save_anything_except_these_names", true);
   policy.name = concat("save_anything_except_these_names(", names_text(as_set(names)), ")");

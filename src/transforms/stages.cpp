@@ -1,4 +1,4 @@
-// Programs of functions without running them, arrays that are only types, and the scopes around tracing.
+// Traces functions to programs without running them; abstract arrays, and the scopes around tracing.
 #include <capibara/jit.h>
 
 #include "program/ir/source.h"
@@ -9,7 +9,7 @@ namespace capibara {
 
 namespace {
 
-// The owner of arrays that have a type and no value: no operation accepts them.
+// The trace that owns arrays with a type but no value: no operation accepts them.
 class AbstractTrace final : public Trace {
  public:
   AbstractTrace() { ended = true; }

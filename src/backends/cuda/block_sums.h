@@ -6,7 +6,7 @@
 namespace capibara::cuda {
 namespace {
 
-// Numbers that the warps of a block exchange. Two alternating sets: one barrier for each exchange.
+// Numbers exchanged by the warps of a block. Two alternating sets, so that one barrier per exchange is enough.
 template <class Value>
 struct Exchange {
   Value values[2][32];
@@ -22,7 +22,7 @@ inline __device__ void publish_sums(float a, float b, Exchange<float2>& exchange
   if (threadIdx.x % 32 == 0) exchange.values[iteration % 2][threadIdx.x / 32] = {a, b};
 }
 
-// The sums of what all warps have published, once they have.
+// Waits for all warps and returns the sums of what they published.
 inline __device__ float2 published_sums(const Exchange<float2>& exchange, int iteration) {
   __syncthreads();
   float2 total{0, 0};

@@ -1,4 +1,4 @@
-// Bulk copies of Hopper into shared memory, and the barriers there that count their bytes.
+// Hopper's bulk copies into shared memory, and the barriers there that count their bytes.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -40,12 +40,12 @@ __device__ inline void await(uint64_t* barrier, uint32_t phase) {
       "r"(phase)
       : "memory");
 }
-// Arrives at a barrier that will also wait for so many bytes.
+// Arrives at a barrier and makes it also wait for this many bytes.
 __device__ inline void expect_bytes(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
 }
-// Whole 16-byte pieces.
+// Copies whole 16-byte pieces.
 __device__ inline void start_bulk(void* to, const void* from, uint32_t bytes, uint64_t* barrier) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
                    shared_address(to)),

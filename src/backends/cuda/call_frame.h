@@ -1,4 +1,4 @@
-// What the handlers of kernels read from the frame of a call: operands, results and attributes.
+// Reads the frame of a call for the kernels' handlers: operands, results and attributes.
 #pragma once
 
 #include <cstring>

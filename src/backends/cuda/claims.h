@@ -1,4 +1,4 @@
-// Which equations the CUDA kernels take over, and how they are called: said in the file of each kernel, beside its
+// The equations that CUDA kernels compute, and how they are called: each kernel's file declares its own, next to its
 // code.
 #pragma once
 
@@ -12,17 +12,17 @@ namespace capibara::cuda {
 struct KernelCall {
   std::string target;
   std::string settings;  // MLIR text of the call's attributes
-  Types scratch;         // results behind the equation's own that no one reads
+  Types scratch;         // unused results after the equation's own
 };
 
 struct ClaimArgs {
   std::span<const ArrayType> inputs;
   const Attrs& attrs;
-  // Of the GPU; some numbers where there is none.
+  // Properties of the GPU; defaults if there is none.
   int64_t multiprocessors;
-  int64_t shared_memory;  // bytes that a block may have
+  int64_t shared_memory;  // limit in bytes per block
 };
-// Nothing where the kernel does not take these operands: the equation stays the composition that defines it.
+// nullopt if the kernel does not take these operands: the equation remains the composition that defines it.
 using Claim = std::optional<KernelCall> (*)(const ClaimArgs&);
 
 struct ClaimEntry {

@@ -1,4 +1,4 @@
-// The table of the CUDA module: one record for each kernel that XLA programs may call by name.
+// The table of the CUDA module: one record per kernel that XLA programs may call by name.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ struct KernelRecord {
   uint32_t traits;  // whether calls may be replayed as a CUDA graph, without the handler
 };
 
-// Those of one file, NAME_handlers() for src/backends/cuda/NAME.cu; they live as long as the module.
+// The handlers of one file, NAME_handlers() for NAME.cu in a folder of src/backends/cuda; they live as long as the
+// module.
 struct Handlers {
   const KernelRecord* records;
   int32_t count;
@@ -23,9 +24,9 @@ struct KernelTable {
   int32_t version;
   int32_t count;
   const KernelRecord* records;
-  // Of the first GPU; 0: it does not say.
+  // Of the first GPU; 0: unknown.
   int32_t (*multiprocessors)();
-  int32_t (*shared_memory)();  // bytes that a block may have
+  int32_t (*shared_memory)();  // limit in bytes per block
 };
 
 inline constexpr int32_t table_version = 3;

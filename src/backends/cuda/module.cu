@@ -1,4 +1,4 @@
-// The module of CUDA kernels: the table of the handlers of all its files, which the library asks for by one symbol.
+// The module of CUDA kernels: the table of all its handlers, which the library looks up by one symbol.
 #include <cuda_runtime.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Rows of arrays as kernels read and write them: pieces of 16 bytes, numbers as float32.
+// Rows of arrays, read and written in 16-byte pieces, with numbers as float32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -34,7 +34,7 @@ __device__ T from_float(float value) {
     return __float2bfloat16(value);
 }
 
-// Of a whole piece, or of one element.
+// Converts a whole piece or one element.
 template <class T, int count>
 __device__ void widen(const T* from, float (&to)[count]) {
 #pragma unroll
@@ -52,7 +52,7 @@ __device__ uint32_t packed(float first, float second) {
   }
 }
 
-// A whole piece in one store: left to itself the compiler makes several of it where it cannot see the alignment.
+// Stores a whole piece at once: the compiler would split the store where it cannot see the alignment.
 template <class T>
 __device__ void put_piece(T* to, const float (&values)[Piece<T>::size]) {
   uint32_t words[4];
@@ -68,13 +68,13 @@ __device__ void put_piece(T* to, const float (&values)[Piece<T>::size]) {
                : "memory");
 }
 
-// Exponentials: exact to the last bits where the result keeps them.
+// Exponentials: accurate to the last bits if the result type keeps them.
 template <class T>
 __device__ float power(float x) {
   return sizeof(T) == 4 ? expf(x) : __expf(x);
 }
 
-// Starts a copy of 16 bytes into shared memory.
+// Starts copying 16 bytes into shared memory.
 inline __device__ void copy_piece(void* shared, const void* global) {
   asm volatile(
       "cp.async.cg.shared.global [%0], [%1], 16;\n" ::"r"(static_cast<uint32_t>(__cvta_generic_to_shared(shared))),
@@ -90,13 +90,13 @@ __device__ void wait_pieces() {
 
 inline unsigned grid_of(int64_t rows) { return static_cast<unsigned>(rows < (1 << 30) ? rows : 1 << 30); }
 
-// A number of threads for `wanted` of them: whole warps, at most `limit`.
+// Rounds `wanted` threads up to whole warps, at most `limit`.
 inline int whole_warps(int64_t wanted, int limit) {
   const int64_t threads = (wanted + 31) / 32 * 32;
   return static_cast<int>(threads < 32 ? 32 : threads < limit ? threads : limit);
 }
 
-// Calls `start` with a number of the element type; false where it is none of the three.
+// Calls `start` with a value of the element type; false if it is none of the three.
 template <class Start>
 bool with_type(int32_t dtype, const Start& start) {
   if (dtype == f32)
@@ -112,7 +112,7 @@ bool with_type(int32_t dtype, const Start& start) {
 
 inline cudaStream_t own_stream(const ffi::CallFrame* frame) { return static_cast<cudaStream_t>(ffi::stream_of(frame)); }
 
-// What a handler returns once its kernels are started.
+// The return value of a handler after its kernels are launched.
 inline void* outcome(const ffi::CallFrame* frame) {
   const cudaError_t status = cudaGetLastError();
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));

@@ -5,7 +5,7 @@
 
 namespace capibara::cuda {
 
-// Of several blocks, whose steps alternate: none of them waits for the one before it.
+// Interleaves the steps of several blocks, for instruction-level parallelism.
 template <int A, int B, int C, int D, int N>
 __device__ inline void threefry_rounds(uint32_t (&x)[N], uint32_t (&y)[N]) {
   constexpr int rotations[4] = {A, B, C, D};

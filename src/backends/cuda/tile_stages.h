@@ -1,4 +1,4 @@
-// Stages of shared memory that tiles of matrices pass through: asynchronous copies in, fragments of tensor cores out.
+// Stages of shared memory for tiles of matrices: asynchronous copies in, tensor core fragments out.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,14 +11,14 @@ inline constexpr int side = 128;                 // of a tile of the result
 inline constexpr int stages = 4, threads = 128;  // 2 x 2 warps, each 64 x 64 of the tile
 inline constexpr int stage_bytes = side * 64;    // of one operand
 
-// A stage of an operand: `side` rows (of the result) by 64 bytes of the inner dimension. Straight, a row's 64 bytes are
-// four pieces of 16; crossed, the rows of one inner element are next to each other, as memory has them.
+// A stage of an operand: `side` rows (of the result) by 64 bytes of the inner dimension. Straight: a row's 64 bytes are
+// four pieces of 16; crossed: the rows of one inner element are contiguous, as in memory.
 template <class T, bool crossed>
 struct Stage {
   static constexpr int per_piece = 16 / sizeof(T);
   static constexpr int depth = 64 / sizeof(T);  // inner elements
 
-  // The byte of a piece: straight of row `line`, crossed of inner element `line`.
+  // The byte offset of a piece: of row `line` if straight, of inner element `line` if crossed.
   static __device__ int at(int line, int piece) {
     if constexpr (!crossed)
       return line * 64 + (piece ^ (line >> 1 & 3)) * 16;
@@ -28,8 +28,8 @@ struct Stage {
       return line * side * 4 + (piece ^ ((line & 3) << 1)) * 16;
   }
 
-  // Starts the copies of a stage. `from` is element (first row, first inner element); rows and inner elements that do
-  // not exist are zeros.
+  // Starts copying a stage. `from` is element (first row, first inner element); rows and inner elements that do
+  // not exist become zeros.
   static __device__ void copy(uint32_t to, const T* from, int64_t stride, int rows, int inner) {
     constexpr int pieces = crossed ? side / per_piece : 4;
 #pragma unroll
@@ -59,8 +59,8 @@ inline __device__ uint32_t load_word(uint32_t address) {
   return value;
 }
 
-// 16 rows by 32 bytes of the inner dimension (step `k` of two): four 8 x 16-byte matrices. As a left operand the first
-// two differ in rows, as a right operand in the inner dimension.
+// Loads 16 rows by 32 bytes of the inner dimension (step `k` of two): four 8 x 16-byte matrices. For a left operand the
+// first two differ in rows, for a right operand in the inner dimension.
 template <class T, bool crossed, bool is_left>
 __device__ void load_fragment(uint32_t (&to)[4], uint32_t stage, int row, int k) {
   using S = Stage<T, crossed>;

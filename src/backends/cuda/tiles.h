@@ -1,8 +1,8 @@
-// One tile of a product of matrices by a block: operands in stages of shared memory, sums in registers by tensor cores.
+// One tile of a matmul per block: operands in stages of shared memory, accumulators in registers, on tensor cores.
 //
-// Operands come by asynchronous copies in four stages of 64 bytes of the inner dimension, swizzled so that neither the
-// copies nor the reads of fragments meet in a bank. float32 is split into two parts of 11 bits: three products for
-// each, an error of 2^-21; infinite operands give NaN.
+// Operands are copied asynchronously in four stages of 64 bytes of the inner dimension, swizzled so that neither the
+// copies nor the fragment reads have bank conflicts. float32 is split into two parts of 11 bits: three products per
+// term, an error of 2^-21; infinite operands give NaN.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -34,7 +34,7 @@ inline __device__ uint32_t rounded(float value) {
   asm volatile("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
   return bits;
 }
-// The first 11 bits of each number, and the next.
+// Splits each number into its first 11 bits and the next ones.
 inline __device__ void split(const uint32_t (&values)[4], uint32_t (&high)[4], uint32_t (&low)[4]) {
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
@@ -46,10 +46,10 @@ inline __device__ void split(const uint32_t (&values)[4], uint32_t (&high)[4], u
 }
 
 struct Tile {
-  int rows, columns, inner;  // that exist
+  int rows, columns, inner;  // sizes that exist
 };
 
-// Sums of a warp's 64 x 64 elements of the tile. `left` and `right` are the first elements of both operands.
+// The accumulators of a warp's 64 x 64 elements of the tile. `left` and `right` are the operands' first elements.
 template <class T, bool left_crossed, bool right_crossed>
 __device__ void multiply(float (&sums)[4][8][4], const T* left, int64_t left_stride, const T* right,
                          int64_t right_stride, const Tile& tile) {
@@ -75,7 +75,7 @@ __device__ void multiply(float (&sums)[4][8][4], const T* left, int64_t left_str
   for (int step = 0; step < steps; ++step) {
     asm volatile("cp.async.wait_group %0;" ::"n"(stages - 2));
     __syncthreads();
-    start(step + stages - 1);  // into the stage that everyone has left
+    start(step + stages - 1);  // into the stage that all warps have finished reading
     const uint32_t stage = shared + step % stages * 2 * stage_bytes;
 #pragma unroll
     for (int k = 0; k < 2; ++k) {

@@ -1,4 +1,4 @@
-// What the interface's functions do: errors, states, memory, and tasks, which run where they are given.
+// Implementation of the interface's functions: errors, states, memory, and tasks, which run on the calling thread.
 #include "backends/ffi/api.h"
 
 #include <algorithm>

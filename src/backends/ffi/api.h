@@ -1,4 +1,4 @@
-// The functions of XLA's interface that handlers call, and what they act on.
+// The functions of XLA's FFI that handlers call, and the state they act on.
 #pragma once
 
 #include <condition_variable>
@@ -26,7 +26,7 @@ struct Future {
 
 enum Stage : int32_t { instantiate, prepare, initialize, execute, stages };
 
-// What belongs to one call in a program: the states that its handlers keep.
+// The state of one call in a program, kept by its handlers.
 struct Context {
   struct State {
     int64_t type = 0;
@@ -40,7 +40,7 @@ struct Context {
   }
 };
 
-// The table of all functions, of the interface 0.3 (jaxlib 0.10.2), which later handlers take.
+// The table of all functions, for interface version 0.3 (jaxlib 0.10.2), which newer handlers accept.
 const abi::Api& interface_functions();
 
 }  // namespace capibara::ffi

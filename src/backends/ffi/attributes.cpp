@@ -1,4 +1,4 @@
-// Decoding attributes: numbers, texts, arrays and dictionaries of them.
+// Decodes attributes: numbers, strings, arrays and dictionaries of them.
 #include "backends/ffi/attributes.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace capibara::ffi {
 
 namespace {
 
-// XLA's numbers of element types; nothing for types of which an element here takes more room than there.
+// XLA's codes of element types; nullopt for types whose elements take more space here than in XLA.
 std::optional<int32_t> number_of(DType dtype) {
   switch (dtype) {
     case DType::bool_:
@@ -73,7 +73,7 @@ struct ArrayOf {
   const void* data;
 };
 
-// The bytes of a number as an element of this type.
+// The bytes of a number stored as an element of this type.
 std::vector<std::byte> bytes_of(DType dtype, int64_t integer, double real) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(storage_size(dtype)));
   if (is_floating(dtype))

@@ -1,4 +1,4 @@
-// Attributes as a handler takes them.
+// Attributes in the form that handlers take.
 #pragma once
 
 #include <deque>
@@ -17,8 +17,8 @@ namespace abi = pjrt::ffi;
 using stablehlo::Attribute;
 using stablehlo::Dictionary;
 
-// XLA's number of an element type. Raises NotImplementedError, with the name of the target and of the type, for types
-// that handlers are not given.
+// XLA's code of an element type. Raises NotImplementedError, naming the target and the type, for types that cannot be
+// passed to handlers.
 int32_t required_number(const std::string& target, std::optional<DType> dtype, const std::string& name);
 
 // A dictionary of attributes, and the memory that it points to.

@@ -1,6 +1,6 @@
-// Frames: attributes are decoded once, buffers are filled in for each call. Handlers compare the sizes of structures
-// with those of their own headers, so that every size here is that of the interface 0.3 (jaxlib 0.10.2), which later
-// ones take.
+// Call frames: attributes are decoded once, buffers are filled in for each call. Handlers compare the sizes of
+// structures with those of their own headers, so every size here is the one of interface version 0.3 (jaxlib 0.10.2),
+// which newer handlers accept.
 #include "backends/ffi/call.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace capibara::ffi {
 
 namespace {
 
-// The attributes of an operation, from its text between the braces.
+// Parses the attributes of an operation from the text between its braces.
 Dictionary parsed(const std::string& text) {
   const stablehlo::Module module = stablehlo::parse_module(
       concat("module {\n func.func @main() {\n \"ffi.call\"() {", text, "} : () -> ()\n return\n }\n}\n"));
@@ -61,7 +61,7 @@ Dictionary settings_of(const Dictionary& attributes) {
 
 Description describe(const Attrs& attrs) {
   Description own;
-  if (attrs.has("attributes")) {  // as it was read
+  if (attrs.has("attributes")) {  // as read from a text
     const Dictionary all = parsed(attrs.text("attributes"));
     own.attributes = settings_of(all);
     own.operand_layouts = lists_of(all.find("operand_layouts"));
@@ -82,7 +82,7 @@ Description describe(const Attrs& attrs) {
   return own;
 }
 
-// The order of dimensions in memory, the slowest first; empty where it is row-major.
+// The order of dimensions in memory, slowest first; empty if row-major.
 Ints memory_order(const std::string& target, const std::vector<Ints>& layouts, std::size_t index, const Shape& shape) {
   if (index >= layouts.size()) return {};
   Ints order(layouts[index].rbegin(), layouts[index].rend()), plain(shape.size()), sorted = order;

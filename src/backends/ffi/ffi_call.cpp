@@ -1,4 +1,4 @@
-// The public functions: calls are custom_call equations, whose attributes stay text.
+// The public functions: calls are custom_call equations whose attributes remain text.
 #include <capibara/error.h>
 #include <capibara/ffi.h>
 

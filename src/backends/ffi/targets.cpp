@@ -19,7 +19,7 @@ struct Tables {
   std::mutex mutex;
   std::map<std::string, Handlers> targets;
   std::map<std::string, StateType> types;
-  int64_t next_type = 1'000'000;  // far from those that handlers bring along
+  int64_t next_type = 1'000'000;  // far from the ids that handlers bring along
   Finder finder;
 };
 

@@ -1,4 +1,4 @@
-// The linear algebra module: calls LAPACK's Fortran routines with the workspace they ask for.
+// The linear algebra module: calls LAPACK's Fortran routines with the workspace they require.
 #include "backends/lapack/routines.h"
 
 #include <algorithm>
@@ -7,17 +7,17 @@
 #include <type_traits>
 #include <vector>
 
-// LAPACK's Fortran symbols for the four element types, and a class per type that names them alike.
+// LAPACK's Fortran symbols for the four element types, and one class per type that gives them uniform names.
 
 namespace capibara::lapack {
 
-using Length = std::size_t;  // of a character argument, passed behind all others
+using Length = std::size_t;  // of a character argument, passed after all others
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
 
 extern "C" {
 
-// What real and complex types share. O: or/un, S: sy/he.
+// Routines common to real and complex types. O: or/un, S: sy/he.
 #define CAPIBARA_LAPACK_SHARED(x, T, R, O, S)                                                                       \
   void x##potrf_(const char*, const int*, T*, const int*, int*, Length);                                            \
   void x##getrf_(const int*, const int*, T*, const int*, int*, int*);                                               \
@@ -105,7 +105,7 @@ namespace {
 template <class T>
 constexpr bool is_complex = !std::is_same_v<T, Real<T>>;
 
-// Runs a routine twice: first to ask for the size of its workspace.
+// Runs a routine twice: first to query the size of its workspace.
 template <class T, class Call>
 int with_workspace(Call call) {
   T size{};

@@ -1,8 +1,8 @@
-// The part of PJRT's C interface that this backend calls, and that server/ fills for other clients: layouts of
+// The part of PJRT's C interface that this backend calls and that server/ implements for other clients: layouts of
 // the functions' arguments.
 //
 // A plugin fills a table of functions; each takes one structure that begins with its own size. A plugin refuses
-// smaller structures than it knows and ignores what follows: Args adds zeros, so that newer plugins accept them too.
+// structures smaller than its own and ignores trailing bytes: Args pads with zeros, so newer plugins accept them too.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,11 @@
 
 #include "backends/pjrt/api_functions.h"
 
-// Structures derive from their common head, which is laid out as if its members were their own first ones.
+// Structures derive from their common head, which is laid out like leading members of their own.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
-// A structure stays a line.
+// One line per structure.
 // clang-format off
 namespace capibara::pjrt::abi {
 
@@ -43,7 +43,7 @@ enum ExtensionType : int32_t {
   shardings_extension = 19,
 };
 
-// The head of the table; functions follow from byte 40 on.
+// The head of the table; functions follow from byte 40.
 struct Api {
   std::size_t struct_size;
   Extension* extension_start;
@@ -59,7 +59,7 @@ struct Head {
 };
 static_assert(sizeof(Head) == 16);
 
-// A structure that reports more room than this header knows of.
+// A structure that reports a larger size than this header declares.
 template <class T>
 struct Args : T {
   Args() : T{}, room_{} { this->struct_size = sizeof *this; }
@@ -99,7 +99,7 @@ struct EventAwait : Head { Event* event; };
 struct EventOnReady : Head { Event* event; void (*callback)(Error*, void*); void* user; };
 static_assert(offsetof(EventIsReady, is_ready) == 24 && offsetof(EventOnReady, user) == 32);
 
-// Questions of a client to the store that the processes of a program share. An error is made by `fail`.
+// Requests of a client to the key-value store shared by the processes of a program. `fail` makes an error.
 using FailCallback = Error* (*)(int32_t code, const char* message, std::size_t size);
 struct KeyValueGet : Head {
   const char* key;
@@ -143,7 +143,7 @@ struct ClientCreate : Head {
 };
 static_assert(offsetof(ClientCreate, client) == 64 && sizeof(ClientCreate) == 88);
 struct ClientDestroy : Head { Client* client; };
-struct ClientName : Head { Client* client; const char* text; std::size_t size; };  // of platform and of its version
+struct ClientName : Head { Client* client; const char* text; std::size_t size; };  // the platform's name, its version
 struct ClientProcessIndex : Head { Client* client; int32_t index; };
 struct ClientDevices : Head { Client* client; Device* const* devices; std::size_t count; };
 struct ClientMemories : Head { Client* client; Memory* const* memories; std::size_t count; };
@@ -242,7 +242,7 @@ struct DeviceIsAddressable : Head { Device* device; bool is_addressable; };
 struct DeviceDefaultMemory : Head { Device* device; Memory* memory; };
 struct DeviceMemories : Head { Device* device; Memory* const* memories; std::size_t count; };
 struct MemoryKind : Head { Memory* memory; const char* kind; std::size_t size; };
-struct MemoryNumber : Head { Memory* memory; int32_t number; };  // its id, or that of its kind
+struct MemoryNumber : Head { Memory* memory; int32_t number; };  // its id, or the id of its kind
 struct MemoryText : Head { Memory* memory; const char* text; std::size_t size; };
 struct MemoryDevices : Head { Memory* memory; Device* const* devices; std::size_t count; };
 struct OptionalCount {
@@ -260,7 +260,7 @@ static_assert(offsetof(DeviceMemoryStats, peak_bytes_in_use) == 32 && offsetof(D
 
 struct ExecutableDestroy : Head { Executable* executable; };
 struct ExecutableCount : Head { Executable* executable; std::size_t count; };
-struct ExecutableText : Head { Executable* executable; const char* text; std::size_t size; };  // name, fingerprint
+struct ExecutableText : Head { Executable* executable; const char* text; std::size_t size; };  // name or fingerprint
 struct ExecutableMemoryKinds : Head {
   Executable* executable;
   std::size_t count;
@@ -271,7 +271,7 @@ struct ExecutableOutputTypes : Head { Executable* executable; const Type* types;
 struct ExecutableOutputDims : Head {
   Executable* executable;
   std::size_t count;
-  const int64_t* dims;  // of all outputs, one after the other
+  const int64_t* dims;  // of all outputs, concatenated
   const std::size_t* ranks;
 };
 struct ExecutableCodeSize : Head { Executable* executable; int64_t bytes; };
@@ -359,7 +359,7 @@ struct BufferCopyToMemory : Head { Buffer* from; Memory* memory; Buffer* copy; }
 struct BufferIsDeleted : Head { Buffer* buffer; bool is_deleted; };
 struct BufferSize : Head { Buffer* buffer; std::size_t bytes; };
 struct BufferReadyEvent : Head { Buffer* buffer; Event* event; };
-// The layout of the elements: the order of their dimensions, without tiles.
+// The layout of the elements: the order of the dimensions, without tiling.
 struct TiledLayout : Head {
   const int64_t* minor_to_major;
   std::size_t minor_to_major_size;
@@ -419,7 +419,7 @@ struct GpuExtension : Extension {
   Error* (*custom_call)(GpuRegister*);
 };
 
-// Shardings of an executable's parameters or outputs, each a message OpSharding; null: not known.
+// Shardings of an executable's parameters or outputs, each an OpSharding message; null: unknown.
 struct ExecutableShardings : Head {
   Executable* executable;
   std::size_t count;

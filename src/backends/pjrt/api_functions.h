@@ -1,11 +1,11 @@
-// The functions of PJRT's C interface, by their place in the table that a plugin gives.
+// The functions of PJRT's C interface, by their offset in the table that a plugin provides.
 #pragma once
 
 #include <cstddef>
 
 namespace capibara::pjrt::abi {
 
-// Where a function stands in the table.
+// The offset of a function in the table.
 enum class Function : std::size_t {
   error_destroy = 40,
   error_message = 48,

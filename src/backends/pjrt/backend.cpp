@@ -1,4 +1,4 @@
-// The backend over a plugin: compiling with a cache, starting programs, and single operations.
+// The backend on top of a plugin: compiles with a cache, launches programs, runs single operations.
 #include "backends/pjrt/backend.h"
 
 #include <capibara/config.h>
@@ -28,7 +28,7 @@ namespace {
 class PjrtBackend final : public Backend {
  public:
   explicit PjrtBackend(std::string platform) : platform_(std::move(platform)) {}
-  // The same client with another device for inputs that are placed nowhere.
+  // The same client with another device for unplaced inputs.
   PjrtBackend(Client& client, std::string platform, int device)
       : platform_(std::move(platform)), device_(device), client_(&client) {}
 
@@ -94,7 +94,7 @@ class PjrtBackend final : public Backend {
     std::lock_guard lock(mutex_);
     if (!client_) {
       const Candidate candidate = choose(platform_);
-      // What XLA says of its own state is not for the user of this library.
+      // XLA's own log messages are not meant for users of this library.
       setenv("TF_CPP_MIN_LOG_LEVEL", "3", 0);
       auto plugin = std::make_shared<const Plugin>(candidate.platform, candidate.path);
       client_ = new Client(plugin, config().num_cpu_devices);
@@ -104,7 +104,7 @@ class PjrtBackend final : public Backend {
   }
 
  private:
-  // The program of a text: in memory while it runs, and on disk.
+  // The compiled program of a text: cached in memory while in use, and on disk.
   std::shared_ptr<Loaded> find(Client& device, const Prepared& prepared, const std::vector<int>& devices,
                                const std::string& name) {
     CompileOptions options = standard_options(device.plugin().platform());
@@ -112,7 +112,7 @@ class PjrtBackend final : public Backend {
     options.devices.assign(devices.begin(), devices.end());
     options.partitions = std::max<int64_t>(1, static_cast<int64_t>(devices.size()));
     const std::string what = concat("compile of ", name.empty() ? "a program" : name);
-    if (prepared.calls) return device.compile(prepared.text, options, what);  // its numbers hold in this process alone
+    if (prepared.calls) return device.compile(prepared.text, options, what);  // its numbers are per process
     const Digest key = digest(concat("pjrt\n", device.fingerprint(), "\n", options.serialize(), "\n", prepared.text));
     {
       std::lock_guard lock(programs_mutex_);
@@ -133,9 +133,9 @@ class PjrtBackend final : public Backend {
 
   static constexpr std::size_t max_entries = 4096;
   const std::string platform_;
-  const std::optional<int> device_;  // nothing: the first
+  const std::optional<int> device_;  // nullopt: the first
   mutable std::mutex mutex_;
-  mutable Client* client_ = nullptr;  // never freed, as everything that lives on it
+  mutable Client* client_ = nullptr;  // never freed, nor is anything that lives on it
   std::mutex programs_mutex_;
   std::map<Digest, std::weak_ptr<Loaded>> programs_;
   SingleOperations single_operations_{max_entries};

@@ -1,4 +1,4 @@
-// Backends of PJRT plugins: programs go out as StableHLO text, arrays stay on the plugin's devices.
+// Backends of PJRT plugins: programs are sent as StableHLO text, arrays stay on the plugin's devices.
 #pragma once
 
 #include "backends/backend.h"
@@ -7,19 +7,19 @@
 namespace capibara::pjrt {
 
 // "pjrt" is the preferred plugin of this machine; "cuda", "gpu", "rocm", "tpu" and "xla_cpu" name a platform. The
-// plugin is loaded when it is first needed.
+// plugin is loaded on first use.
 bool is_platform(const std::string& name);
 Backend& backend(const std::string& name);
-Backend& backend(const Device& device);  // whose unplaced inputs go to this device
-// Whose devices are called by this platform; null: no plugin's platform.
+Backend& backend(const Device& device);  // the one that places unplaced inputs on this device
+// The backend whose devices belong to this platform; null: no plugin's platform.
 Backend* holder(const std::string& platform);
-// The client whose devices are called by this platform: "gpu" and "cuda" are the same, and the configured one may have
-// been chosen as "pjrt". Null: no plugin's platform.
+// The client whose devices belong to this platform: "gpu" and "cuda" are the same, and the configured one may have
+// been selected as "pjrt". Null: no plugin's platform.
 Client* client_of(const std::string& platform);
-Client& client(const std::string& name);  // raises RuntimeError where there is no plugin
+Client& client(const std::string& name);  // raises RuntimeError if there is no plugin
 
-// What became of a compiled program, where the executable is one of a plugin; null otherwise.
+// The plugin's loaded program behind an executable; null if the executable is not a plugin's.
 const Loaded* loaded(Executable& executable);
-std::string stablehlo_text(const Program& program);  // as the plugin gets it
+std::string stablehlo_text(const Program& program);  // as sent to the plugin
 
 }  // namespace capibara::pjrt

@@ -1,4 +1,4 @@
-// A plugin's client: creating it, compiling, and moving arrays to its devices.
+// A plugin's client: creation, compilation, and moving arrays to its devices.
 #include "backends/pjrt/client.h"
 
 #include <algorithm>
@@ -21,8 +21,8 @@ NamedValues client_options(const std::string& platform, int cpu_devices, const P
   NamedValues options;
   if (platform == "xla_cpu") options.integer("cpu_device_count", cpu_devices);
   if (platform == "cuda" || platform == "rocm") {
-    // The variables by which jax's users choose how much memory is taken at once.
-    // Taking three quarters of the card at the start costs 1.6 s on an H200: memory is taken as it is needed, and kept.
+    // The variables with which jax's users control preallocation.
+    // Taking three quarters of the card at startup costs 1.6 s on an H200: memory is allocated as needed, and kept.
     const char* preallocate = std::getenv("XLA_PYTHON_CLIENT_PREALLOCATE");
     options.boolean("preallocate",
                     preallocate && (std::string_view(preallocate) == "true" || std::string_view(preallocate) == "1"));
@@ -146,7 +146,7 @@ HostType host_type(const ArrayType& type) {
 
 namespace {
 
-// What a client asks of the key-value store; errors become the plugin's own.
+// Serves a client's request to the key-value store; errors become the plugin's own.
 template <class Question, class Answer>
 abi::Error* ask(Question* question, const Answer& answer) {
   constexpr int32_t internal = 13;
@@ -201,7 +201,7 @@ Client::Client(std::shared_ptr<const Plugin> plugin, int cpu_devices)
   create.options = options.list().data();
   create.option_count = options.list().size();
   if (group.store) {
-    static auto* stores = new std::vector<std::shared_ptr<KeyValueStore>>;  // as long as their clients: for ever
+    static auto* stores = new std::vector<std::shared_ptr<KeyValueStore>>;  // live as long as their clients: forever
     stores->push_back(group.store);
     create.get = get_value;
     create.put = put_value;
@@ -257,7 +257,7 @@ void Client::list_devices() {
         info.memories.push_back({kind_of(memories.memories[m]), memories.memories[m]});
       Args<abi::DeviceDefaultMemory> standard;
       standard.device = info.handle;
-      // A plugin without one says so by an error.
+      // A plugin without default memory returns an error.
       if (abi::Error* error = plugin_->try_call(Function::device_default_memory, standard))
         plugin_->take_message(error);
       else
@@ -366,7 +366,7 @@ std::shared_ptr<DeviceBuffer> Client::upload(const Array& array, int device, con
   const auto describe = [&] {
     return concat("aval=ShapedArray(", to_string(array.type()), "), dst=", platform_, ":", device);
   };
-  // From one memory of this client to another without the host.
+  // From one memory of this client to another, bypassing the host.
   if (auto known = std::dynamic_pointer_cast<DeviceBuffer>(array.buffer().device_memory());
       known && &known->client() == this) {
     if (plugin_->has(Function::buffer_copy_to_memory) && !info(device).default_memory.empty()) {
@@ -398,7 +398,7 @@ std::shared_ptr<DeviceBuffer> Client::upload(const Array& array, int device, con
   plugin_->call(Function::client_buffer_from_host, args, "device_put");
   if (args.done_with_host) {
     Event done(*plugin_, args.done_with_host);
-    // The host's memory stays until it has been read; a failure shows at the buffer itself.
+    // Keeps the host memory until it has been read; a failure is reported by the buffer itself.
     if (block)
       done.on_ready([block](const std::string&) {});
     else if (args.semantics != abi::during_call)

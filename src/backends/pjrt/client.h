@@ -1,4 +1,4 @@
-// Client: the devices of a plugin, with its buffers, events and loaded programs as objects that free themselves.
+// Client: the devices of a plugin, with its buffers, events and loaded programs as owning objects.
 #pragma once
 
 #include <capibara/analysis.h>
@@ -23,7 +23,7 @@ namespace capibara::pjrt {
 
 class Client;
 
-// The type of an array as a plugin holds it: keys are arrays of their words. Raises TypeError for what no plugin holds.
+// The type of an array as a plugin stores it: keys are arrays of their words. Raises TypeError for unsupported types.
 struct HostType {
   abi::Type type;
   Shape shape;
@@ -39,7 +39,7 @@ class Event {
 
   bool is_ready() const;
   void wait(const std::string& what) const;  // raises the error the event carries
-  // Called on any thread, perhaps at once; the text is empty where all went well.
+  // The callback runs on any thread, perhaps immediately; the text is empty on success.
   void on_ready(std::function<void(std::string error)> callback) const;
 
  private:
@@ -47,7 +47,7 @@ class Event {
   abi::Event* event_;
 };
 
-// Memory of one device that a plugin manages. `operation` is named in the errors it may carry.
+// Memory of one device that a plugin manages. `operation` is named in errors that surface here.
 class DeviceBuffer final : public PlacedMemory {
  public:
   // `device` is its id; `memory_kind` is empty for the device's own memory.
@@ -81,7 +81,7 @@ class DeviceBuffer final : public PlacedMemory {
   std::optional<Event> ready_;
 };
 
-// What a compiler made, whether or not there is a device for it.
+// The output of a plugin's compiler, whether or not there is a device for it.
 class Compiled {
  public:
   Compiled(const Plugin& plugin, abi::Executable* executable) : plugin_(&plugin), executable_(executable) {}
@@ -89,10 +89,10 @@ class Compiled {
   Compiled(const Compiled&) = delete;
 
   std::size_t output_count() const;
-  std::optional<std::string> serialized() const;  // nothing where the plugin cannot
+  std::optional<std::string> serialized() const;  // nullopt if the plugin cannot serialize
   MemoryUse memory_analysis() const;
   std::map<std::string, double> cost_analysis() const;
-  // The compiled program as XLA's own message (HloModuleProto, perhaps with its configuration behind it), and its
+  // The compiled program as XLA's own message (HloModuleProto, perhaps followed by its configuration), and its
   // format.
   std::pair<std::string, std::string> optimized_program() const;
 
@@ -101,7 +101,7 @@ class Compiled {
   abi::Executable* executable_;
 };
 
-// A program on its devices.
+// A program loaded on its devices.
 class Loaded {
  public:
   Loaded(Client& client, abi::LoadedExecutable* executable);
@@ -110,9 +110,9 @@ class Loaded {
 
   std::size_t output_count() const { return output_count_; }
   const Compiled& compiled() const { return *compiled_; }
-  // Starts the program and returns at once. Each device has a list of `argument_count` buffers; the outputs of the
-  // first device come first. `kept` are positions of donated inputs that the caller keeps all the same. The events (one
-  // for each device) tell when it has ended; only made where they are asked for.
+  // Launches the program and returns immediately. Each device has a list of `argument_count` buffers; the outputs of
+  // the first device come first. `kept` are positions of donated inputs that the caller keeps nevertheless. `ended`
+  // receives one event per device for its completion; null: no events are created.
   std::vector<abi::Buffer*> execute(std::span<abi::Buffer* const* const> arguments, std::size_t argument_count,
                                     std::span<const int64_t> kept, const std::string& what,
                                     abi::Event** ended = nullptr) const;
@@ -124,7 +124,7 @@ class Loaded {
   std::size_t output_count_ = 0;
 };
 
-// One device of the program's processes.
+// One device of any process of the program.
 struct DeviceInfo {
   abi::Device* handle = nullptr;
   int id = 0;
@@ -142,10 +142,10 @@ struct DeviceInfo {
 class Client {
  public:
   explicit Client(std::shared_ptr<const Plugin> plugin, int cpu_devices = 1);
-  // Never destroyed: arrays may live until the very end of the process.
+  // Never destroyed: arrays may live until the process exits.
 
   const Plugin& plugin() const { return *plugin_; }
-  // As jax names devices: "gpu", "tpu", or the plugin's own platform.
+  // jax's name for the devices: "gpu", "tpu", or the plugin's own platform.
   const std::string& platform() const { return platform_; }
   std::string platform_version() const;
   int process_index() const { return process_; }
@@ -153,26 +153,26 @@ class Client {
   const std::vector<DeviceInfo>& devices() const { return devices_; }  // of all processes
   const DeviceInfo& info(int id) const;                                // raises ValueError listing the devices
   int first_device() const { return first_; }                          // the id of this process's first device
-  std::optional<MemoryStats> memory_stats(int device) const;           // nothing where the plugin counts nothing
+  std::optional<MemoryStats> memory_stats(int device) const;           // nullopt if the plugin keeps no statistics
   Device device(int id) const { return {platform_, id}; }
   bool reads_host_memory() const { return plugin_->platform() == "xla_cpu"; }
 
   std::unique_ptr<Loaded> compile(const std::string& text, const CompileOptions& options, const std::string& what);
-  // Nothing where the bytes are not a program of this plugin.
+  // Null if the bytes are not a program of this plugin.
   std::unique_ptr<Loaded> load(const std::string& serialized);
-  // What a program compiled here depends on besides its text and options.
+  // Identifies what a compiled program depends on besides its text and options.
   std::string fingerprint() const;
 
-  // The array on the device: where it is already, or copied. A copy is kept with the array's buffer.
+  // The array's buffer on the device, copied there if necessary. A copy is cached with the array's buffer.
   std::shared_ptr<DeviceBuffer> buffer_of(const Array& array, int device);
   std::shared_ptr<DeviceBuffer> upload(const Array& array, int device, const std::string& memory_kind = "");
-  // The array as the placement says, committed to it. Raises ValueError where it cannot be placed so.
+  // Places the array as specified and commits it. Raises ValueError if the placement does not fit the array.
   Array put(const Array& array, const NamedSharding& placement);
 
   abi::Device* handle(int device) const { return info(device).handle; }
   abi::Memory* memory(int device, const std::string& kind) const;  // raises ValueError listing the kinds
   abi::Client* handle() const { return client_; }
-  // For copies between the host and the device; null where the device's memory is the host's, or the array is small.
+  // For copies between host and device; null if the device shares the host's memory or the array is small.
   std::shared_ptr<std::byte> staging_block(std::size_t bytes) { return staging_ ? staging_->take(bytes) : nullptr; }
 
  private:

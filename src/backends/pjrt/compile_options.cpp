@@ -1,4 +1,4 @@
-// Writing compile options: numbers of fields are those of xla's compile_options.proto.
+// Writes compile options: field numbers are those of xla's compile_options.proto.
 #include "backends/pjrt/compile_options.h"
 
 #if defined(__linux__)
@@ -16,7 +16,7 @@ namespace capibara::pjrt {
 
 namespace {
 
-// XLA generates SVE code by the name of the processor, also where the system does not let programs use it. Without
+// XLA generates SVE code based on the processor's name, even where the system does not let programs use it. Without
 // optimisation it generates none.
 bool hides_vectors() {
 #if defined(__aarch64__) && defined(__linux__)
@@ -27,7 +27,7 @@ bool hides_vectors() {
 #endif
 }
 
-// CAPIBARA_XLA_OPTIONS="xla_gpu_autotune_level=0 xla_cpu_enable_fast_math=False": settings of XLA, checked by the
+// CAPIBARA_XLA_OPTIONS="xla_gpu_autotune_level=0 xla_cpu_enable_fast_math=False": XLA settings, validated by the
 // plugin.
 std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides_from_environment() {
   std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides;
@@ -58,7 +58,7 @@ CompileOptions standard_options(const std::string& platform) {
 
 std::string CompileOptions::serialize() const {
   ProtobufWriter build;
-  build.integer(1, static_cast<uint64_t>(-1));  // device ordinal: none in particular
+  build.integer(1, static_cast<uint64_t>(-1));  // device ordinal: unspecified
   build.integer(4, static_cast<uint64_t>(replicas));
   build.integer(5, static_cast<uint64_t>(partitions));
   if (partitions > 1) build.integer(6, 1);  // one program for all partitions

@@ -1,4 +1,4 @@
-// CompileOptions: what a plugin is told besides the program, written in the wire format of protocol buffers.
+// CompileOptions: the compile options passed to a plugin with the program, in the protocol buffers wire format.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ namespace capibara::pjrt {
 
 struct CompileOptions {
   int64_t replicas = 1, partitions = 1;
-  std::vector<int64_t> devices;  // one for each replica and partition; empty: the plugin chooses
-  // Settings of XLA by name. They are laid over its defaults: a whole set of debug options would replace all of them.
+  std::vector<int64_t> devices;  // one per replica and partition; empty: the plugin chooses
+  // XLA settings by name. They override individual defaults: a whole set of debug options would replace all of them.
   std::map<std::string, std::variant<bool, int64_t, double, std::string>> overrides;
 
   std::string serialize() const;
@@ -25,7 +25,7 @@ class CompileArguments {
  public:
   CompileArguments(std::string text, const CompileOptions& options)
       : text_(std::move(text)), options_(options.serialize()) {
-    program_.code = text_.data();  // the interface does not promise to leave it alone
+    program_.code = text_.data();  // the interface does not promise not to modify it
     program_.code_size = text_.size();
     program_.format = "mlir";
     program_.format_size = 4;
@@ -43,8 +43,8 @@ class CompileArguments {
   abi::Args<abi::ProgramText> program_;
 };
 
-// What every program of a plugin for this platform is compiled with: settings from CAPIBARA_XLA_OPTIONS, and what the
-// machine needs.
+// The options for every program of a plugin for this platform: settings from CAPIBARA_XLA_OPTIONS, and those that the
+// machine requires.
 CompileOptions standard_options(const std::string& platform);
 
 }  // namespace capibara::pjrt

@@ -21,7 +21,7 @@ void drop(const Plugin& plugin, abi::Error* error) {
   if (error) plugin.take_message(error);
 }
 
-// Returns when the event is ready, or throws what interrupts the wait: the device goes on with its work, and keeps its
+// Returns when the event is ready, or throws if the wait is interrupted: the device continues its work and keeps its
 // buffers.
 void wait_for_signals_or(const Event& event) {
   constexpr std::chrono::milliseconds period(2);
@@ -81,7 +81,7 @@ void Event::on_ready(std::function<void(std::string)> callback) const {
     std::unique_ptr<Call> own(static_cast<Call*>(user));
     own->callback(error ? own->plugin->take_message(error) : std::string());
   };
-  Call* owned = call.release();  // from here on the callback frees it
+  Call* owned = call.release();  // from now on the callback owns it
   if (abi::Error* error = plugin_->try_call(Function::event_on_ready, args)) {
     std::unique_ptr<Call> back(owned);
     plugin_->check(error, "event");
@@ -127,13 +127,13 @@ void DeviceBuffer::wait() {
 }
 
 void DeviceBuffer::copy_to_host(std::byte* to) {
-  // Where the device's memory is the host's, reading it is no transfer.
+  // If the device shares the host's memory, reading it is not a transfer.
   if (!client_.reads_host_memory()) {
     transfer::check(transfer::Direction::device_to_host, [&] {
       return concat("shape=", to_string(type_), ", device=", to_string(client_.device(device_)));
     });
   }
-  wait();  // may be interrupted; the copy itself writes into memory of the caller and is waited for to the end
+  wait();  // may be interrupted; the copy itself writes to the caller's memory and is always awaited
   const HostType type = host_type(type_);
   std::vector<int64_t> order(type.shape.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);
@@ -217,7 +217,7 @@ std::pair<std::string, std::string> Compiled::optimized_program() const {
   Args<abi::ExecutableProgram> args;
   args.executable = executable_;
   args.program = &program;
-  plugin_->call(Function::executable_optimized_program, args, "optimized program");  // asks for its size
+  plugin_->call(Function::executable_optimized_program, args, "optimized program");  // queries its size
   std::string code(program.code_size, '\0');
   program.code = code.data();
   plugin_->call(Function::executable_optimized_program, args, "optimized program");
@@ -247,7 +247,7 @@ std::vector<abi::Buffer*> Loaded::execute(std::span<abi::Buffer* const* const> a
   options.non_donatable_count = kept.size();
   std::vector<abi::Buffer*> outputs(output_count_ * arguments.size(), nullptr);
   abi::Buffer** first_outputs = outputs.data();
-  std::vector<abi::Buffer**> lists;  // only where there are several devices
+  std::vector<abi::Buffer**> lists;  // only with several devices
   for (std::size_t i = 0; arguments.size() > 1 && i < arguments.size(); ++i)
     lists.push_back(outputs.data() + i * output_count_);
   Args<abi::LoadedExecute> args;

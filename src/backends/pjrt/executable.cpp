@@ -1,4 +1,4 @@
-// Choosing the devices of a call, compiling for them, and starting the program.
+// Chooses the devices of a call, compiles for them, and launches the program.
 #include "backends/pjrt/executable.h"
 #include "program/ir/handles.h"
 
@@ -14,13 +14,13 @@ namespace capibara::pjrt {
 
 namespace {
 
-// Versions of cuDNN differ in what they take, and say so when XLA compiles.
+// cuDNN versions differ in what they support, and report it when XLA compiles.
 bool blames_cudnn(std::string_view message) {
   return message.find("cudnn") != message.npos || message.find("CUDNN") != message.npos ||
          message.find("cuDNN") != message.npos;
 }
 
-// Whether an array is placed in the same way; trailing dimensions that are not split need no entry.
+// True if both split an array in the same way; trailing dimensions that are not split need no entry.
 bool same_layout(const NamedSharding& a, const NamedSharding& b) {
   if (a.devices != b.devices || a.memory_kind != b.memory_kind) return false;
   if (a.mesh == b.mesh) {
@@ -83,7 +83,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::plain() {
   return plain_;
 }
 
-// ---- where a call runs --------------------------------------------------------------------------------------------
+// ---- devices of a call --------------------------------------------------------------------------------------------
 
 // The devices that the program's constraints and its inputs agree on.
 PjrtExecutable::Placed PjrtExecutable::partitions_of(std::span<const ArrayType> types,
@@ -191,7 +191,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
   }
   if (devices.size() > 1) {
     variant->outputs = output_placements(variant->loaded->compiled(), *partitions, types_);
-    // An output that is placed like an input is described like it: P('x', None) stays what it was.
+    // An output placed like an input gets the input's spec: P('x', None) keeps its form.
     for (std::size_t i = 0; i < types_.size(); ++i) {
       for (std::size_t k = variant->inputs.size(); k-- > 0;) {
         const Placed& input = variant->inputs[k];
@@ -201,7 +201,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
         }
       }
     }
-    // A constraint that runs by itself is obeyed to the letter.
+    // The result of a lone constraint gets exactly its spec.
     if (program_.equations().size() == 1 && program_.equations()[0].primitive == prim::sharding_constraint() &&
         program_.equations()[0].attrs.ints("unconstrained_dims").empty()) {
       variant->outputs[0] = borders_.first;
@@ -218,7 +218,7 @@ std::shared_ptr<const PjrtExecutable::Variant> PjrtExecutable::make(std::vector<
 // ---- running ------------------------------------------------------------------------------------------------------
 
 std::vector<int64_t> PjrtExecutable::kept_positions(const std::vector<bool>& donated) const {
-  std::vector<int64_t> kept;  // what was compiled as donated and is not given away this time
+  std::vector<int64_t> kept;  // compiled as donated but not donated in this call
   for (std::size_t i = 0; i < donated_.size(); ++i) {
     if (donated_[i] && (i >= donated.size() || !donated[i])) kept.push_back(static_cast<int64_t>(i));
   }
@@ -227,7 +227,7 @@ std::vector<int64_t> PjrtExecutable::kept_positions(const std::vector<bool>& don
 
 std::vector<abi::Buffer*> PjrtExecutable::start(const Variant& variant, std::span<abi::Buffer* const* const> arguments,
                                                 std::size_t count, std::span<const int64_t> kept) const {
-  // Where nothing comes back, no one would learn of an error later on.
+  // An error surfaces when an output is read: without outputs the call waits, or the error would be lost.
   if (!variant.calls && variant.loaded->output_count() > 0)
     return variant.loaded->execute(arguments, count, kept, *name_);
   std::vector<abi::Buffer*> results;
@@ -303,7 +303,7 @@ Arrays PjrtExecutable::execute_on(const Variant& variant, std::span<const Array>
       borders_.first || std::any_of(inputs.begin(), inputs.end(), [](const Array& input) { return input.committed(); });
   const std::size_t constant_count = variant.constants.empty() ? 0 : variant.constants[0].size(),
                     count = inputs.size() + constant_count;
-  // Row by row the arguments of each device of this process.
+  // One row per device of this process: its arguments.
   std::vector<abi::Buffer*> arguments(variant.local.size() * count);
   std::vector<std::shared_ptr<DeviceMemory>> held;
   for (std::size_t i = 0; i < inputs.size(); ++i) {

@@ -1,4 +1,4 @@
-// PjrtExecutable: a program on a plugin, compiled once for each placement of its inputs.
+// PjrtExecutable: a program on a plugin, compiled once per placement of its inputs.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ namespace capibara::pjrt {
 
 class PjrtExecutable final : public Executable {
  public:
-  // Compiles a text; `devices` are ids, empty for the first one.
+  // Compiles a text; `devices` are ids, empty for the first device.
   using Compiler = std::function<std::shared_ptr<Loaded>(const Prepared& prepared, const std::vector<int>& devices)>;
 
-  // Inputs that are placed nowhere go to the device `first`.
+  // Unplaced inputs go to the device `first`.
   PjrtExecutable(Client& client, const Program& program, std::vector<bool> donated, Extras extras, int first,
                  Compiler compile);
 
@@ -29,7 +29,7 @@ class PjrtExecutable final : public Executable {
  private:
   using Placed = std::shared_ptr<const NamedSharding>;
 
-  // The program for one placement of its inputs.
+  // The program compiled for one placement of its inputs.
   struct Variant {
     std::vector<Placed> inputs;      // null: on the first device
     Placed partitions;               // the devices; null: the first one
@@ -65,7 +65,7 @@ class PjrtExecutable final : public Executable {
   const stablehlo::Borders borders_;
   std::mutex mutex_;
   std::shared_ptr<const Variant> plain_;
-  std::vector<std::shared_ptr<const Variant>> variants_;  // all but the plain one
+  std::vector<std::shared_ptr<const Variant>> variants_;  // all except the plain one
 };
 
 }  // namespace capibara::pjrt

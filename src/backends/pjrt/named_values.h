@@ -1,4 +1,4 @@
-// NamedValues: settings by name, as a plugin takes them.
+// NamedValues: settings by name, in the form that a plugin takes.
 #pragma once
 
 #include <deque>

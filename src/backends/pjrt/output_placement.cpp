@@ -1,7 +1,7 @@
-// Where the outputs of a program are placed: read from what the compiler made of it, as a message of protocol buffers.
+// The placement of a program's outputs, read from the compiled program, a protocol buffers message.
 //
 // HloModuleProto 12 is the sharding of the outputs. OpSharding: 1 kind (0 replicated, 1 maximal, 2 tuple, 3 tiles), 3
-// counts of tiles, those of replicas behind those of the dimensions, 4 their devices, 5 the members of a tuple, 9 and
+// tile counts, per dimension and then of replicas, 4 the devices of the tiles, 5 the members of a tuple, 9 and
 // 10 shape and permutation of an iota that lists the devices.
 #include <capibara/error.h>
 
@@ -20,7 +20,7 @@ void require_read(const ProtobufReader& fields) {
   if (fields.failed()) refuse();
 }
 
-// Adds the integers of a repeated field: packed, or one.
+// Appends the integers of a repeated field: packed, or a single one.
 void add_integers(const ProtobufReader& field, uint32_t number, Ints& to) {
   if (field.is_integer(number)) to.push_back(field.signed_integer());
   if (!field.is_text(number)) return;
@@ -79,7 +79,7 @@ Ints tile_devices(const OpSharding& sharding) {
   return list;
 }
 
-// The axes of the mesh by which the tiles of each dimension are counted.
+// The mesh axes that split each dimension into its tiles.
 std::optional<PartitionSpec> find_spec(const OpSharding& sharding, const Mesh& mesh, std::size_t rank) {
   PartitionSpec spec{std::vector<std::vector<std::string>>(rank)};
   if (sharding.kind == 0) return PartitionSpec{};
@@ -92,7 +92,7 @@ std::optional<PartitionSpec> find_spec(const OpSharding& sharding, const Mesh& m
     if (tiles == 1) continue;
     int64_t behind = 1;  // tiles of the later dimensions
     for (std::size_t later = dim + 1; later < sharding.tiles.size(); ++later) behind *= sharding.tiles[later];
-    // What each device counts along this dimension; the slowest axis is taken off first.
+    // The tile index of each device along this dimension; the slowest axis is divided out first.
     Ints count(devices.size());
     for (std::size_t place = 0; place < devices.size(); ++place) {
       count[static_cast<std::size_t>(devices[place])] = static_cast<int64_t>(place) / behind % tiles;

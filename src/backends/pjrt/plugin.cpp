@@ -1,4 +1,4 @@
-// Opening a plugin and calling its functions.
+// Opens a plugin and calls its functions.
 #include "backends/pjrt/plugin.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@ namespace capibara::pjrt {
 namespace {
 
 constexpr int known_major = 0;
-constexpr int oldest_minor = 54;  // what the layouts in api.h were compared with goes back that far
+constexpr int oldest_minor = 54;  // the oldest version that the layouts in api.h were checked against
 
 const char* code_name(int32_t code) {
   static constexpr const char* names[] = {
@@ -93,7 +93,7 @@ std::string Plugin::take_message(abi::Error* error) const {
     destroy.error = second;
     try_call(abi::Function::error_destroy, destroy);
   }
-  // These two return nothing: what stands in the register of the result is not looked at.
+  // These two return void: the result of try_call is garbage and is ignored.
   abi::Args<abi::ErrorMessage> message;
   message.error = error;
   try_call(abi::Function::error_message, message);

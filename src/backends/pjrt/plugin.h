@@ -13,26 +13,26 @@
 
 namespace capibara::pjrt {
 
-// A library that may be a plugin: its platform is told by its place ("cuda", "tpu", "xla_cpu").
+// A library that may be a plugin: its platform follows from its name ("cuda", "tpu", "xla_cpu").
 struct Candidate {
   std::string platform;
   std::string path;
   std::string why;  // "CAPIBARA_PLUGIN", or the folder that holds it
 };
 
-// All plugins of this machine in the order of preference, and which paths were searched for them.
+// All plugins of this machine in order of preference, and the paths that were searched for them.
 struct Search {
   std::vector<Candidate> found;
   std::vector<std::string> looked;  // one line each
 };
 Search search();
-// Further folders of Python packages: the interpreter's own.
+// Adds folders of Python packages to the search: the interpreter's own.
 void add_package_folders(const std::vector<std::string>& folders);
 
 // "gpu" is "cuda" or "rocm"; "pjrt" is any. Raises RuntimeError listing which paths were searched.
 Candidate choose(const std::string& platform);
 
-// The TPU library of this process, and the flags that it found in LIBTPU_INIT_ARGS: later ones it does not read.
+// The TPU library of this process, and the LIBTPU_INIT_ARGS that it read when loaded: it ignores later changes.
 struct LoadedLibtpu {
   std::string path, init_args;
 };
@@ -40,7 +40,7 @@ std::optional<LoadedLibtpu> loaded_libtpu();
 
 class Plugin {
  public:
-  // Raises RuntimeError where the file cannot be loaded, is no plugin, or speaks another version of the interface.
+  // Raises RuntimeError if the file cannot be loaded, is not a plugin, or has an incompatible interface version.
   Plugin(std::string platform, const std::string& path);
   Plugin(const Plugin&) = delete;
 
@@ -51,12 +51,12 @@ class Plugin {
   bool has(abi::Function function) const {
     return static_cast<std::size_t>(function) + sizeof(void*) <= api_->struct_size;
   }
-  // Calls a function; an error is raised as RuntimeError that begins with `what`.
+  // Calls a function; an error is raised as a RuntimeError that begins with `what`.
   template <class T>
   void call(abi::Function function, abi::Args<T>& args, const std::string& what) const {
     check(raw_call(function, &args, what), what);
   }
-  // The same without words of its own: for the fast path and for destructors.
+  // The same without raising: for the fast path and for destructors.
   template <class T>
   abi::Error* try_call(abi::Function function, abi::Args<T>& args) const {
     return has(function) ? entry(function)(static_cast<void*>(&args)) : nullptr;
@@ -66,7 +66,7 @@ class Plugin {
   }
   std::string take_message(abi::Error* error) const;  // and frees it
   const abi::Extension* extension(int32_t type) const;
-  // Whether programs for GPUs may call functions of ours, and telling the plugin of one.
+  // True if programs for GPUs may call functions of ours; and registering one of them.
   bool takes_gpu_calls() const { return platform_ == "cuda" && extension(abi::gpu_custom_call_extension); }
   void register_gpu_call(const std::string& name, void* handler, uint32_t traits) const;
 
@@ -80,10 +80,10 @@ class Plugin {
   [[noreturn]] void raise(abi::Error* error, const std::string& what) const;
 
   std::string platform_, path_;
-  const abi::Api* api_ = nullptr;  // the library is never closed: its threads go on
+  const abi::Api* api_ = nullptr;  // the library is never closed: its threads keep running
 };
 
-// The answer to a question that is asked of each plugin once.
+// Caches a yes/no answer per plugin, so that each is queried once.
 class AskedOnce {
  public:
   template <class Question>

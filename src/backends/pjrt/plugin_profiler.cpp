@@ -12,7 +12,7 @@
 #include "core/profile/devices.h"
 #include "io/files/protobuf.h"
 
-// Layouts of the profiler extension: arguments begin with their size alone, those about errors with a Head.
+// Layouts of the profiler extension: arguments begin with just their size, those about errors with a Head.
 
 namespace capibara::pjrt::abi {
 
@@ -57,8 +57,8 @@ namespace capibara::pjrt {
 
 namespace {
 
-// ProfileOptions {2: level of the host, 3: of the device, 5: version, 7: whether the programs come along}. xprof needs
-// the programs to say which operation a kernel of a GPU belongs to.
+// ProfileOptions {2: host level, 3: device level, 5: version, 7: whether programs are included}. xprof needs the
+// programs to attribute GPU kernels to operations.
 std::string profile_options() {
   ProtobufWriter options;
   options.integer(2, 2);
@@ -70,11 +70,11 @@ std::string profile_options() {
 
 struct Collected {
   std::size_t size = 0;             // of the message
-  std::vector<std::string> errors;  // that the profiler met while it recorded
+  std::vector<std::string> errors;  // that the profiler encountered while recording
 };
 
-// What is in the bytes of an XSpace. XLA's plugins lend one byte more than the message, a zero, where no field can
-// begin; nothing where the bytes are no message.
+// Parses the bytes of an XSpace. XLA's plugins pass one byte more than the message, a zero, at which no field can
+// begin; nullopt if the bytes are not a message.
 std::optional<Collected> inspect(std::string_view bytes) {
   for (const std::size_t beyond : {std::size_t{0}, std::size_t{1}}) {
     if (beyond > bytes.size() || (beyond == 1 && bytes.back() != '\0')) break;

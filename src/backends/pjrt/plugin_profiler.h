@@ -5,7 +5,7 @@
 
 namespace capibara::pjrt {
 
-// From now on the plugin records its device in every profile; nothing where it has no profiler.
+// From now on the plugin records its device in every profile; no effect if it has no profiler.
 void add_profiler(std::shared_ptr<const Plugin> plugin);
 
 }  // namespace capibara::pjrt

@@ -1,4 +1,4 @@
-// Preparing a program: rewriting what the host runs to foreign calls, lowering, and writing StableHLO.
+// Prepares a program: rewrites host operations to foreign calls, lowers, and writes StableHLO.
 #include "backends/pjrt/prepare.h"
 
 #include <capibara/config.h>
@@ -28,7 +28,7 @@ namespace {
 
 constexpr std::size_t max_written_constant = 1024;  // bytes
 
-// XLA knows no floats of 6 bits. Some plugins say so, others end the process.
+// XLA has no 6-bit floats. Some plugins report an error, others abort the process.
 void refuse_types_without_a_name(const Program& program, const std::string& name) {
   auto check = [&](const ArrayType& type) {
     if (type.dtype != DType::float6_e2m3fn && type.dtype != DType::float6_e3m2fn) return;
@@ -45,7 +45,7 @@ void refuse_types_without_a_name(const Program& program, const std::string& name
   for (const Atom output : program.outputs()) check(program.type(output));
 }
 
-// Replaces what `chosen` names by foreign calls of our handler.
+// Replaces the equations selected by `chosen` with foreign calls of our handler.
 class HostCallPass {
  public:
   HostCallPass(HostCalls& calls, bool (*chosen)(const Equation&)) : calls_(calls), chosen_(chosen) {}
@@ -84,8 +84,8 @@ class HostCallPass {
       for (Atom& input : inputs) input = converted(copy, input, carried_type(copy.type(input)).dtype);
       const int64_t number = calls_.add(equation.primitive, equation.attrs, types, outputs);
       const bool effect = !equation.effects.empty();
-      // Narrow results are made from those that the call carries.
-      std::vector<std::pair<std::size_t, Var>> carried;  // by number of the output
+      // Narrow results are converted from the wider ones that the call returns.
+      std::vector<std::pair<std::size_t, Var>> carried;  // by output index
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const ArrayType type = carried_type(outputs[i].strong());
         if (type.dtype == outputs[i].dtype || call.outputs[i].dropped()) continue;
@@ -108,7 +108,7 @@ class HostCallPass {
   bool (*chosen_)(const Equation&);
 };
 
-// Replaces what our CUDA kernels take by calls of them.
+// Replaces the equations that our CUDA kernels compute with calls of them.
 Program call_kernels(const Program& program) {
   return passes::NestedPass([](const Program& one, passes::NestedPass& nested) {
     Copy copy(one);
@@ -140,7 +140,7 @@ Program call_kernels(const Program& program) {
   })(program);
 }
 
-// Contractions without a precision of their own, as a text that was read may hold, get the configured one.
+// Contractions without a precision, which a program read from a text may contain, get the configured one.
 Program set_precision(const Program& program) {
   const std::string& wanted = config().default_matmul_precision;
   if (wanted != "highest" && wanted != "float32") return program;
@@ -160,12 +160,12 @@ Program set_precision(const Program& program) {
 
 bool is_callback(const Equation& equation) { return runs_on_host(equation.primitive); }
 
-// Calls that our own primitives compute; opaque ones are for the plugin's compiler, as they are.
+// True for calls that our own primitives compute; opaque ones go to the plugin's compiler unchanged.
 bool is_host_routine(const Equation& equation) {
   return equation.primitive == prim::custom_call() && is_known_call(equation.attrs.text("call_target_name"));
 }
 
-// Constants of more than a few elements become arguments: the text stays small, and the plugin does not fold them.
+// Turns constants of more than a few elements into arguments: the text stays small, and the plugin does not fold them.
 Program open_constants(const Program& program, Arrays& opened) {
   Program::Body body = program.body();
   body.constvars.clear();
@@ -183,7 +183,7 @@ Program open_constants(const Program& program, Arrays& opened) {
   return opened.empty() ? program : Program(std::move(body));
 }
 
-// A donated argument says which output takes its memory.
+// The attribute of a donated argument names the output that reuses its memory.
 std::vector<std::string> donation_attributes(const Program& program, const std::vector<bool>& donated,
                                              bool partitioned) {
   std::vector<std::string> attributes(program.invars().size());
@@ -193,7 +193,7 @@ std::vector<std::string> donation_attributes(const Program& program, const std::
     if (!donated[i]) continue;
     const ArrayType& type = program.type(program.invars()[i]);
     attributes[i] = "jax.buffer_donor = true";
-    // Whether parts of an input and an output have the same size is not known before the program is cut up.
+    // Whether shards of an input and an output have the same size is unknown until the program is partitioned.
     for (std::size_t k = 0; k < outputs.size() && !partitioned; ++k) {
       if (taken[k] || outputs[k].shape != type.shape || outputs[k].dtype != type.dtype) continue;
       taken[k] = true;
@@ -213,7 +213,7 @@ bool runs_on_host(const Primitive& primitive) {
 }
 
 bool can_prepare(const Primitive& primitive) {
-  // Keys are their words in a text: wrapping them is nothing at all.
+  // In a text keys are just their words: wrapping them is a no-op.
   if (primitive == prim::random_wrap() || primitive == prim::random_unwrap()) return true;
   return runs_on_host(primitive) || primitive->lower || !primitive->stablehlo.empty();
 }
@@ -221,7 +221,7 @@ bool can_prepare(const Primitive& primitive) {
 Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras,
                  const std::shared_ptr<const NamedSharding>& partitions,
                  const std::vector<std::shared_ptr<const NamedSharding>>& inputs) {
-  const ConfigScope scope(config_for(program));  // it keeps the types it was traced with
+  const ConfigScope scope(config_for(program));  // the program keeps the types it was traced with
   auto calls = std::make_shared<HostCalls>();
   const auto partitioned = [&](const NamedSharding& map) {
     return partitions && map.platform == partitions->platform && map.devices == partitions->devices;
@@ -229,7 +229,7 @@ Prepared prepare(const Program& program, const std::vector<bool>& donated, const
   Program now = HostCallPass(
       *calls, is_callback)(passes::lift_constants(with_device_programs(passes::expanded(program), partitioned)));
   Prepared prepared;
-  if (extras.cudnn && !partitions) {  // XLA cannot cut these calls up
+  if (extras.cudnn && !partitions) {  // XLA cannot partition these calls
     const Program before = now;
     now = call_cudnn_for_plain(call_cudnn(now, extras.cudnn), extras.cudnn);
     prepared.cudnn = &before.body() != &now.body();

@@ -10,26 +10,26 @@ namespace capibara::pjrt {
 struct Prepared {
   std::string text;
   Arrays constants;                  // the arguments after the program's own
-  std::shared_ptr<HostCalls> calls;  // null where the host has nothing to do
+  std::shared_ptr<HostCalls> calls;  // null if the host has nothing to do
   bool effects = false;              // some of these calls have side effects
-  bool cudnn = false;                // attention is in the hands of cuDNN
+  bool cudnn = false;                // some attention is computed by cuDNN
 };
 
-// What a device has beyond the plugin itself.
+// Kernels and libraries available on a device beyond the plugin itself.
 struct Extras {
-  bool cuda_kernels = false;            // our own take over what they can
-  std::function<bool()> cusolver;       // whether it takes over calls of LAPACK; asked only where there is one
-  std::function<int64_t()> cudnn = {};  // cudnn_capability; asked only where there is attention
+  bool cuda_kernels = false;            // use our own where they apply
+  std::function<bool()> cusolver;       // whether it computes LAPACK calls; called only if there is one
+  std::function<int64_t()> cudnn = {};  // cudnn_capability; called only if there is attention
 };
-// `donated` has one entry for each input, or none. For several devices `partitions` is their mesh, and `inputs` say how
-// each input is placed on it (null: whole on every device).
+// `donated` has one entry per input, or is empty. For several devices `partitions` is their mesh, and `inputs` are the
+// placements of the inputs on it (null: replicated).
 Prepared prepare(const Program& program, const std::vector<bool>& donated, const Extras& extras = {},
                  const std::shared_ptr<const NamedSharding>& partitions = nullptr,
                  const std::vector<std::shared_ptr<const NamedSharding>>& inputs = {});
 
-// Whether the primitive can go out: by a StableHLO text, or as a call of the host.
+// True if the primitive can be sent to a plugin: as StableHLO text, or as a host call.
 bool can_prepare(const Primitive& primitive);
-// Whether it runs on the host in any case.
+// True if it always runs on the host.
 bool runs_on_host(const Primitive& primitive);
 
 }  // namespace capibara::pjrt

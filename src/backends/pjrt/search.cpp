@@ -1,4 +1,4 @@
-// Where plugins are: named by the environment, or inside Python's package folders, as jax finds them.
+// Finds plugins: named by the environment, or inside Python's package folders, as jax does.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -45,7 +45,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// The package folders of the interpreter that `prefix`/bin/python3 is: of its own version, and Debian's for all
+// Adds the package folders of the interpreter `prefix`/bin/python3: those of its own version, and Debian's for all
 // versions.
 void add_prefix(const fs::path& prefix, std::vector<std::string>& folders) {
   std::error_code error;
@@ -60,7 +60,7 @@ void add_prefix(const fs::path& prefix, std::vector<std::string>& folders) {
   folders.push_back("/usr/lib/python3/dist-packages");
 }
 
-// The package folders of one interpreter: the one that runs this process, or else the one that `python3` would start.
+// The package folders of one interpreter: the one running this process, or else the one that `python3` would start.
 std::vector<std::string> package_folders() {
   std::vector<std::string> folders;
   {

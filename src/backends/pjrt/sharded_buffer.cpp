@@ -1,4 +1,4 @@
-// Cutting arrays into the parts of a mesh's devices, and joining them.
+// Splits arrays into shards for the devices of a mesh, and joins them.
 #include "backends/pjrt/sharded_buffer.h"
 
 #include "core/array/byte_count.h"
@@ -13,7 +13,7 @@ namespace capibara::pjrt {
 
 namespace {
 
-// Visits the rows of a block inside a larger array: positions of the block's and of the whole's elements, and how many.
+// Visits the rows of a block inside a larger array: offsets of a row in the block and in the whole, and its length.
 template <class Visit>
 void for_each_row(const Shape& whole, const Shape& block, const Shape& offset, const Visit& visit) {
   const std::size_t rank = whole.size();
@@ -99,7 +99,7 @@ std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array,
   const bool whole = block == type.shape;
   const auto width = static_cast<std::size_t>(storage_size(type.dtype));
   std::vector<std::shared_ptr<DeviceBuffer>> parts(placement->devices.size());
-  std::vector<std::pair<Shape, Array>> made;  // replicas share the host's piece
+  std::vector<std::pair<Shape, Array>> made;  // replicas share the host's copy
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!client.info(placement->devices[i]).addressable) continue;
     if (whole) {

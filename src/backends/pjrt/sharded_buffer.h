@@ -9,7 +9,7 @@ namespace capibara::pjrt {
 
 class ShardedBuffer final : public PlacedMemory {
  public:
-  // One part for each position of the mesh; those of other processes are null.
+  // One part per position of the mesh; those of other processes are null.
   ShardedBuffer(Client& client, ArrayType type, std::shared_ptr<const NamedSharding> placement,
                 std::vector<std::shared_ptr<DeviceBuffer>> parts);
 
@@ -30,16 +30,16 @@ class ShardedBuffer final : public PlacedMemory {
   std::vector<std::shared_ptr<DeviceBuffer>> parts_;
 };
 
-// Cuts an array up and sends the parts, or copies it where it does not have to be cut.
+// Splits an array and sends the shards, or copies it if it does not need to be split.
 std::shared_ptr<ShardedBuffer> shard(Client& client, const Array& array,
                                      std::shared_ptr<const NamedSharding> placement);
 Array sharded_array(Client& client, const ArrayType& type, std::shared_ptr<const NamedSharding> placement,
                     std::vector<std::shared_ptr<DeviceBuffer>> parts);
 
-// One part for each device of this process, in the order of the placement's devices.
+// Joins one part per device of this process, in the order of the placement's devices.
 Array join_shards(Client& client, const Shape& shape, const NamedSharding& placement, const std::vector<Array>& shards);
 
-// How each output of a program over this mesh is placed, as the compiler decided. `types` are the whole arrays' types.
+// The placement of each output of a program over this mesh, as the compiler chose. `types` are those of whole arrays.
 std::vector<std::shared_ptr<const NamedSharding>> output_placements(const Compiled& compiled,
                                                                     const NamedSharding& partitions,
                                                                     const Types& types);

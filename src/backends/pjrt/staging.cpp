@@ -42,7 +42,7 @@ std::shared_ptr<std::byte> Staging::take(std::size_t bytes) {
       if (memory != MAP_FAILED) munmap(memory, size);
       std::lock_guard lock(mutex_);
       mapped_ -= size;
-      usable_ = false;  // it will not do so later either
+      usable_ = false;  // it will not succeed later either
       return nullptr;
     }
     block.data = static_cast<std::byte*>(memory);

@@ -1,8 +1,8 @@
 // Staging: blocks of the host's memory that a device reads and writes directly, for copies of large arrays.
 //
-// A driver copies ordinary memory in small pieces through a block of its own (8 GB/s on an H200); from memory that is
-// mapped for it the device itself fetches (50 GB/s), and the host's threads fill such a block at the speed of its
-// memory.
+// A driver copies pageable memory in small pieces through a block of its own (8 GB/s on an H200); memory that is
+// mapped for the device it reads directly (50 GB/s), and the host's threads fill a mapped block at memory
+// bandwidth.
 #pragma once
 
 #include <cstddef>
@@ -21,8 +21,8 @@ class Staging {
 
   Staging(const Plugin& plugin, abi::Client* client) : plugin_(plugin), client_(client) {}
 
-  // A block of at least so many bytes, given back by the last holder. Null for sizes that are not worth it or too
-  // large, where the limit is reached, and where the plugin maps no memory.
+  // A block of at least this many bytes, returned by its last holder. Null for sizes too small to be worth it or too
+  // large, if the limit is reached, and if the plugin cannot map memory.
   std::shared_ptr<std::byte> take(std::size_t bytes);
   std::size_t mapped_bytes() const;
 
@@ -36,12 +36,12 @@ class Staging {
   const Plugin& plugin_;
   abi::Client* client_;
   mutable std::mutex mutex_;
-  std::vector<Block> free_;  // mapped for ever: programs that copy once copy again
+  std::vector<Block> free_;  // mapped forever: programs that copy once copy again
   std::size_t mapped_ = 0;
   bool usable_ = true;
 };
 
-// Copies by all threads.
+// Copies with all threads.
 void copy_in_parallel(std::byte* to, const std::byte* from, std::size_t bytes);
 
 }  // namespace capibara::pjrt

@@ -1,4 +1,4 @@
-// Compiling for devices that are described, not present.
+// Compiles for devices that are described, not present.
 #include "backends/pjrt/topology.h"
 
 #include <sys/utsname.h>
@@ -63,7 +63,7 @@ Topology::Topology(const std::string& platform, const std::string& name, const T
     else
       values.text(key, std::get<std::string>(value));
   }
-  // CUDA's plugin reads the shape from an option; the name is free.
+  // CUDA's plugin reads the shape from an option; the name is arbitrary.
   if (candidate.platform == "cuda" && !options.count("topology") && !name.empty()) values.text("topology", name);
   Args<abi::TopologyCreate> args;
   args.name = name.data();
@@ -84,7 +84,7 @@ Topology::Topology(Client& client) : plugin_(std::shared_ptr<const Plugin>(), &c
 }
 
 Topology::~Topology() {
-  if (client_) return;  // the client's own
+  if (client_) return;  // owned by the client
   Args<abi::TopologyDestroy> args;
   args.topology = topology_;
   if (abi::Error* error = plugin_->try_call(Function::topology_destroy, args)) plugin_->take_message(error);
@@ -123,7 +123,7 @@ std::shared_ptr<const Compiled> Topology::compile(const std::string& text, const
                                                   const std::string& what) const {
   if (client_) {
     std::shared_ptr<Loaded> loaded = client_->compile(text, options, what);
-    return {loaded, &loaded->compiled()};  // the plugin's description does not outlive the program
+    return {loaded, &loaded->compiled()};  // the compiled description does not outlive the loaded program
   }
   CompileArguments arguments(text, options);
   Args<abi::Compile> args;

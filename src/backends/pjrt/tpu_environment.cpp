@@ -1,4 +1,4 @@
-// The variables of libtpu that stand in for a TPU.
+// Sets the variables with which libtpu compiles without a TPU.
 #include "backends/pjrt/tpu_environment.h"
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 namespace capibara::pjrt {
 
 std::string accelerator_type(const std::string& topology) {
-  // Some generations count chips, others cores, two on a chip.
+  // Some generations count chips, others cores, two per chip.
   struct Generation {
     std::string_view topology, type;
     int64_t per_chip;
@@ -40,7 +40,7 @@ std::string accelerator_type(const std::string& topology) {
 void set_tpu_environment(const std::string& topology) {
   setenv("TPU_SKIP_MDS_QUERY", "1", 0);
   setenv("TPU_WORKER_HOSTNAMES", "localhost", 0);
-  setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "true", 0);  // compiling takes no device: several processes may at once
+  setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "true", 0);  // compilation needs no device: several processes may do it at once
   if (const std::string type = accelerator_type(topology); !type.empty())
     setenv("TPU_ACCELERATOR_TYPE", type.c_str(), 0);
 }

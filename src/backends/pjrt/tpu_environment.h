@@ -1,14 +1,14 @@
-// What libtpu reads from its environment before it compiles for TPUs that are not there.
+// The environment that libtpu reads before it compiles for TPUs that are not present.
 #pragma once
 
 #include <string>
 
 namespace capibara::pjrt {
 
-// What the topology is rented as: v5litepod-16 for v5e:4x4, v4-32 for v4:2x2x4. Empty for a name that is none.
+// The accelerator type of a topology: v5litepod-16 for v5e:4x4, v4-32 for v4:2x2x4. Empty for an unknown name.
 std::string accelerator_type(const std::string& topology);
 
-// Before libtpu is opened. What the user has set stays.
+// To be called before libtpu is opened. Variables set by the user are kept.
 void set_tpu_environment(const std::string& topology);
 
 }  // namespace capibara::pjrt

@@ -1,4 +1,4 @@
-// Forms that XLA's compilers take, as rules of composition.
+// Rewrites into forms that XLA's compilers handle, as composition rules.
 #include "backends/pjrt/xla_forms.h"
 
 #include <capibara/lax.h>
@@ -14,7 +14,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// From the identity of the monoid, and the initial value to the result of that.
+// Reduces from the identity of the monoid, then combines the initial value with the result.
 Arrays start_last(std::span<const Array> inputs, const Attrs& attrs) {
   const Program region = attrs.program("jaxpr");
   const Array identity = identity_element(recognise_monoid(region).value(), inputs[0].dtype());
@@ -28,7 +28,7 @@ Arrays solve_in_float32(std::span<const Array> inputs, const Attrs& attrs) {
   return {lax::convert_element_type(capibara::bind(prim::triangular_solve(), wide, attrs)[0], inputs[0].dtype())};
 }
 
-// The only window of a scalar holds the scalar.
+// The only window of a scalar contains just the scalar.
 Arrays reduce_scalars(std::span<const Array> inputs, const Attrs& attrs) {
   const auto operands = inputs.first(inputs.size() / 2), starts = inputs.last(inputs.size() / 2);
   Arrays pairs(starts.begin(), starts.end());

@@ -1,4 +1,4 @@
-// The reference backend as a Backend.
+// The reference backend as an implementation of Backend.
 #pragma once
 
 #include "backends/backend.h"

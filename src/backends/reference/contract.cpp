@@ -1,4 +1,4 @@
-// Reference kernels of dot products: operands ordered as matrices, sums of products kept wide and rounded once.
+// Reference kernels of dot products: operands permuted to matrices, sums accumulated in a wide type and rounded once.
 #include <algorithm>
 #include <cstring>
 
@@ -24,7 +24,7 @@ Ints joined(std::initializer_list<Ints> parts) {
   return all;
 }
 
-// out[m, n] += lhs[m, k] * rhs[k, n]; blocks of rhs stay in cache, and each result meets k in rising order.
+// out[m, n] += lhs[m, k] * rhs[k, n]; blocks of rhs stay in cache, and each result accumulates k in increasing order.
 template <class A>
 void multiply_add(const A* lhs, const A* rhs, A* out, int64_t rows, int64_t inner, int64_t columns) {
   constexpr int64_t column_block = 256, inner_block = 128;
@@ -65,7 +65,7 @@ Arrays dot_general(const KernelArgs& args) {
   return {out.array};
 }
 
-// The group of each position along the ragged dimension, for every prefix; -1 behind the last group.
+// The group of each position along the ragged dimension, for every prefix; -1 after the last group.
 std::vector<int64_t> group_of_positions(const Array& sizes, int64_t prefixes, int64_t length) {
   int64_t groups = sizes.shape(-1);
   std::vector<int64_t> group(static_cast<std::size_t>(prefixes * length), -1);
@@ -81,7 +81,7 @@ std::vector<int64_t> group_of_positions(const Array& sizes, int64_t prefixes, in
   return group;
 }
 
-// Sizes around the ragged one among dimensions in row-major order: [before, ragged, after].
+// Sizes before, of and after the ragged one among dimensions in row-major order: [before, ragged, after].
 struct Around {
   int64_t before = 1, length = 1, after = 1;
   Around(const Shape& shape, const Ints& dims, int64_t ragged) {

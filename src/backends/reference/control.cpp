@@ -1,4 +1,4 @@
-// Control flow on the reference backend: loops and branches that interpret their programs.
+// Control flow on the reference backend: loops and branches, whose programs are interpreted.
 #include "backends/reference/kernels.h"
 
 #include "core/array/byte_count.h"

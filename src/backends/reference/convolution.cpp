@@ -51,8 +51,8 @@ Arrays convolve(const KernelArgs& args) {
     auto x = read_all<A>(lhs.dtype(), lhs.raw_data(), lhs.size());
     auto w = read_all<A>(rhs.dtype(), rhs.raw_data(), rhs.size());
     Elements<A> sums(out_type.size());
-    // Which input position each element of the window meets, for one place of the window. Padding and the holes of a
-    // dilated input are zeros that take part: they turn infinite weights into NaN.
+    // The input position under each element of the window, for one position of the window. Padding and the holes of a
+    // dilated input are zeros that enter the sum: with infinite weights they give NaN.
     constexpr int64_t in_padding = -1;
     std::vector<std::pair<int64_t, int64_t>> taps;
     Ints place(space, 0);

@@ -1,4 +1,4 @@
-// Collectives by their definitions: what each device gets from the values of all devices of its group.
+// Collectives by their definitions: the results of each device from the values of all devices of its group.
 #include "backends/reference/devices.h"
 
 #include <capibara/collective.h>
@@ -37,7 +37,7 @@ Array joined_along(const Arrays& parts, int64_t dim, bool tiled) {
   return tiled ? lax::concatenate(parts, dim) : lax::stack(parts, dim);
 }
 
-// Part `place` of as many as there are members.
+// Part `place` of `count`, one per member.
 Array part_of(const Array& x, std::size_t place, std::size_t count, int64_t dim, bool tiled) {
   const auto at = static_cast<int64_t>(place);
   if (!tiled) return lax::index_in_dim(x, at, dim, false);

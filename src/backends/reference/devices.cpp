@@ -1,8 +1,8 @@
 // shard_map on the reference backend: every device runs the program on its own values.
 //
-// All devices step together, equation by equation, so that a collective finds the operands of its whole group. Loops
-// and branches that hold collectives step together too, each with the devices that take part; all else is evaluated for
-// one device after the other. Nothing is shared with the lanes of the compiled form, whose truth this is.
+// All devices step together, equation by equation, so that a collective sees the operands of its whole group. Loops
+// and branches that contain collectives step together too, each with the devices that take part; all else is evaluated
+// one device at a time. No code is shared with the lanes of the compiled form, for which this is the ground truth.
 #include "backends/reference/devices.h"
 
 #include <capibara/lax.h>
@@ -30,7 +30,7 @@ namespace {
 // Values of the devices that take part, by device.
 using Each = std::map<std::size_t, Arrays>;
 
-// Device by device, the results of a function of one device's operands.
+// Applies a function of one device's operands to each device.
 template <class Function>
 Each for_each_device(const Each& operands, const Function& function) {
   Each results;
@@ -38,7 +38,7 @@ Each for_each_device(const Each& operands, const Function& function) {
   return results;
 }
 
-// Which values jax_debug_nans and jax_debug_infs look for.
+// The values that jax_debug_nans and jax_debug_infs search for.
 struct Search {
   bool nans, infs;
 };
@@ -73,7 +73,7 @@ class Devices {
   Each shard_map(const Attrs& attrs, const Each& operands) const;
 
  private:
-  // Errors name the user's operation, and not what takes whole arrays apart and joins results.
+  // Errors name the user's operation, not those that split whole arrays and join results.
   void check(const Equation& equation, const Arrays& results) const {
     if (!search_.nans && !search_.infs) return;
     for (const Array& result : results) {
@@ -153,7 +153,7 @@ class Devices {
 
   Each scan(const ScanView& loop, Each operands) const {
     const Each given = operands;
-    std::map<std::size_t, std::vector<Arrays>> stacked;  // of each device: the slices of each of its ys
+    std::map<std::size_t, std::vector<Arrays>> stacked;  // per device: the slices of each of its ys
     for (auto& [device, values] : operands) stacked[device].resize(loop.ys());
     for (int64_t step = 0; step < loop.length(); ++step) {
       const int64_t at = loop.reverse() ? loop.length() - 1 - step : step;
@@ -197,7 +197,7 @@ class Devices {
     return joined;
   }
 
-  // Devices whose predicate is false leave; the others go on.
+  // Devices whose predicate is false leave the loop; the others continue.
   Each while_loop(const WhileView& loop, const Each& operands) const {
     Each running = for_each_device(operands, [&](const Arrays& values) {
       const std::span<const Array> carry = loop.carry(values);
@@ -233,7 +233,7 @@ class Devices {
   const Search search_;
 };
 
-// Where a device's part begins along each dimension.
+// The offset of a device's part along each dimension.
 Ints first_of(const DeviceGrid& grid, std::size_t device, const PartitionSpec& spec, const Shape& part) {
   Ints first(part.size(), 0);
   for (std::size_t dim = 0; dim < spec.dims.size(); ++dim)
@@ -256,7 +256,7 @@ Array with_part(const Array& whole, const Array& part, const Ints& first) {
   return starts.empty() ? part : lax::dynamic_update_slice(whole, part, starts);
 }
 
-// Each device of the surrounding grid becomes a grid of its own: [outer axes..., manual axes...].
+// Each device of the enclosing grid becomes a grid of its own: [outer axes..., manual axes...].
 Each Devices::shard_map(const Attrs& attrs, const Each& operands) const {
   const ShardMapView map(attrs);
   std::vector<DeviceAxis> axes = grid_.axes();
@@ -274,7 +274,7 @@ Each Devices::shard_map(const Attrs& attrs, const Each& operands) const {
         const Shape part = local_type(values[i].type(), map.in_specs()[i], map).shape;
         const PartitionSpec& spec = map.in_specs()[i];
         const Array own = own_part(values[i], first_of(grid, device, spec, part), part);
-        // Of a sum that is still to be taken the first device has all, the others nothing.
+        // Of an unreduced value the first device holds everything, the others zeros.
         parts[device].push_back(grid.position(device, spec.unreduced) == 0 ? own : lax::zeros_like(own));
       }
     }
@@ -289,7 +289,7 @@ Each Devices::shard_map(const Attrs& attrs, const Each& operands) const {
         type.sharding = {};
         whole.push_back(lax::zeros(type));
       }
-      if (grid.position(device, map.unnamed(spec)) != 0) continue;  // of equal parts, the first device's counts
+      if (grid.position(device, map.unnamed(spec)) != 0) continue;  // equal parts are taken from the first device
       const Ints first = first_of(grid, device, spec, own[i].shape());
       const Array before = own_part(whole[i], first, own[i].shape());
       whole[i] = with_part(whole[i], spec.unreduced.empty() ? own[i] : lax::add(before, own[i]), first);

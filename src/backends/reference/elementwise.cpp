@@ -7,7 +7,7 @@ namespace capibara::reference {
 
 namespace {
 
-// Copies runs of the last dimension: whole where it is kept, one repeated element where it is stretched.
+// Copies runs of the last dimension: whole where it is kept, one repeated element where it is broadcast.
 void expand_bytes(const std::byte* source, std::span<const int64_t> from, std::span<const int64_t> to,
                   std::size_t element, std::byte* target) {
   const std::size_t rank = to.size();

@@ -18,7 +18,7 @@
 
 namespace capibara::reference {
 
-// An operand at the output's shape: its own bytes, one repeated element (step 0), or an expanded copy.
+// An operand broadcast to the output's shape: its own bytes, one repeated element (step 0), or an expanded copy.
 class BroadcastOperand {
  public:
   BroadcastOperand(const Array& x, const Shape& shape);
@@ -49,7 +49,7 @@ class DenormalScope {
   std::optional<math::FlushDenormals> flush_;
 };
 
-// Output elements of the compute type R, written in place where the buffer holds R as it is.
+// Output elements of the compute type R, written in place if the buffer stores R itself.
 template <class R>
 class OutputElements {
  public:
@@ -80,7 +80,7 @@ class OutputElements {
 
 // ---- one output from one, two or three operands -------------------------------------------------------------------
 
-// What stands around the loop over elements: compiled once for each pair of types, not for each function.
+// The code around the loop over elements: compiled once per pair of types, not per function.
 template <class C, class R>
 [[gnu::noinline]] Arrays around_unary(const KernelArgs& args, Denormals denormals,
                                       FunctionRef<void(const C* x, R* out, std::int64_t count)> loop) {
@@ -92,7 +92,7 @@ template <class C, class R>
   return {out.finish()};
 }
 
-// An operand's elements, `step` (1, or 0 for a single one) apart.
+// An operand's elements with stride `step`: 1, or 0 for a single element.
 template <class C>
 struct Steps {
   const C* data;
@@ -127,7 +127,7 @@ template <class C>
 }
 
 // The function is called with the compute type of the first operand's dtype, to which the other operands are converted;
-// a dtype it does not take is an internal error, since type rules have already refused it.
+// an unsupported dtype is an internal error, since type rules have already rejected it.
 template <class F>
 Arrays apply_unary(const KernelArgs& args, F function, Denormals denormals = Denormals::flush) {
   const DType dtype = args.inputs[0].dtype();
@@ -172,7 +172,7 @@ Arrays apply_ternary(const KernelArgs& args, F function, Denormals denormals = D
   });
 }
 
-// A kernel from a stateless function object.
+// Makes a kernel from a stateless function object.
 template <class F>
 Arrays unary(const KernelArgs& args) {
   return apply_unary(args, F{});
@@ -199,13 +199,13 @@ std::complex<T> drop(math::Complex<T> x) {
   return {x.real, x.imag};
 }
 
-// bool is no integer here: its operations are logical ones.
+// bool does not count as an integer: its operations are logical.
 template <class T>
 concept Integer = std::integral<T> && !std::same_as<T, bool>;
 template <class T>
 using Unsigned = std::make_unsigned_t<T>;
 
-// The bits of a stored element, and back.
+// Loads and stores the bits of an element.
 inline std::uint64_t load_bits(DType dtype, const void* data, std::int64_t index) {
   std::uint64_t word = 0;
   std::memcpy(&word, element_address(dtype, data, index), static_cast<std::size_t>(storage_size(dtype)));

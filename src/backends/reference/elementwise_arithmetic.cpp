@@ -61,8 +61,8 @@ struct Abs {
   }
 };
 
-// Comparisons keep the bits of what they choose, and libraries may round by the bits: jax counts denormal numbers as
-// zero there too.
+// Comparisons preserve the bits of the operand they select, and library rounding may work on bits: jax treats denormals
+// as zero there too.
 template <std::floating_point T>
 T without_denormals(T x) {
   return std::abs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x;
@@ -138,7 +138,7 @@ struct Mul {
   }
 };
 
-// Division by zero gives all ones, and the least integer over -1 itself, as XLA defines them.
+// Division by zero gives all ones, and the lowest integer divided by -1 gives itself, as XLA defines them.
 struct Div {
   template <Integer T>
   T operator()(T x, T y) const {
@@ -170,7 +170,7 @@ struct Rem {
 };
 
 struct Pow {
-  // Negative powers of integers truncate: only those of 1 and -1 are not zero.
+  // Negative powers of integers truncate: only those of 1 and -1 are nonzero.
   template <Integer T>
   T operator()(T x, T y) const {
     if (y < 0) {
@@ -273,7 +273,7 @@ Arrays mulhi(const KernelArgs& args) {
   });
 }
 
-// One step on the line of stored codes, whatever the format.
+// One step in the order of stored bit patterns, for any format.
 Arrays nextafter(const KernelArgs& args) {
   const ArrayType& type = args.output_types[0];
   const BroadcastOperand a(args.inputs[0], type.shape), b(args.inputs[1], type.shape);

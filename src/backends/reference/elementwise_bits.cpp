@@ -1,4 +1,4 @@
-// Kernels of bit operations; integers narrower than a byte are cut to their own width.
+// Kernels of bit operations; integers narrower than a byte are truncated to their own width.
 #include <bit>
 
 #include "backends/reference/elementwise.h"
@@ -33,7 +33,7 @@ struct Xor {
   }
 };
 
-// The `width` bits that the dtype has.
+// The low `width` bits, the dtype's own.
 template <Integer T>
 std::uint64_t cut(T x, int width) {
   const std::uint64_t word = static_cast<Unsigned<T>>(x);
@@ -51,7 +51,7 @@ Arrays clz(const KernelArgs& args) {
       args, [width]<Integer T>(T x) { return static_cast<T>(std::countl_zero(cut(x, width)) - (64 - width)); });
 }
 
-// Amounts are read as unsigned: negative ones are beyond the width.
+// Shift amounts are read as unsigned: negative ones exceed the width.
 Arrays shift_left(const KernelArgs& args) {
   const int width = bits(args.inputs[0].dtype());
   return apply_binary(args, [width]<Integer T>(T x, T y) {
@@ -72,7 +72,7 @@ Arrays shift_right_arithmetic(const KernelArgs& args) {
   const int width = bits(args.inputs[0].dtype());
   return apply_binary(args, [width]<Integer T>(T x, T y) {
     const std::uint64_t amount = cut(y, width);
-    // The highest bit is the sign, of unsigned dtypes too.
+    // The highest bit is the sign, for unsigned dtypes too.
     const std::int64_t value = static_cast<std::int64_t>(cut(x, width) << (64 - width)) >> (64 - width);
     return static_cast<T>(value >> (amount >= static_cast<std::uint64_t>(width) ? width - 1 : amount));
   });

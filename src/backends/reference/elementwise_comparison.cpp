@@ -1,4 +1,4 @@
-// Kernels of comparisons in the usual and in the total order, of finiteness, and of select_n.
+// Kernels of comparisons in the usual and the total order, is_finite, and select_n.
 #include <cmath>
 #include <cstring>
 
@@ -48,7 +48,7 @@ struct Ne {
   }
 };
 
-// Keys have no compute type: two are equal when their bytes are.
+// Keys have no compute type: they are equal if their bytes are.
 template <class F>
 Arrays equality(const KernelArgs& args) {
   const DType dtype = args.inputs[0].dtype();
@@ -65,7 +65,7 @@ Arrays equality(const KernelArgs& args) {
   return {out.array};
 }
 
-// A float's code as an integer that orders like the total order: negative codes run backwards.
+// Maps a float's bits to an integer that compares in the total order: negative ones are reversed.
 std::int64_t total_order_key(DType dtype, const void* data, std::int64_t index) {
   const int width = bits(dtype);
   std::int64_t code = static_cast<std::int64_t>(load_bits(dtype, data, index) << (64 - width));
@@ -115,7 +115,7 @@ struct IsNegativeInf {
   }
 };
 
-// Moves bytes, so it serves every dtype. `which` outside the cases takes the nearest one.
+// Moves bytes, so it works for every dtype. `which` out of range selects the nearest case.
 Arrays select_n(const KernelArgs& args) {
   const ArrayType& type = args.output_types[0];
   const std::size_t element = static_cast<std::size_t>(storage_size(type.dtype));

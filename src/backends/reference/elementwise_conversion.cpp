@@ -13,7 +13,7 @@ namespace {
 Arrays convert_element_type(const KernelArgs& args) {
   const Array& x = args.inputs[0];
   Output out = allocate(args.output_types[0]);
-  // A denormal float32 or float64 is false, as in jax; narrower numbers are read by their bits.
+  // A denormal float32 or float64 is false, as in jax; narrower floats are tested by their bits.
   const bool as_truth = is_bool(args.output_types[0].dtype) && bits(real_dtype(x.dtype())) >= 32;
   const DenormalScope scope(as_truth ? Denormals::flush : Denormals::keep);
   convert_elements(x.dtype(), x.raw_data(), args.output_types[0].dtype, out.data, x.size());
@@ -34,7 +34,7 @@ Arrays bitcast_convert_type(const KernelArgs& args) {
   const int old_bits = bits(x.dtype()), new_bits = bits(type.dtype);
   if (old_bits >= 8 && new_bits >= 8) return copy(args);
 
-  // Narrow elements take a byte each in memory: join or split them, lowest bits first.
+  // Narrow elements occupy a byte each in memory: joins or splits them, lowest bits first.
   Output out = allocate(type);
   const int many = old_bits > new_bits ? old_bits / new_bits : new_bits / old_bits;
   const int narrow = std::min(old_bits, new_bits);
@@ -69,7 +69,7 @@ Arrays bitcast_convert_type(const KernelArgs& args) {
   return {out.array};
 }
 
-// Rounds the mantissa to nearest even, then takes exponents out of range to infinity or zero.
+// Rounds the mantissa to nearest even, then maps exponents out of range to infinity or zero.
 struct ReducePrecision {
   int exponent_bits, mantissa_bits;
   bool narrower_range;  // than the operand's own format

@@ -1,4 +1,4 @@
-// Kernels of the primitives that are formulas: made from the lists of math/.
+// Kernels of the primitives defined by formulas: generated from the lists in math/.
 #include "backends/reference/elementwise.h"
 #include "lax/math/math.h"
 
@@ -6,7 +6,7 @@ namespace capibara::reference {
 
 namespace {
 
-// A formula on the numbers of C++.
+// Evaluates a formula on C++ numbers.
 template <class Formula>
 struct Evaluated {
   using Function = typename Formula::Function;

@@ -21,7 +21,7 @@ Complex times(Complex a, Complex b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-// exp(-2 pi i k / n), from the eighth of the circle where the argument is small.
+// exp(-2 pi i k / n), reduced to the octant where the argument is small.
 Complex root(int64_t k, int64_t n) {
   k %= n;
   if (8 * k > n && 8 * k <= 3 * n) {
@@ -66,7 +66,7 @@ class Plan {
   }
 
  private:
-  // Transforms n elements, `stride` apart, splitting off one factor per level.
+  // Transforms n elements at distance `stride`, splitting off one factor per level.
   void mixed_radix(const Complex* in, Complex* out, int64_t n, int64_t stride, std::size_t level) const {
     if (n == 1) {
       out[0] = in[0];
@@ -101,7 +101,7 @@ class Plan {
     }
   }
 
-  // A transform of any length as a convolution with a chirp, done by transforms of a power of two.
+  // A transform of any length as a convolution with a chirp, computed by power-of-two transforms.
   void prepare_bluestein() {
     int64_t size = 1;
     while (size < 2 * n_ - 1) size *= 2;
@@ -182,7 +182,7 @@ Arrays fft(const KernelArgs& args) {
     for (int64_t length : lengths) scale /= static_cast<double>(length);
   }
   if (kind == 3) {
-    // The other dimensions first; then each half line is completed by its conjugate mirror.
+    // The other dimensions first; then each half row is completed by its conjugate mirror image.
     for (std::size_t d = first; d < last; ++d) transform_axis(data, shape, d, true);
     int64_t n = lengths.back(), half = shape.back(), rows = static_cast<int64_t>(data.size()) / half;
     std::vector<Complex> full(static_cast<std::size_t>(rows * n));
@@ -190,7 +190,7 @@ Arrays fft(const KernelArgs& args) {
       const Complex* from = data.data() + row * half;
       Complex* to = full.data() + row * n;
       for (int64_t k = 0; k < n; ++k) to[k] = k < half ? from[k] : std::conj(from[n - k]);
-      // The first and, of an even length, the middle coefficient of real numbers are real.
+      // The first coefficient and, for even lengths, the middle one of a real signal are real.
       to[0] = to[0].real();
       if (n % 2 == 0) to[n / 2] = to[n / 2].real();
     }

@@ -12,7 +12,7 @@ namespace capibara::reference {
 
 namespace {
 
-// Index values as int64; an unsigned one beyond its range counts as the greatest.
+// Index values as int64; an unsigned one out of its range becomes the maximum.
 std::vector<int64_t> read_indices(const Array& indices) {
   std::vector<int64_t> out(static_cast<std::size_t>(indices.size()));
   const std::byte* data = indices.raw_data();
@@ -42,7 +42,7 @@ Arrays slice(const KernelArgs& args) {
   return {out.array};
 }
 
-// The offset in elements of a window of `sizes`, moved so that it fits.
+// The offset in elements of a window of `sizes`, clamped so that it fits.
 int64_t window_offset(std::span<const Array> starts, const Shape& shape, const Shape& sizes) {
   Ints strides = row_major_strides(shape);
   int64_t offset = 0;
@@ -82,8 +82,8 @@ Arrays dynamic_update_slice(const KernelArgs& args) {
 
 // ---- windows -----------------------------------------------------------------------------------------------------
 
-// The windows that gather reads and scatter writes: one per index vector. "Operand" is the large array, "windows" the
-// gather's output or the scatter's updates.
+// The windows that gather reads and scatter writes: one per index vector. "Operand" is the large array, "windows" is
+// the gather's output or the scatter's updates.
 class Windows {
  public:
   Windows(const GatherDimensionNumbers& dims, const Ints& sizes, const Shape& operand, const Array& indices,
@@ -140,7 +140,7 @@ class Windows {
   Shape operand_;
   Ints sizes_;
   std::vector<int64_t> indices_;
-  bool clamp_;  // windows out of bounds are moved inside and count as inside
+  bool clamp_;  // windows out of bounds are clamped and count as inside
   Shape batch_shape_, inner_shape_;
   int64_t vector_size_ = 0;
   Ints operand_strides_, batch_strides_, inner_operand_strides_, inner_window_strides_;
@@ -176,7 +176,7 @@ Arrays gather(const KernelArgs& args) {
 
 enum class Combine { replace, keep, add, sub, mul, min, max, bit_and, bit_or, bit_xor, region };
 
-// What a region does, where it is one plain operation on its two inputs in order.
+// Recognises a region that is one plain operation on its two inputs in order.
 Combine recognise(const Attrs& attrs) {
   if (attrs["update_jaxpr"].is_none()) return Combine::replace;
   const Program& region = attrs.program("update_jaxpr");
@@ -229,7 +229,7 @@ C combined(Combine combine, C a, C b) {
         return a || b;
     }
   } else if constexpr (std::is_integral_v<C>) {
-    // Through unsigned 64 bits: integers wrap.
+    // In unsigned 64 bits: integers wrap.
     auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     switch (combine) {
       case Combine::sub:
@@ -257,7 +257,7 @@ C combined(Combine combine, C a, C b) {
   }
 }
 
-// Offsets of all elements of a window in the operand and in the updates.
+// The offsets of all elements of a window in the operand and in the updates.
 struct ElementOffsets {
   std::vector<int64_t> operand, updates;
 
@@ -343,7 +343,7 @@ Arrays scatter(const KernelArgs& args) {
       using C = typename decltype(type)::type;
       windows.for_each([&](int64_t operand_offset, int64_t window_offset, bool inside) {
         if (!inside) return;
-        // Each step is rounded to the array's dtype, so that repeated indices add up as in a loop.
+        // Each step is rounded to the array's dtype, so repeated indices accumulate as in a loop.
         for (std::size_t e = 0; e < offsets.operand.size(); ++e) {
           int64_t to = operand_offset + offsets.operand[e];
           C update = load_as<C>(dtype, source, window_offset + offsets.updates[e]);

@@ -37,8 +37,8 @@ const Table& table() {
   return kernels;
 }
 
-// Programs of attributes are those of loops and branches that run on their own: remembered, since a loop inside of
-// another comes back.
+// Programs in attributes belong to loops and branches that run as single operations: cached, since an inner loop is
+// seen repeatedly.
 Attrs expanded_attrs(const Attrs& attrs) {
   static Memo<Program> memo;
   return rewrite_programs(attrs, [](const Program& program) {
@@ -73,7 +73,7 @@ class ReferenceExecutable final : public Executable {
     input.delete_buffers();
   }
 
-  Types types_;  // of the results; the program may have become strong
+  Types types_;  // of the results; the program's own may have become strong
   Program program_;
   profile::WholeProgram profiled_;
 };
@@ -101,7 +101,7 @@ class ReferenceBackend final : public Backend {
     if (!kernel && primitive->lower) {
       TraceScope scope(evaluation_trace());
       ConfigScope own(own_platform());
-      primitive->type(types, attrs);  // refuses operands that the lowering does not expect
+      primitive->type(types, attrs);  // rejects operands that the lowering does not expect
       return primitive->lower(inputs, attrs);
     }
     if (!kernel) {

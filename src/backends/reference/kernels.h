@@ -32,15 +32,15 @@ KernelList linalg_kernels();
 KernelList fft_kernels();
 KernelList effect_kernels();
 
-Kernel find_kernel(const Primitive& primitive);  // null where absent
+Kernel find_kernel(const Primitive& primitive);  // null if absent
 
-// What a program is made of runs here too, whatever platform evaluates single operations elsewhere.
+// The configuration with this platform: the operations of a program run here too, whatever platform is configured.
 Config own_platform();
 // Evaluates a program on concrete arrays, equation by equation; values die after their last use.
 Arrays interpret(const Program& program, std::span<const Array> inputs);
 
-// Values with the weak types that a program or an equation promises: a branch, an empty loop or a program made strong
-// may give others.
+// Gives values the weak types that a program or an equation promises: a branch, an empty loop or a program made strong
+// may yield others.
 Arrays with_weak_types(Arrays values, const Types& types);
 
 // A new concrete array of this type with its writable bytes (uninitialised).
@@ -52,7 +52,7 @@ Output allocate(const ArrayType& type);
 
 // Row-major strides in elements.
 Ints row_major_strides(std::span<const int64_t> shape);
-// Steps a multi-index through a shape in row-major order; false after the last.
+// Advances a multi-index through a shape in row-major order; false after the last one.
 bool next_index(std::span<int64_t> index, std::span<const int64_t> shape);
 
 }  // namespace capibara::reference

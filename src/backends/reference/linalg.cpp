@@ -1,5 +1,5 @@
-// Linear algebra in plain loops: cholesky, lu, triangular and tridiagonal solves. Large matrices go to LAPACK where the
-// module is there; small ones never open it.
+// Linear algebra in plain loops: cholesky, lu, triangular and tridiagonal solves. Large matrices go to LAPACK if the
+// module is available; small ones never open it.
 #include "backends/reference/linalg_batch.h"
 #include "backends/reference/linalg_module.h"
 #include "lax/math/denormals.h"
@@ -11,7 +11,7 @@ namespace capibara::reference {
 
 namespace {
 
-constexpr int64_t worth_lapack = 96;  // rows from which LAPACK's blocking pays
+constexpr int64_t worth_lapack = 96;  // rows from which LAPACK's blocking pays off
 
 template <class T>
 const lapack::Routines<T>* large_routines(int64_t order) {
@@ -22,7 +22,7 @@ const lapack::Routines<T>* large_routines(int64_t order) {
 
 // ---- cholesky ---------------------------------------------------------------------------------------------------
 
-// Row-major, in place: the lower triangle becomes L, the upper zero. False where the matrix is not positive definite.
+// Row-major, in place: the lower triangle becomes L, the upper zero. False if the matrix is not positive definite.
 template <class T>
 bool factor_cholesky(T* a, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
@@ -46,7 +46,7 @@ bool factor_cholesky(T* a, int64_t n) {
 
 template <class T>
 bool factor_large_cholesky(const lapack::Routines<T>& routines, T* a, int64_t n) {
-  // The row-major lower triangle is the column-major upper one: U = L transposed, of the conjugated matrix.
+  // The row-major lower triangle is the column-major upper one: U is L transposed, for the conjugated matrix.
   for (int64_t i = 0; i < n * n; ++i) a[i] = conjugate(a[i]);
   if (routines.potrf('U', static_cast<int>(n), a) != 0) return false;
   for (int64_t i = 0; i < n; ++i) {
@@ -83,7 +83,7 @@ auto pivot_size(T x) {
     return std::abs(x.real()) + std::abs(x.imag());
 }
 
-// Row-major, in place, with partial pivoting; a zero pivot leaves its column as it is.
+// Row-major, in place, with partial pivoting; a zero pivot leaves its column unchanged.
 template <class T>
 void factor_lu(T* a, int64_t rows, int64_t cols, int* pivots) {
   for (int64_t k = 0; k < std::min(rows, cols); ++k) {
@@ -156,7 +156,7 @@ struct Triangle {
   bool left, lower, transpose, conjugate, unit;
 };
 
-// op(A) as a dense row-major matrix whose other triangle is not read; returns whether it is lower.
+// op(A) as a dense row-major matrix whose other triangle is not read; returns true if it is lower.
 template <class T>
 bool apply_transpose(const Triangle& form, const T* a, int64_t n, T* out) {
   for (int64_t i = 0; i < n; ++i) {
@@ -214,7 +214,7 @@ Arrays run_triangular_solve(const KernelArgs& args) {
       T* b = values.data() + i * batch.size();
       bool lower = apply_transpose(form, a.data() + i * n * n, n, own.data());
       if (routines) {
-        // Seen column-major all is transposed: X' op(A)' = B' with the sides exchanged.
+        // Read as column-major everything is transposed: X' op(A)' = B' with the sides exchanged.
         routines->trsm(form.left ? 'R' : 'L', lower ? 'U' : 'L', 'N', form.unit ? 'U' : 'N',
                        static_cast<int>(batch.cols), static_cast<int>(batch.rows), own.data(), b);
       } else if (form.left) {
@@ -231,8 +231,8 @@ Arrays run_triangular_solve(const KernelArgs& args) {
 
 // ---- tridiagonal_solve ------------------------------------------------------------------------------------------
 
-// Gaussian elimination with row exchanges on three diagonals and a fourth that the exchanges fill. A pivot below
-// `least` is replaced by it; where `least` is negative a zero pivot is a failure.
+// Gaussian elimination with row exchanges on three diagonals and a fourth for fill-in. A pivot below
+// `least` is replaced by it; if `least` is negative a zero pivot is a failure.
 template <class T, class Real>
 bool solve_tridiagonal(const T* below, const T* on, const T* above, int64_t n, T* b, int64_t cols, Real least) {
   std::vector<T> lower(below, below + n), diagonal(on, on + n), upper(above, above + n),

@@ -11,10 +11,10 @@ namespace capibara::reference {
 
 KernelList plain_linalg_kernels();   // loops that need no module
 KernelList lapack_linalg_kernels();  // decompositions that call LAPACK
-// The kernel behind a foreign call like lapack_sgetrf_ffi; null for an unknown target.
+// The kernel of a foreign call such as lapack_sgetrf_ffi; null for an unknown target.
 Kernel find_lapack_call(std::string_view target, std::size_t operands);
 
-// The trailing two dimensions are matrices, all others count them.
+// The last two dimensions are matrices, all others are the batch.
 struct MatrixBatch {
   int64_t count = 1, rows = 0, cols = 0;
   int64_t size() const { return rows * cols; }
@@ -24,14 +24,14 @@ struct MatrixBatch {
   }
 };
 
-// The number of vectors in the trailing dimension.
+// The number of vectors along the last dimension.
 inline int64_t vector_count(const Shape& shape) {
   int64_t count = 1;
   for (std::size_t i = 0; i + 1 < shape.size(); ++i) count *= shape[i];
   return count;
 }
 
-// rows x cols, row-major to column-major; with the numbers exchanged, the way back.
+// rows x cols, row-major to column-major; with the two numbers exchanged, the inverse.
 template <class T>
 void transpose_matrix(const T* from, int64_t rows, int64_t cols, T* to) {
   for (int64_t i = 0; i < rows; ++i) {
@@ -39,7 +39,7 @@ void transpose_matrix(const T* from, int64_t rows, int64_t cols, T* to) {
   }
 }
 
-// NaN in the real part, and in the imaginary where there is one.
+// NaN in the real part, and in the imaginary part if there is one.
 template <class T>
 T not_a_number() {
   if constexpr (std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>) {
@@ -58,7 +58,7 @@ T conjugate(T x) {
     return std::conj(x);
 }
 
-// Calls f(Type<T>{}) with the type in which a floating dtype computes.
+// Calls f(Type<T>{}) with the compute type of a floating dtype.
 template <class F>
 Arrays visit_inexact(const char* operation, DType dtype, F&& f) {
   switch (dtype) {

@@ -1,5 +1,5 @@
-// Foreign calls of jaxlib's LAPACK functions, which lowered programs hold, run by the kernels of the primitives behind
-// them.
+// Foreign calls of jaxlib's LAPACK functions in lowered programs, run by the kernels of the corresponding
+// primitives.
 #include "backends/reference/linalg_batch.h"
 
 #include <cstring>
@@ -16,7 +16,7 @@ Arrays run(const char* name, std::span<const Array> inputs, const Attrs& attrs =
   return find_kernel(own)({inputs, result.types, attrs});
 }
 
-// What stands after `name = ` in the settings of a call.
+// The text after `name = ` in the settings of a call.
 std::string_view setting(const Attrs& attrs, const std::string& name) {
   std::string_view text = attrs.text("mhlo_backend_config");
   std::size_t at = text.find(name + " = ");
@@ -33,8 +33,8 @@ Array zeros(const ArrayType& type) {
   return out.array;
 }
 
-// The call's remaining results: no one reads vectors that were not asked for, and status 0 is success, since a failure
-// shows as NaN in the values.
+// Zeros for the call's remaining results: vectors that were not requested are never read, and status 0 is success,
+// since a failure shows as NaN in the values.
 Arrays filled(Arrays results, const Types& types) {
   while (results.size() < types.size()) results.push_back(zeros(types[results.size()]));
   return results;

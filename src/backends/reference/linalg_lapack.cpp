@@ -1,4 +1,4 @@
-// Matrix decompositions by LAPACK: each matrix of a batch is copied to column-major order, factored and copied back.
+// Matrix decompositions with LAPACK: each matrix of a batch is copied to column-major order, factored and copied back.
 #include "backends/reference/linalg_batch.h"
 #include "backends/reference/linalg_module.h"
 #include "core/runtime/interrupt.h"
@@ -30,7 +30,7 @@ Arrays visit_lapack(const char* operation, const KernelArgs& args, F&& f) {
 
 int as_int(int64_t size) { return static_cast<int>(size); }
 
-// One output of all matrices: written matrix by matrix.
+// One output for the whole batch, written matrix by matrix.
 template <class T>
 struct Result {
   Output output;
@@ -60,7 +60,7 @@ bool all_finite(const std::vector<T>& values) {
                      [](const T& x) { return std::isfinite(std::real(x)) && std::isfinite(std::imag(x)); });
 }
 
-// Elements of a scratch buffer that LAPACK may look at even where it is not used.
+// The size of a scratch buffer that LAPACK may access even when it is not used.
 std::size_t at_least_one(int64_t count) { return static_cast<std::size_t>(std::max<int64_t>(count, 1)); }
 
 Arrays run_geqrf(const KernelArgs& args) {

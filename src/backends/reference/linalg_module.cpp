@@ -1,4 +1,4 @@
-// Opens the linear algebra module and checks that it speaks the same table.
+// Opens the linear algebra module and checks that its table has the same version.
 #include "backends/reference/linalg_module.h"
 
 #include <capibara/error.h>
@@ -32,7 +32,7 @@ struct Module {
 };
 
 const Module& opened() {
-  static const Module instance;  // stays open: its routines may run until the very end
+  static const Module instance;  // stays open: its routines may run until the process exits
   return instance;
 }
 

@@ -1,4 +1,4 @@
-// The linear algebra module as the reference kernels see it: opened at first use, absent where it was not built.
+// Access of the reference kernels to the linear algebra module: opened at first use, absent if it was not built.
 #pragma once
 
 #include "backends/lapack/routines.h"
@@ -6,9 +6,9 @@
 
 namespace capibara::reference {
 
-// Null where the module cannot be opened.
+// Null if the module cannot be opened.
 const lapack::Table* find_lapack();
-// Raises RuntimeError naming the operation, the missing module and the way out.
+// Raises RuntimeError naming the operation, the missing module and the remedy.
 const lapack::Table& require_lapack(const char* operation);
 
 template <class T>

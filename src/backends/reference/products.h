@@ -1,4 +1,4 @@
-// Sums of products for dot products and convolutions: in which type they are kept, and the inner loop.
+// Accumulation for dot products and convolutions: the accumulator type and the inner loop.
 #pragma once
 
 #include <complex>
@@ -8,11 +8,11 @@
 
 namespace capibara::reference {
 
-// Up to this many products of 32-bit floats are summed as XLA sums them, rounded at each step.
+// Up to this many products of 32-bit floats are summed as in XLA, rounded at each step.
 inline constexpr int64_t short_sum = 64;
 
-// Calls f(Type<A>{}) with the type that sums of `terms` products are kept in: all integers wrap in 64 bits, floats are
-// kept in double but for short sums, booleans are "or" of "and".
+// Calls f(Type<A>{}) with the accumulator type for sums of `terms` products: all integers wrap in 64 bits, floats
+// accumulate in double except in short sums, booleans are "or" of "and".
 template <class F>
 decltype(auto) visit_product(DType lhs, DType rhs, DType out, int64_t terms, F&& f) {
   const bool narrow = terms <= short_sum;
@@ -48,7 +48,7 @@ void add_scaled(A factor, const A* row, A* target, int64_t count) {
   }
 }
 
-// The operands as they are multiplied: operands of two dtypes become the result's, and an algorithm may round them.
+// The operands in the form to multiply: mixed dtypes are converted to the result's, and an algorithm may round them.
 std::pair<Array, Array> product_operands(const Array& lhs, const Array& rhs, DType out, const Attrs& attrs);
 
 }  // namespace capibara::reference

@@ -1,4 +1,4 @@
-// Kernels of the random primitives: each key is drawn from by plain loops over the block functions in math/.
+// Kernels of the random primitives: plain loops over the block functions in math/, key by key.
 #include <capibara/config.h>
 
 #include <atomic>
@@ -37,7 +37,7 @@ Block block(Block key, std::uint64_t counter) {
       key, {static_cast<std::uint32_t>(counter >> 32), static_cast<std::uint32_t>(counter)});
 }
 
-// The legacy stream: counters 0..count-1, padded to even with a zero; the first half meets the second.
+// The legacy stream: counters 0..count-1, padded with a zero to even length; the first half is paired with the second.
 std::vector<std::uint32_t> legacy_stream(Block key, std::size_t count) {
   if (count >= 0xFFFFFFFFu) {
     throw NotImplementedError(concat("random_bits: ", count,
@@ -203,13 +203,13 @@ Arrays fold_in(const KernelArgs& args) {
   const ArrayType& type = args.output_types[0];
   Output out = allocate(type);
   BroadcastOperand data(args.inputs[1], type.shape);
-  // Keys broadcast as positions, since they are no numbers.
+  // Keys are not numbers: their positions are broadcast instead.
   ArrayType position_type = args.inputs[0].type().with_dtype(DType::int64);
   Output positions = allocate(position_type);
   for (std::int64_t i = 0; i < position_type.size(); ++i) reinterpret_cast<std::int64_t*>(positions.data)[i] = i;
   BroadcastOperand key_positions(positions.array, type.shape);
 
-  std::vector<std::byte> stream;  // of unsafe_rbg: one for all data, from the first element
+  std::vector<std::byte> stream;  // for unsafe_rbg: one for all data, from the first element
   Output data_index = allocate(args.inputs[1].type().with_dtype(DType::int64));
   for (std::int64_t i = 0; i < args.inputs[1].size(); ++i) reinterpret_cast<std::int64_t*>(data_index.data)[i] = i;
   BroadcastOperand data_positions(data_index.array, type.shape);
@@ -271,7 +271,7 @@ Arrays rng_bit_generator(const KernelArgs& args) {
   return {state.array, out.array};
 }
 
-// The process's own stream: every call takes the counters that follow.
+// The process's own stream: every call takes the next counters.
 Arrays rng_uniform(const KernelArgs& args) {
   static std::atomic<std::uint64_t> used{0};
   const ArrayType& type = args.output_types[0];
@@ -326,7 +326,7 @@ T standard_normal(DType key_dtype, const Key& key) {
   return static_cast<T>(std::sqrt(2.0)) * math::erf_inv(u < low ? low : u);
 }
 
-// Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; the same draws as jax's, key by key.
+// Marsaglia and Tsang, "A simple method for generating gamma variables", 2000; the same draws as jax, key by key.
 template <class T>
 T gamma_one(DType dtype, Key key, T alpha, bool log_space) {
   bool direct = alpha >= T(1);
@@ -392,7 +392,7 @@ Arrays random_gamma(const KernelArgs& args) {
   DType dtype = args.inputs[1].dtype();
   if (dtype == DType::float32) return gamma_of<float>(args);
   if (dtype == DType::float64) return gamma_of<double>(args);
-  // Narrow types round after every operation: the composition does.
+  // Narrow types round after every operation, as the composition does.
   TraceScope scope(evaluation_trace());
   return {draw_gamma(args.inputs[0], args.inputs[1], args.attrs.boolean("log_space"))};
 }

@@ -10,8 +10,8 @@ namespace capibara::reference {
 
 namespace {
 
-// Visits the elements in memory order. `step(position, count, target, target_step)`: a run of elements whose results
-// are at target, target + target_step, ...; a target_step of 0 folds the run into one result.
+// Visits the elements in memory order. `step(position, count, target, target_step)` gets a run of elements whose
+// results are at target, target + target_step, ...; a target_step of 0 folds the run into one result.
 void for_each_run(const Shape& shape, const Ints& axes,
                   FunctionRef<void(int64_t position, int64_t count, int64_t target, int64_t target_step)> step) {
   if (shape.empty()) return step(0, 1, 0, 0);
@@ -24,7 +24,7 @@ void for_each_run(const Shape& shape, const Ints& axes,
     out_strides[d] = stride;
     stride *= shape[d];
   }
-  // Trailing dimensions of one kind make one long run.
+  // Trailing dimensions of one kind, reduced or kept, form one long run.
   std::size_t split = shape.size() - 1;
   while (split > 0 && reduced[split - 1] == reduced.back()) --split;
   int64_t run = 1;
@@ -76,8 +76,8 @@ Array fold_axes(Monoid monoid, const Array& x, const Array& init, const Ints& ax
 template <Monoid M>
 Arrays named_reduction(const KernelArgs& args) {
   const Array& x = args.inputs[0];
-  // Single elements are their own sums, with their sign of zero, as in jax. Complex infinities times one have NaN in
-  // them.
+  // The sum of a single element is the element, with its sign of zero, as in jax. Complex products are excluded:
+  // infinity times one contains NaN.
   if ((M == Monoid::add || !is_complex(x.dtype())) && x.size() == args.output_types[0].size())
     return {Array::from_buffer(args.output_types[0], x.buffer())};
   return {fold_axes(M, x, identity_element(M, x.dtype()), args.attrs.ints("axes"), args.output_types[0])};
@@ -94,7 +94,7 @@ Arrays arg_reduction(const KernelArgs& args) {
   for (int64_t d = axis + 1; d < x.ndim(); ++d) inner *= x.shape(d);
   int64_t outer = x.size() / (n * inner);
   Elements<int64_t> positions(out_type.size());
-  const math::FlushDenormals flush;  // comparisons take denormal numbers for zero
+  const math::FlushDenormals flush;  // comparisons treat denormals as zero
   visit_compute(x.dtype(), [&]<class C>(Type<C>) {
     if constexpr (!is_complex_number<C>) {
       auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
@@ -146,7 +146,7 @@ Arrays fold_by_region(const KernelArgs& args, const Region& region) {
   }
   Arrays rows, totals;
   for (std::size_t i = 0; i < n; ++i) rows.push_back(reshaped(permute(args.inputs[i], permutation), {count, lanes}));
-  // Very long folds with few lanes: runs of neighbours fold side by side first. Only associativity is used.
+  // Very long folds with few lanes: neighbouring runs are folded in parallel first. This relies on associativity only.
   constexpr int64_t longest = 1 << 14, run = 128;
   if (count > longest && lanes < 64) {
     int64_t blocks = count / run;

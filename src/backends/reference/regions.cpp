@@ -14,13 +14,13 @@ namespace capibara::reference {
 
 namespace {
 
-// Between scalars these change nothing.
+// Operations that are the identity on scalars.
 bool is_scalar_identity(const Equation& equation, const Program& program) {
   return equation.inputs.size() == 1 && equation.primitive->traits.moves == Moves::index &&
          program.type(equation.inputs[0]).rank() == 0;
 }
 
-// bitcast_convert_type adds and takes away dimensions, but none between scalars.
+// bitcast_convert_type may add or remove dimensions, but not between scalars.
 bool is_elementwise(const Primitive& primitive) {
   return primitive->traits.elementwise != Elementwise::no || primitive == prim::bitcast_convert_type();
 }
@@ -186,7 +186,7 @@ Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, co
     Elements<C> results(x.size());
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
-        Elements<C> running(inner);  // rounded at each step, as XLA rounds them
+        Elements<C> running(inner);  // rounded at each step, as in XLA
         for (int64_t o = 0; o < outer; ++o) {
           for (int64_t step = 0; step < n; ++step) {
             poll_stop();

@@ -12,7 +12,7 @@
 
 namespace capibara::reference {
 
-// A program of scalars that is applied element by element to arrays of one shape. Elementwise equations run once on all
+// A program on scalars, applied element by element to arrays of one shape. Elementwise equations run once on all
 // elements; a program with any other equation is interpreted once per element.
 class Region {
  public:
@@ -34,16 +34,16 @@ class Region {
 
 // Elements converted as convert_element_type does.
 Array converted(const Array& x, DType dtype);
-// The array with its dimensions in another order, copied.
+// A copy of the array with its dimensions permuted.
 Array permute(const Array& x, const Ints& permutation);
-// The same bytes under another shape.
+// The same bytes with another shape.
 Array reshaped(const Array& x, Shape shape);
-// Elements start, start + step, ... along the leading dimension: rows of a [rows, ...] array, copied.
+// A copy of one row of a [rows, ...] array.
 Array take_row(const Array& x, int64_t row, const Shape& row_shape);
 // A rank-0 value repeated.
 Array repeat(const Array& scalar, const Shape& shape);
 
-// The type in which a monoid accumulates: sums of 32-bit floats are kept in 64 bits, and rounded once at the end.
+// The accumulator type of a monoid: sums of 32-bit floats accumulate in 64 bits and are rounded once at the end.
 template <Monoid M, class C>
 struct AccumulatorOf {
   using type = C;
@@ -59,7 +59,7 @@ struct AccumulatorOf<Monoid::add, std::complex<float>> {
 template <Monoid M, class C>
 using Accumulator = typename AccumulatorOf<M, C>::type;
 
-// Signed integers wrap around like unsigned ones.
+// Signed integers wrap like unsigned ones.
 template <class C>
 C wrapping_add(C x, C y) {
   if constexpr (std::is_same_v<C, bool>)
@@ -76,7 +76,7 @@ C wrapping_mul(C x, C y) {
   else if constexpr (std::is_integral_v<C>)
     return static_cast<C>(static_cast<uint64_t>(x) * static_cast<uint64_t>(y));
   else if constexpr (is_complex_number<C>) {
-    // The textbook product, each part rounded as XLA does it on the CPU: one product first, the other with the sum.
+    // The textbook product, rounded as by XLA on the CPU: one product first, the other fused with the sum.
     return C(std::fma(x.real(), y.real(), -(x.imag() * y.imag())), std::fma(x.imag(), y.real(), x.real() * y.imag()));
   } else
     return x * y;
@@ -149,7 +149,7 @@ template <Monoid M, class C>
 inline constexpr bool folds =
     std::is_integral_v<C> || M == Monoid::add || M == Monoid::mul || M == Monoid::max || M == Monoid::min;
 
-// Running folds along one axis, O(n); used by cumulative operations and by windows that reach to one end.
+// Running folds along one axis, O(n); used by cumulative operations and by windows that extend to one end.
 Array running_fold(Monoid monoid, const Array& x, int64_t axis, bool reverse, const ArrayType& out_type);
 
 }  // namespace capibara::reference

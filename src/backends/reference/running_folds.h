@@ -1,4 +1,4 @@
-// The steps of running folds along an axis, as XLA's windows take them: for cumulative operations of all backends.
+// The steps of running folds along an axis, as in XLA's windows: for cumulative operations of all backends.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace capibara::reference {
 
-// A step of a running fold. Comparisons would keep the bits of denormal numbers, which count as zeros.
+// A step of a running fold. Comparisons would preserve the bits of denormals, which must count as zeros.
 template <Monoid M, class C>
 C folded(const C& running, const C& element) {
   const C result = combine<M>(running, element);
@@ -17,8 +17,8 @@ C folded(const C& running, const C& element) {
   }
   return result;
 }
-// What a running fold of several elements begins with: XLA joins the first one with the identity, which turns -0 into 0
-// in sums.
+// The first value of a running fold of several elements: XLA combines the first element with the identity, so -0
+// becomes 0 in sums.
 template <Monoid M, class C>
 C first_of_fold(const C& x) {
   if constexpr (std::is_floating_point_v<C>) {

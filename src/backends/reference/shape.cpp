@@ -1,4 +1,4 @@
-// Reference kernels of the shape family: every one is a strided copy.
+// Reference kernels of the shape family: each is a strided copy.
 #include "backends/reference/kernels.h"
 #include "backends/reference/strided_copy.h"
 #include "core/array/element.h"
@@ -85,7 +85,7 @@ namespace {
 
 int64_t element_bytes(const KernelArgs& args) { return storage_size(args.output_types[0].dtype); }
 
-// Fills one output by reading the only input with these strides, one per output dimension, from `offset` elements on.
+// Fills one output by reading the only input with these strides, one per output dimension, from `offset` (in elements).
 Arrays read_strided(const KernelArgs& args, std::span<const int64_t> shape, const Ints& strides, int64_t offset = 0) {
   Output out = allocate(args.output_types[0]);
   int64_t bytes = element_bytes(args);
@@ -165,7 +165,7 @@ Arrays pad(const KernelArgs& args) {
   Output out = allocate(args.output_types[0]);
   StridedCopy fill(to, row_major_strides(to), Ints(to.size(), 0), bytes);
   fill.run(out.data, args.inputs[1].raw_data());
-  // Element i of a dimension lands at low + i * step: keep those that land inside.
+  // Element i of a dimension moves to low + i * step: keep those that stay inside.
   Ints from_strides = row_major_strides(from), to_strides = row_major_strides(to);
   Shape count;
   int64_t source = 0, target = 0;
@@ -215,7 +215,7 @@ Arrays stack(const KernelArgs& args) {
   return {out.array};
 }
 
-// Parts of the input along an axis, each with its own output; `drop_axis` for parts of size 1 without the axis.
+// Parts of the input along an axis, one output each; `drop_axis`: parts of size 1, without the axis.
 Arrays parts_along(const KernelArgs& args, int64_t axis, bool drop_axis) {
   Arrays parts;
   const Array& x = args.inputs[0];

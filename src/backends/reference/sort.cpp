@@ -1,4 +1,4 @@
-// Reference kernels of sorting: by keys, by a comparator region, and the greatest elements of each row.
+// Reference kernels of sorting: by keys, by a comparator region, and the largest elements of each row.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 enum class Zeros { equal, distinct };
 
-// A number's place in its order as an unsigned integer. Zeros::equal: both zeros and denormal numbers are one, and all
+// Maps numbers to unsigned integers in the same order. Zeros::equal: both zeros and denormals are equal, and so are all
 // NaNs; Zeros::distinct: the total order of all bit patterns.
 template <class F>
 uint64_t float_key(F value, Zeros zeros) {
@@ -54,7 +54,7 @@ void append_keys(const Array& x, Zeros zeros, std::vector<Keys>& keys) {
   });
 }
 
-// The order of each row as positions within it; equal keys keep their order.
+// The sorted order of each row as positions within it; equal keys keep their order.
 void sort_rows(const AxisRows& rows, const std::vector<Keys>& keys, int64_t take,
                const std::function<void(int64_t row, const std::vector<int64_t>& order)>& emit) {
   struct Entry {
@@ -116,7 +116,7 @@ Arrays sort(const KernelArgs& args) {
   return sort_by_keys(args.inputs, keys, args.attrs.integer("dimension"));
 }
 
-// The keys of a comparator that is one comparison of one operand's two elements.
+// The sort keys for a comparator that is a single comparison of one operand's two elements.
 std::optional<std::vector<Keys>> single_comparison_keys(const Program& comparator, std::span<const Array> inputs) {
   if (comparator.equations().size() != 1) return std::nullopt;
   const Equation& equation = comparator.equations()[0];
@@ -139,8 +139,8 @@ std::optional<std::vector<Keys>> single_comparison_keys(const Program& comparato
   return std::nullopt;
 }
 
-// Batcher's odd-even merge network on all rows at once, the comparator called on whole layers of pairs. Ties are broken
-// by position, so the result is that of a stable sort.
+// Batcher's odd-even merge network on all rows at once; the comparator runs on whole layers of pairs. Ties are broken
+// by position, so the sort is stable.
 Arrays sort_by_region(const Region& region, std::span<const Array> inputs, int64_t axis) {
   AxisRows rows(inputs[0].shape(), axis);
   std::vector<std::vector<int64_t>> order(static_cast<std::size_t>(rows.count));
@@ -242,7 +242,7 @@ Arrays take_extremes(const KernelArgs& args, int64_t axis, bool greatest) {
       int64_t place = out_rows.start(row) + i * out_rows.stride;
       bool exists = i < rows.length;
       store_as<int64_t>(DType::int32, positions.data, place, exists ? order[static_cast<std::size_t>(i)] : -1);
-      // A rounded-up number of candidates may exceed the row: the rest is what never wins.
+      // A rounded-up number of candidates may exceed the row: the rest is filled with the identity, which never wins.
       if (!exists)
         std::memcpy(values.data + place * storage_size(x.dtype()), filler.raw_data(),
                     static_cast<std::size_t>(storage_size(x.dtype())));
@@ -258,7 +258,7 @@ Arrays approx_top_k(const KernelArgs& args) {
   return take_extremes(args, axis < 0 ? axis + args.inputs[0].ndim() : axis, args.attrs.boolean("is_max_k"));
 }
 
-// Operands up to the last one whose elements a comparator looks at.
+// The number of operands up to the last one that a comparator reads.
 std::size_t operands_read(const Program& comparator) {
   std::size_t count = 0;
   auto read = [&](Atom atom) {
@@ -276,13 +276,13 @@ std::size_t operands_read(const Program& comparator) {
 
 }  // namespace
 
-// A comparator made of comparisons, choices and logic with no constants but zeros and NaNs sees of the numbers that it
-// looks at only their order, signs and NaNs. If it agrees with `sort`'s own on every such case, it is the same
-// function.
+// A comparator made of comparisons, selects and logic, with no constants but zeros and NaNs, depends only on the order,
+// signs and NaNs of the numbers that it reads. If it agrees with `sort`'s own comparator in each of these cases, it is
+// the same function.
 std::optional<int64_t> lexicographic_keys(const Program& program, const Types& operands) {
   for (const Equation& equation : program.equations()) {
     if (!equation.primitive->traits.only_order) return std::nullopt;
-    // Bits of numbers are no order.
+    // Operations on the bits of numbers do not follow their order.
     const bool of_bits =
         equation.primitive == prim::not_() || equation.primitive == prim::and_() || equation.primitive == prim::or_();
     if (of_bits && !is_bool(program.type(equation.outputs[0]).dtype)) return std::nullopt;
@@ -304,8 +304,8 @@ std::optional<int64_t> lexicographic_keys(const Program& program, const Types& o
   }
   const std::size_t first = std::max<std::size_t>(1, operands_read(program));
   for (std::size_t keys = first; keys <= std::min<std::size_t>(operands.size(), 2); ++keys) {
-    // All combinations of probe values for the elements of the keys, four of them in any order on each side of zero;
-    // nothing looks at other operands.
+    // All combinations of probe values for the elements of the keys: four on each side of zero, enough for any order of
+    // them; other operands are not read.
     constexpr double nan = std::numeric_limits<double>::quiet_NaN();
     const std::vector<double> probes = {-4, -3, -2, -1, -0.0, 0.0, 1, 2, 3, 4, nan, -nan};
     int64_t cases = 1;

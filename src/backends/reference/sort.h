@@ -1,4 +1,4 @@
-// What a comparator of a general sort orders by.
+// Recognises the sort keys of a comparator of a general sort.
 #pragma once
 
 #include <capibara/program.h>
@@ -7,7 +7,7 @@
 
 namespace capibara::reference {
 
-// How many of the operands are the keys of `sort` where a comparator orders by keys; nothing where it orders otherwise.
+// The number of leading operands that are the keys of an equivalent `sort`; nullopt if the comparator orders otherwise.
 std::optional<int64_t> lexicographic_keys(const Program& comparator, const Types& operands);
 
 }  // namespace capibara::reference

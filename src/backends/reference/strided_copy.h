@@ -1,4 +1,4 @@
-// StridedCopy: moves elements between two strided views of one shape; the loop behind every kernel that only moves
+// StridedCopy: moves elements between two strided views of the same shape; the loop of every kernel that only moves
 // data.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace capibara::reference {
 
-// Strides are in elements and may be zero or negative. Dimensions that continue each other in both views are merged
-// once, so that a copy object can be run many times (gather: one run per window).
+// Strides are in elements and may be zero or negative. Dimensions that continue one another in both views are merged
+// once, so that a copy object can run many times (gather: once per window).
 class StridedCopy {
  public:
   StridedCopy(std::span<const int64_t> shape, std::span<const int64_t> target_strides,

@@ -14,12 +14,12 @@ namespace capibara::reference {
 
 namespace {
 
-// An element that a window sees along one dimension, and the place of that window.
+// An element that a window covers along one dimension, and the position of that window.
 struct Tap {
   int64_t in, out;
 };
 
-// Calls row(taps, in, out) for the taps of the last dimension, beside the places that the other dimensions add.
+// Calls row(taps, in, out) for the taps of the last dimension, with the offsets from the other dimensions.
 void for_each_row(const Shape& in, const Shape& out, const Window& window,
                   FunctionRef<void(std::span<const Tap> taps, int64_t in, int64_t out)> row) {
   std::size_t rank = in.size();
@@ -57,8 +57,8 @@ void for_each_row(const Shape& in, const Shape& out, const Window& window,
   } while (next_index(place, window.dimensions));
 }
 
-// Calls visit(in, out) for every element that a window sees, positions counted in row-major order; places of padding
-// and dilation are skipped. The window's elements are the outer loop, so each result meets them in row-major order.
+// Calls visit(in, out) for every element that a window covers, with row-major positions; padding and dilation holes
+// are skipped. The window's elements are the outer loop, so each result accumulates them in row-major order.
 template <class F>
 void for_each_tap(const Shape& in, const Shape& out, const Window& window, F&& visit) {
   for_each_row(in, out, window, [&](std::span<const Tap> taps, int64_t in_base, int64_t out_base) {
@@ -66,7 +66,7 @@ void for_each_tap(const Shape& in, const Shape& out, const Window& window, F&& v
   });
 }
 
-// A window as long as its axis, padded on one side by all but one: what cumulative operations lower to.
+// A window as long as its axis, padded on one side by its length minus one: what cumulative operations lower to.
 struct Running {
   int64_t axis;
   bool reverse;
@@ -95,7 +95,7 @@ Array fold_windows(Monoid monoid, const Array& x, const Array& init, const Windo
   if (count == 0) return out.array;
   visit_compute(x.dtype(), [&]<class C>(Type<C>) {
     auto values = read_all<C>(x.dtype(), x.raw_data(), x.size());
-    Elements<C> totals(count);  // short sums: rounded at each step, as XLA rounds them
+    Elements<C> totals(count);  // short sums: rounded at each step, as in XLA
     std::fill(totals.begin(), totals.end(), load_as<C>(init.dtype(), init.raw_data(), 0));
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
@@ -119,8 +119,8 @@ void copy_element(const Array& from, int64_t i, std::byte* to, int64_t o) {
   std::memcpy(to + static_cast<std::size_t>(o) * size, from.raw_data() + static_cast<std::size_t>(i) * size, size);
 }
 
-// Prefix folds by a region: short ones element after element, long ones by doubling the reach in every step, which
-// takes O(n log n) elements in O(log n) calls.
+// Prefix folds by a region: short ones element by element, long ones by doubling the reach in every step, which
+// processes O(n log n) elements in O(log n) calls.
 Arrays running_region(const Region& region, const Arrays& operands, const Arrays& init, Running running) {
   std::size_t n = operands.size();
   int64_t rank = operands[0].ndim(), length = operands[0].shape(running.axis);
@@ -131,7 +131,7 @@ Arrays running_region(const Region& region, const Arrays& operands, const Arrays
   int64_t lanes = operands[0].size() / length;
   Arrays values;
   for (const Array& x : operands) values.push_back(reshaped(permute(x, to_front), {length * lanes}));
-  // The first element met folds with the initial value.
+  // The first element is folded with the initial value.
   auto part = [&](const Array& x, int64_t row, int64_t rows) {
     Output out = allocate(x.type().with_shape({rows * lanes}));
     auto bytes = static_cast<std::size_t>(lanes * storage_size(x.dtype()));
@@ -192,7 +192,7 @@ Arrays fold_windows_by_region(const KernelArgs& args, const Region& region) {
   if (running && lanes != 0) {
     totals = running_region(region, operands, init, *running);
   } else if (lanes != 0 && element_count(in) != 0) {
-    // One call of the region for each element of the window, on all places of the window at once.
+    // One call of the region per element of the window, on all window positions at once.
     Window single = window;
     single.dimensions.assign(window.dimensions.size(), 1);
     Ints place(window.dimensions.size(), 0);
@@ -235,8 +235,8 @@ Arrays general_window(const KernelArgs& args) {
   return fold_windows_by_region(args, region);
 }
 
-// For each place of the window the position of the selected element, or -1 where it sees none. `keeps(held, candidate)`
-// tells whether the held element stays.
+// For each window the position of the selected element, or -1 if it covers none. `keeps(held, candidate)`
+// returns true if the held element stays selected.
 template <class C, class Keeps>
 std::vector<int64_t> selected_positions(const C* values, const Shape& in, const Shape& out, const Window& window,
                                         Keeps&& keeps) {
@@ -269,7 +269,7 @@ std::vector<int64_t> select_by_comparison(const Primitive& comparison, const Arr
   });
 }
 
-// The comparison a region makes between its two inputs, in their order; undefined for any other region.
+// The comparison of a region's two inputs, in their order; undefined for any other region.
 Primitive recognised_comparison(const Program& region) {
   if (region.equations().size() != 1 || region.invars().size() != 2 || region.outputs().size() != 1) return {};
   const Equation& equation = region.equations()[0];
@@ -319,7 +319,7 @@ Array scatter_fold(Monoid monoid, const Array& source, const std::vector<int64_t
   Output out = allocate(out_type);
   visit_compute(source.dtype(), [&]<class C>(Type<C>) {
     auto values = read_all<C>(source.dtype(), source.raw_data(), source.size());
-    Elements<C> totals(out_type.size());  // short sums: rounded at each step, as XLA rounds them
+    Elements<C> totals(out_type.size());  // short sums: rounded at each step, as in XLA
     std::fill(totals.begin(), totals.end(), load_as<C>(init.dtype(), init.raw_data(), 0));
     visit_monoid(monoid, [&]<Monoid M>(MonoidTag<M>) {
       if constexpr (folds<M, C>) {
@@ -417,7 +417,7 @@ Arrays cumlogsumexp(const KernelArgs& args) {
       int64_t step = reverse ? -inner : inner;
       for (int64_t o = 0; o < outer; ++o) {
         C* row = values.data() + o * n * inner + (reverse ? (n - 1) * inner : 0);
-        for (int64_t k = 0; k < inner; ++k) row[k] += C(0);  // the fold with log 0 turns -0 into 0
+        for (int64_t k = 0; k < inner; ++k) row[k] += C(0);  // folding with log 0 makes -0 become 0
         for (int64_t i = 1; i < n; ++i) {
           C* next = row + step;
           for (int64_t k = 0; k < inner; ++k) next[k] = log_add_exp(row[k], next[k]);

@@ -1,4 +1,4 @@
-// The functions' side of fused attention: operands checked and completed, then bound.
+// The function side of fused attention: checks and completes operands, then binds the primitive.
 #include <capibara/lax.h>
 
 #include "kernels/attention/spec.h"
@@ -11,7 +11,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// [queries, keys], [heads, queries, keys] ... as four dimensions.
+// Expands [queries, keys], [heads, queries, keys] ... to four dimensions.
 Array with_four_axes(const std::string& name, const char* argument, const Array& x) {
   if (x.ndim() > 4) {
     throw TypeError(concat(name, ": expected at most 4 dimensions, [batch, heads, queries, keys] (argument '", argument,
@@ -20,7 +20,7 @@ Array with_four_axes(const std::string& name, const char* argument, const Array&
   return x.ndim() == 4 ? x : lax::broadcast_to_rank(x, 4);
 }
 
-// The words of a key or of raw key data, as [1, 2].
+// The words of a key or of raw key data, shape [1, 2].
 Array key_words(const std::string& name, const Array& key) {
   Array words = key;
   if (key.dtype() == DType::key_fry) words = bind1(prim::random_unwrap(), {key});

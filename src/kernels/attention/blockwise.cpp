@@ -1,4 +1,4 @@
-// Attention cut into blocks of queries and keys: positions, masks, logits and dropout of one block.
+// Attention split into blocks of queries and keys: positions, masks, logits and dropout of one block.
 #include "kernels/attention/blockwise.h"
 
 #include <capibara/lax.h>
@@ -43,13 +43,13 @@ uint32_t AttentionSpec::dropout_threshold() const {
 
 namespace {
 
-// As large as the temporaries stay small beside the operands of long sequences.
+// As large as possible while temporaries stay small compared to the operands of long sequences.
 constexpr int64_t query_block_size = 256, key_block_size = 512;
 
 Array word(uint32_t value) { return exact_scalar(DType::uint32, value); }
 Array position(int64_t value) { return exact_scalar(DType::int32, value); }
 
-// positions [start, start + size) along `axis` of `rank`.
+// Positions [start, start + size) along `axis` of an array of rank `rank`.
 Array positions(const Array& start, int64_t size, int64_t rank, int64_t axis) {
   Shape shape(static_cast<std::size_t>(rank), 1);
   shape[static_cast<std::size_t>(axis)] = size;
@@ -70,7 +70,7 @@ Arrays threefry(const Array& key0, const Array& key1, const Array& counter0, con
   return capibara::bind(prim::threefry2x32(), Arrays{k0, k1, c0, c1});
 }
 
-// Philox-4x32 of 7 rounds, of counters (column, 0, row, 0).
+// Philox-4x32 with 7 rounds, on counters (column, 0, row, 0).
 std::array<Array, 4> philox(const Array& key0, const Array& key1, const Array& column, const Array& row) {
   constexpr uint32_t factors[2] = {0xd2511f53u, 0xcd9e8d57u}, steps[2] = {0x9e3779b9u, 0xbb67ae85u};
   auto high = [](const Array& x, uint32_t factor) { return lax::mulhi(x, lax::full_like(x, word(factor))); };
@@ -93,7 +93,7 @@ BlockwiseAttention::BlockwiseAttention(const AttentionSpec& spec, const Attentio
       query_size_(std::min(spec.has_blocks ? spec.block_size : query_block_size, sizes.queries)),
       key_size_(std::min(spec.has_blocks ? spec.block_size : key_block_size, sizes.keys)) {
   if (spec.dropout_key < 0) return;
-  // One key for each head: threefry of (number of the head within the share of its key, dropout_stream).
+  // One key per head: threefry of (index of the head among those sharing its dropout key, dropout_stream).
   const Array keys = extras[static_cast<std::size_t>(spec.dropout_key)];
   const int64_t shares = keys.shape(0), batch = sizes.batch / shares;
   const Array number = lax::broadcasted_iota(DType::uint32, {1, batch * sizes.heads}, 1);
@@ -148,7 +148,7 @@ Array BlockwiseAttention::position_seen(const Array& query, const Array& key) co
   return seen;
 }
 
-// Positions as vectors: the blocks that they are in may be two.
+// Positions as vectors: they may span two blocks.
 Array BlockwiseAttention::block_seen(const Array& query, const Array& key) const {
   const Array& blocks = extras_[static_cast<std::size_t>(spec_.blocks)];
   const Array rows = lax::div(query, lax::full_like(query, position(spec_.block_size)));
@@ -200,12 +200,12 @@ Array BlockwiseAttention::logits(const Array& query, const Array& key, const Att
   return lax::select(lax::broadcast_in_dim(seen, logits.shape(), {0, 1, 2, 3, 4}), logits, hidden);
 }
 
-// Sixteen bits for each element. The words of the block of Philox with counter (column / 16, 0, 8 (row / 16) + row % 8,
-// 0) are binary digits of 32 numbers, those of two rows eight apart by 16 columns: the bit of column c is
-// 16 (c >> 2 & 1) + 8 (c & 1) + 4 (c >> 1 & 1) + 2 (c >> 3 & 1), of the further row one more. They are the first four
-// digits, the last word first. The next four are of the bit 13 further: each word xor the bit 24 further of the next,
-// so that the first eight digits of any two elements are independent. The last eight, which decide seldom, are the
-// first eight of the bit 24 further.
+// Sixteen random bits per element. Each word of the Philox block with counter (column / 16, 0, 8 (row / 16) + row % 8,
+// 0) holds one binary digit of 32 numbers, those of two rows eight apart by 16 columns: column c uses the bit
+// 16 (c >> 2 & 1) + 8 (c & 1) + 4 (c >> 1 & 1) + 2 (c >> 3 & 1), the later row the next one. The words are the first
+// four digits, last word first. The next four come from the bit 13 higher (mod 32), of each word xor the next word
+// rotated by 24 bits, so that the first eight digits of any two elements are independent. The last eight, which rarely
+// decide, are the first eight digits from the bit 24 higher.
 Array BlockwiseAttention::kept(const AttentionBlock& query, const AttentionBlock& key) const {
   const int64_t groups = (key_size_ + 15) / 16 + 1, batch = sizes_.batch, heads = sizes_.heads, rows = query_size_;
   const Array sixteen = position(16), first_group = lax::div(key.start, sixteen);

@@ -1,4 +1,4 @@
-// Attention cut into blocks of queries and keys: the pieces that its compositions share.
+// Attention split into blocks of queries and keys: the pieces that its compositions share.
 #pragma once
 
 #include <capibara/control.h>
@@ -7,16 +7,16 @@
 
 namespace capibara::kernels {
 
-// A block: its number among the blocks of its axis, and where it begins. The last one of an axis that is no multiple of
-// the block size begins earlier, and shares its first positions with the one before.
+// A block of queries or keys. If the axis is not a multiple of the block size, the last block starts earlier and
+// overlaps the previous one.
 struct AttentionBlock {
-  Array start, first_own;  // int32 scalars; positions before first_own belong to the block before
+  Array start, first_own;  // int32 scalars; positions before first_own belong to the previous block
 };
 
-// Arrays of heads are taken as [batch, groups, heads of a group, length, size].
+// Arrays with heads have shape [batch, groups, heads per group, length, size].
 class BlockwiseAttention {
  public:
-  // `extras`: the operands after those that are always there.
+  // `extras`: the optional operands, which follow the required ones.
   BlockwiseAttention(const AttentionSpec& spec, const AttentionSizes& sizes, std::span<const Array> extras,
                      DType sum_dtype);
 
@@ -27,21 +27,21 @@ class BlockwiseAttention {
   Array queries_of(const Array& x, const AttentionBlock& block, int64_t axis) const;
   Array keys_of(const Array& x, const AttentionBlock& block, int64_t axis) const;
 
-  // Which keys the queries see, broadcasting to [batch, groups, heads of a group, queries, keys]; empty: all. With
-  // `own_rows` queries that belong to the block before see none.
+  // True for the keys visible to each query, broadcasting to [batch, groups, heads per group, queries, keys]; empty:
+  // all. With `own_rows`, queries that belong to the previous block see none.
   Array seen(const AttentionBlock& query, const AttentionBlock& key, bool own_rows) const;
   // scale query key^T + bias, minus infinity where `seen` is false.
   Array logits(const Array& query, const Array& key, const AttentionBlock& query_at, const AttentionBlock& key_at,
                const Array& seen) const;
-  // Which elements dropout keeps.
+  // True for the elements that dropout keeps.
   Array kept(const AttentionBlock& query, const AttentionBlock& key) const;
-  // Of an array [batch, groups, heads of a group, queries, keys], the sums that belong to the block of the bias; and
-  // dbias with them added.
+  // Reduces an array [batch, groups, heads per group, queries, keys] to the shape of its block of the bias, and adds it
+  // to dbias.
   Array add_to_bias(const Array& dbias, const Array& slopes, const AttentionBlock& query,
                     const AttentionBlock& key) const;
 
-  Array grouped(const Array& x) const;    // [batch, heads, ...] -> [batch, groups, heads of a group, ...]
-  Array ungrouped(const Array& x) const;  // and back
+  Array grouped(const Array& x) const;    // [batch, heads, ...] -> [batch, groups, heads per group, ...]
+  Array ungrouped(const Array& x) const;  // the inverse
 
  private:
   AttentionBlock block(const Array& number, int64_t size, int64_t extent) const;
@@ -54,7 +54,7 @@ class BlockwiseAttention {
   std::span<const Array> extras_;
   DType sum_dtype_;
   int64_t query_size_, key_size_;
-  Array head_keys_;  // of dropout: uint32 [batch, heads, 2]
+  Array head_keys_;  // for dropout: uint32 [batch, heads, 2]
 };
 
 }  // namespace capibara::kernels

@@ -1,7 +1,7 @@
-// The meaning of fused attention: scans over blocks of queries and keys, with the softmax's maxima and sums carried
-// along.
+// The meaning of fused attention: scans over blocks of queries and keys that carry the softmax's running maxima and
+// sums.
 //
-// No array of queries x keys is made, forwards or backwards. Blocks in which no query sees a key are skipped.
+// No queries x keys array is materialised, forward or backward. Blocks in which no query sees a key are skipped.
 #include <capibara/lax.h>
 
 #include <limits>
@@ -23,7 +23,7 @@ Array filled(Shape shape, DType dtype, double value) { return lax::full(std::mov
 
 Array is_minus_infinity(const Array& x) { return x == scalar_of(x.dtype(), -infinity); }
 
-// x where it is not minus infinity, else 0: differences with it stay defined.
+// x where it is not minus infinity, else 0, so that differences with it are defined.
 Array finite_row(const Array& x) { return lax::select(is_minus_infinity(x), lax::zeros_like(x), x); }
 
 Array any(const Array& x) {
@@ -36,7 +36,7 @@ Array spread_rows(const Array& rows, const Array& like) {
   return lax::broadcast_in_dim(rows, like.shape(), {0, 1, 2, 3});
 }
 
-// Runs body(block of keys, seen, carry) for the blocks of keys that a block of queries may see.
+// Runs body(block of keys, seen, carry) for the key blocks that a query block may see.
 template <class Body>
 Carry over_keys(const BlockwiseAttention& blocks, const AttentionBlock& query, bool own_rows, const Carry& init,
                 Body body) {
@@ -45,7 +45,7 @@ Carry over_keys(const BlockwiseAttention& blocks, const AttentionBlock& query, b
     const Array seen = blocks.seen(query, key, own_rows);
     auto run = [&](const Carry& state) { return body(key, seen, state); };
     auto skip = [](const Carry& state) { return state; };
-    // The branch that reads most comes first: a text without operands of branches is read back in this order.
+    // The branch that reads the most comes first: a text whose branches list no operands is read back in this order.
     return std::pair(seen.defined() ? lax::cond(~any(seen), skip, run, carry) : run(carry), std::monostate{});
   };
   return lax::scan(step, init, lax::iota(DType::int32, blocks.key_blocks())).first;
@@ -135,7 +135,7 @@ Arrays compose_attention_grad(std::span<const Array> in, const Attrs& attrs) {
     const Array own = blocks.queries_of(query, at, 3), slope = blocks.queries_of(cotangent, at, 3);
     const Array own_lse = blocks.queries_of(lse, at, 3), own_delta = blocks.queries_of(delta, at, 3);
     Carry init = carry;
-    init[0] = filled(own.shape(), wide, 0);  // of this block alone
+    init[0] = filled(own.shape(), wide, 0);  // for this block only
     Carry last = over_keys(
         blocks, at, true, init, [&](const AttentionBlock& key_at, const Array& seen, const Carry& state) -> Carry {
           const Array keys = blocks.keys_of(key, key_at, 2), values = blocks.keys_of(value, key_at, 2);

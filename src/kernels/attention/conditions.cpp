@@ -1,7 +1,7 @@
-// Proves that fused attention computes what a program writes out, condition by condition.
+// Proves, condition by condition, that fused attention computes what a program writes out.
 //
-// What depends on values and not on the program, as NaN and overflow, is not here: ordinary.cpp looks at it in each
-// call.
+// Conditions on values rather than on the program, such as NaN and overflow, are not here: ordinary.cpp checks them in
+// each call.
 #include "kernels/attention/conditions.h"
 
 #include <algorithm>
@@ -24,14 +24,14 @@ class Proof {
   }
 
  private:
-  // Rows of which both a condition and a bias of -inf hide keys are not told apart by their log-sum-exp.
+  // Rows with keys hidden both by a condition and by a bias of -inf cannot be distinguished by their log-sum-exp.
   bool has_one_form() const {
     const bool both = attention_.condition && !attention_.biases.empty();
     if (both && std::isinf(attention_.hidden)) return false;
     return gradient_ ? !both : attention_.result >= 0;
   }
 
-  // Sizes of zero: there is no block of no keys, and no axis to divide by.
+  // No size may be zero: an empty block does not exist, and sizes are divided by.
   bool has_elements() const {
     Types types;
     for (Atom atom : match_.operands) types.push_back(equations_.type(atom));
@@ -39,7 +39,7 @@ class Proof {
     return !any_empty(types) && std::find(sizes.begin(), sizes.end(), 0) == sizes.end();
   }
 
-  // Operands of one type; logits, their biases and the softmax in that one or in the type of sums, never narrower
+  // Operands of one type; logits, their biases and the softmax in that type or in the accumulator type, never narrowed
   // again.
   bool has_types() const {
     const DType dtype = attention_.dtype, wide = attention_sum_dtype(dtype);
@@ -49,7 +49,7 @@ class Proof {
     for (const LogitStep& step : attention_.steps) {
       const bool fits = narrow ? step.dtype == dtype || step.dtype == wide : step.dtype == wide;
       if (!fits) return false;
-      // Sums in float16 overflow where those of the kernel do not.
+      // Sums in float16 may overflow where the kernel's do not.
       if (step.kind == LogitStep::add && step.dtype == DType::float16) return false;
       narrow = step.dtype != wide;
     }
@@ -61,7 +61,7 @@ class Proof {
     return is(match_.operands[2], dtype);
   }
 
-  // Ranges: no product on the way overflows or vanishes unless the last one does.
+  // Ranges: no intermediate product overflows or underflows unless the final one does.
   bool has_scale() const {
     constexpr double least = 1e-6, greatest = 1e38, rounding = 1.001;
     double factor = 1;
@@ -77,8 +77,8 @@ class Proof {
 
   bool hides_far_below() const { return !attention_.condition || attention_.hidden <= hidden_limit; }
 
-  // Operands that contain each other: logits are not their own bias, probabilities not their own values. Cotangents
-  // may be made of the result.
+  // Operands must not depend on each other: logits are not their own bias, probabilities not their own values.
+  // Cotangents may depend on the result.
   bool reads_nothing_of_itself() const {
     std::vector<int> all = match_.inner;
     all.insert(all.end(), match_.last.begin(), match_.last.end());
@@ -90,7 +90,7 @@ class Proof {
     return are_independent(equations_, cotangent, all, given);
   }
 
-  // The calls stand in the place of the last equations: what they read is there by then.
+  // The calls replace the last equations: whatever they read must be defined before.
   bool is_in_order() const {
     std::vector<Atom> read = match_.operands;
     const auto all_before = [&](int at) {

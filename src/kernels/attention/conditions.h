@@ -1,23 +1,23 @@
-// The conditions under which fused attention stands for the equations that a program has.
+// The conditions under which fused attention may replace a program's equations.
 #pragma once
 
 #include "kernels/attention/plain.h"
 
 namespace capibara::kernels {
 
-// What would be replaced, and what the replacement reads.
+// The equations to replace, and the operands of the replacement.
 struct AttentionMatch {
   const PlainAttention& attention;
   const std::optional<PlainGradient>& gradient;
-  std::vector<int> inner, last;  // equations that disappear; those whose results are given
-  std::vector<Atom> operands;    // queries, keys, values, what hides keys, biases
+  std::vector<int> inner, last;  // equations that disappear; those whose results are provided
+  std::vector<Atom> operands;    // queries, keys, values, masks, biases
 };
 
-// Whether all of them hold. What is found in a program where one does not is left alone.
+// True if all conditions hold. A match for which one does not is left unchanged.
 bool is_proven(const Equations& equations, const AttentionMatch& match);
 
-// Hidden logits that are numbers are at least this far below 0, and logits that are seen nearer to 0 than `seen_limit`:
-// the exponentials of hidden ones are 0, whatever the others are.
+// Finite hidden logits are at most `hidden_limit`, and visible ones closer to 0 than `seen_limit`: the exponentials of
+// hidden logits are 0, whatever the others are.
 inline constexpr double hidden_limit = -1e30, seen_limit = 1e29;
 
 }  // namespace capibara::kernels

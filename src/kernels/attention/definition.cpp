@@ -24,7 +24,7 @@ Array over_logits(const Array& x, const Shape& shape) {
   return x.shape() == shape ? x : lax::broadcast_in_dim(x, shape, {0, 1, 2, 3});
 }
 
-// All rows of the heads of a group: [rows, last].
+// All rows of a group's heads: [rows, last].
 Array flat(const Array& x) { return lax::reshape(x, {x.size() / x.shape(3), x.shape(3)}); }
 
 Array matmul_over(const Array& left, const Array& right, int64_t left_axis, int64_t right_axis, DType dtype) {
@@ -37,7 +37,7 @@ Array added_at(const Array& x, const Array& update, const Arrays& start) {
   return lax::dynamic_update_slice(x, before + update, start, false);
 }
 
-// The largest divisor that keeps the rows of a block few beside the operands.
+// The largest divisor for which the rows of a block stay small compared to the operands.
 int64_t block_rows(int64_t queries) {
   int64_t size = std::min<int64_t>(32, queries);
   while (queries % size != 0) --size;
@@ -97,7 +97,7 @@ Array AttentionDefinition::hidden_by(const Array& seen, const Array& x, double h
 }
 
 AttentionDefinition::Rows AttentionDefinition::rows(const Block& at) const {
-  // Where there is one block alone, nothing depends on its number: the barrier keeps all of it in the loop.
+  // With a single block nothing depends on its number: the barrier keeps the computation in the loop.
   const Array own = lax::optimization_barrier(Arrays{rows_of(operands_.query, at), at.number})[0];
   const Array query = flat(own), key = group_of(operands_.key, at);
   Array x = by_head(matmul_over(query, key, 1, 1, plain_.product));
@@ -118,10 +118,10 @@ AttentionDefinition::Rows AttentionDefinition::rows(const Block& at) const {
     }
   }
   const Array seen = plain_.condition ? seen_of(at) : Array();
-  // As it is rounded: a product that were fused with the difference below would not be 0 beside its own maximum.
+  // Forces rounding: a product fused with the difference below would not give 0 at its own maximum.
   x = lax::optimization_barrier(Arrays{hidden_by(seen, x, plain_.hidden), at.number})[0];
   const Array greatest = lax::reduce_max(x, {.axes = {3}});
-  // The barrier keeps these equations from being found as attention in turn.
+  // The barrier keeps these equations from being recognised as attention again.
   const Array exponentials = lax::optimization_barrier(lax::exp(x - along_keys(greatest, x)));
   return {query, key, group_of(operands_.value, at), exponentials, lax::reduce_sum(exponentials, {.axes = {3}}), seen};
 }
@@ -131,7 +131,7 @@ Array AttentionDefinition::shares(const Rows& rows) const {
   return flat(lax::convert_element_type(quotient, plain_.dtype, false));
 }
 
-// A loop of no iterations in ordinary calls: its carry is the output itself, which branches would copy.
+// A loop with no iterations in ordinary calls: its carry is the output itself, which branches would copy.
 Array AttentionDefinition::attend(const Array& output, const Array& ordinary) const {
   using State = std::vector<Array>;
   const int64_t count = operands_.key.shape(0) * operands_.key.shape(1) * blocks_;
@@ -146,7 +146,7 @@ Array AttentionDefinition::attend(const Array& output, const Array& ordinary) co
   return lax::while_loop(unfinished, next_block, State{whole(0), end, output})[2];
 }
 
-// Of the softmax's operand.
+// The gradient of the softmax's operand.
 Array AttentionDefinition::logit_slopes(const Rows& rows, const Array& dshares) const {
   const Array slopes = lax::convert_element_type(by_head(dshares), wide_, false);
   const Array totals = along_keys(rows.totals, slopes);
@@ -154,7 +154,7 @@ Array AttentionDefinition::logit_slopes(const Rows& rows, const Array& dshares) 
   return hidden_by(rows.seen, (slopes / totals - along_keys(coupled, slopes)) * rows.exponentials, 0);
 }
 
-// Back through the steps from the matmul to the logits: [rows, keys] in the type of the operands.
+// Backpropagates through the steps from the matmul to the logits: [rows, keys] in the type of the operands.
 Array AttentionDefinition::product_slopes(Array slopes) const {
   for (auto step = plain_.steps.rbegin(); step != plain_.steps.rend(); ++step) {
     const DType before = step + 1 == plain_.steps.rend() ? plain_.product : (step + 1)->dtype;

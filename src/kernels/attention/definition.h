@@ -1,16 +1,16 @@
-// Attention by its definition, step by step as a program writes it out, on a few queries of one group of heads at a
+// Attention by its definition, step by step as the program writes it out, on a few queries of one group of heads at a
 // time.
 //
-// NaN and infinities appear where the program has them: no key is skipped, no exponential is computed in another way.
-// It is for the rare calls whose values fused attention does not promise this for; it needs no array of all queries by
-// keys.
+// NaN and infinities appear where the program has them: no key is skipped, no exponential is computed differently.
+// It is for the rare calls for whose values fused attention cannot guarantee this; it needs no array of all queries by
+// all keys.
 #pragma once
 
 #include "kernels/attention/plain.h"
 
 namespace capibara::kernels {
 
-// [batch, heads or groups, length, feature]; what hides keys and biases broadcast to [batch, heads, queries, keys].
+// [batch, heads or groups, length, feature]; mask and biases broadcast to [batch, heads, queries, keys].
 struct DefinedOperands {
   Array query, key, value;
   Array mask;  // undefined: there is none
@@ -19,22 +19,23 @@ struct DefinedOperands {
 
 class AttentionDefinition {
  public:
-  // `seen`: the limits of positions; its masks are in the operands.
+  // `seen`: position limits; its masks are among the operands.
   AttentionDefinition(const PlainAttention& plain, const Seen& seen, const DefinedOperands& operands);
 
-  // The output as it is where `ordinary` is true, else made anew.
+  // Returns `output` if `ordinary` is true, else recomputes it.
   Array attend(const Array& output, const Array& ordinary) const;
-  // Of queries, keys and values in their type; of the sum of biases in the type of sums, where `bias` is its shape.
+  // Gradients of queries, keys and values in their type, and of the sum of biases, if `bias` is its shape, in the
+  // accumulator type.
   Arrays pull_back(const Array& cotangent, DType product, const Shape* bias) const;
 
  private:
-  // Where a block begins: [batch, head, query] of arrays of queries, [batch, group] of keys.
+  // The start of a block: [batch, head, query] in arrays of queries, [batch, group] in those of keys.
   struct Block {
     Array number, batch, group, head, row;
   };
   struct Rows {
-    Array query, key, value;           // [heads of a group * rows, feature], [keys, feature]
-    Array exponentials, totals, seen;  // [1, heads of a group, rows, keys], totals without the keys
+    Array query, key, value;           // [heads per group * rows, feature], [keys, feature]
+    Array exponentials, totals, seen;  // [1, heads per group, rows, keys], totals without the keys
   };
 
   Block block(const Array& number) const;
@@ -53,7 +54,7 @@ class AttentionDefinition {
   const Seen& seen_;
   const DefinedOperands& operands_;
   DType wide_;
-  int64_t heads_, size_, blocks_;  // heads of a group; queries of a block; blocks of queries
+  int64_t heads_, size_, blocks_;  // heads per group; queries per block; blocks of queries
 };
 
 }  // namespace capibara::kernels

@@ -1,9 +1,9 @@
-// fuse_attention: attention that a program writes out becomes fused attention, where a backend has a kernel for it.
+// fuse_attention: replaces attention written out in a program by fused attention, if a backend has a kernel for it.
 //
 //   s = dot q k; t = mul s scale; ...; p = div exponentials sums; o = dot p v    ->    o lse = flash_attention q k v
 //
-// The reverse derivative that the same program writes out becomes flash_attention_grad. Both or none are replaced: what
-// one of them leaves would need the array of queries by keys. conditions.cpp proves that this changes no value.
+// The reverse derivative written out in the same program becomes flash_attention_grad. Either both or none are
+// replaced: the other would still need the queries by keys array. conditions.cpp proves that this changes no value.
 #include "kernels/fuse.h"
 #include "compiler/optimise/rewrite.h"
 #include "kernels/attention/conditions.h"
@@ -19,10 +19,10 @@ namespace capibara::kernels {
 
 namespace {
 
-// What replaces one attention of a program.
+// The replacement of one attention of a program.
 class Replacement {
  public:
-  // Nothing where the equations mean something else, or where the backend has no kernel.
+  // Null if the equations mean something else, or if the backend has no kernel.
   static std::unique_ptr<Replacement> find(const Equations& equations, int quotient, const passes::Keep& claims,
                                            Special special) {
     std::optional<PlainAttention> plain = read_attention(equations, quotient);
@@ -35,7 +35,7 @@ class Replacement {
   std::span<const int> inner() const { return inner_; }
   std::span<const int> last() const { return last_; }
 
-  // At one of the last equations.
+  // Called at each of the last equations.
   void emit(Copy& copy, int at) {
     if (saved_.empty()) emit_forward(copy);
     if (at != plain_.result && !std::exchange(emitted_, true)) emit_gradient(copy);
@@ -84,7 +84,7 @@ class Replacement {
     return passes::strengthen(stage(function, types, "attention").program);
   }
 
-  // Whether the backend runs all fused operations as they are, in branches too.
+  // True if the backend has kernels for all fused operations, including those in branches.
   static bool claimed(const Program& program, const passes::Keep& claims) {
     const auto& all = program.equations();
     return std::all_of(all.begin(), all.end(), [&](const Equation& equation) {
@@ -116,11 +116,11 @@ class Replacement {
   std::vector<int> inner_, last_;
   Program forward_, backward_;
   static constexpr std::ptrdiff_t saved_count = 3;
-  std::vector<Atom> saved_;  // the attention by heads, the log-sum-exp, whether the call is ordinary
+  std::vector<Atom> saved_;  // the output by heads, the log-sum-exp, a flag for ordinary calls
   bool emitted_ = false;
 };
 
-// In the program itself, not in those that it holds.
+// In the program itself, not in nested ones.
 bool has_parts(const Program& program) {
   const auto& all = program.equations();
   const auto count = [&](const Primitive& primitive) {

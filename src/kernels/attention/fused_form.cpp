@@ -1,6 +1,6 @@
-// Attention that a program writes out as a call of flash_attention, and its reverse derivative as one of the gradient.
+// Expresses written-out attention as a call of flash_attention, and its reverse derivative as one of the gradient.
 //
-// Rows in which every key is hidden are what the program makes of them: logits that all are one large negative number
+// Rows in which every key is hidden get the program's result: logits that all equal one large negative number
 // give the mean of the values, logits that all are minus infinity give NaN. Calls that are not ordinary (ordinary.h)
 // are computed by the definition.
 #include <capibara/control.h>
@@ -45,7 +45,7 @@ Array spread_to(const Array& x, const Shape& shape) {
   return x.shape() == shape ? x : lax::broadcast_in_dim(x, shape, count_up(shape.size()));
 }
 
-// The dimensions that are axes, in this order; those of size 1 are left out.
+// Permutes the dimensions that are axes to this order; those of size 1 are dropped.
 Array ordered(const Array& x, const Axes& axes, const Axes& order) {
   Shape kept;
   Axes own;
@@ -115,7 +115,7 @@ Array FusedForm::from_heads(const Array& x, const Axes& order, const Axes& axes,
   return lax::reshape(ordered(lax::reshape(x, split), order, axes), shape);
 }
 
-// [batch or 1, heads or 1, queries or 1, keys or 1] of what broadcasts to the logits.
+// Reshapes an array that broadcasts to the logits to [batch or 1, heads or 1, queries or 1, keys or 1].
 Array FusedForm::spread(const Array& x, const Axes& axes) const {
   Shape own, whole, four;
   for (const Axes& part : {leading_, heads_, Axes{plain_.query}, Axes{plain_.key}}) {
@@ -129,7 +129,7 @@ Array FusedForm::spread(const Array& x, const Axes& axes) const {
   return lax::reshape(spread_to(lax::reshape(ordered(x, axes, logit_order_), own), whole), four);
 }
 
-// The sums of gradients [batch, heads, queries, keys], of which some are 1, over what the axes leave out.
+// Sums gradients [batch, heads, queries, keys], where some sizes are 1, over the axes that are not in `axes`.
 Array FusedForm::bias_cotangent(const Array& slopes, const Axes& axes, const Shape& shape) const {
   Shape split;
   Axes order;
@@ -161,7 +161,7 @@ Array FusedForm::positions_seen() const {
   return seen.defined() ? seen & from : from;
 }
 
-// Of arrays; positions are options of fused attention.
+// The mask from arrays; position limits are options of fused attention.
 Array FusedForm::mask_of(std::span<const Array> masks) const {
   Array all;
   for (std::size_t i = 0; i < masks.size(); ++i) {
@@ -171,8 +171,8 @@ Array FusedForm::mask_of(std::span<const Array> masks) const {
   return all;
 }
 
-// Of biases that are spread. Keys that a condition hides have its number as their bias, which takes up the logit: so it
-// is exact for rows without any other key, or with none but those of bias -inf.
+// The bias from biases of four dimensions. A key hidden by a condition gets the hidden number as its bias, which
+// absorbs the logit: exact for rows whose other keys, if any, all have bias -inf.
 Array FusedForm::bias_of(std::span<const Array> biases, const Array& seen) const {
   const DType wide = attention_sum_dtype(plain_.dtype);
   Array bias;
@@ -222,14 +222,14 @@ Attrs FusedForm::attrs(const Operands& operands) const {
           {"block_size", 0}};
 }
 
-// Whether a row may be without a key that it sees: the last query, of a window, has the fewest.
+// True if a row may have no visible key: with a window, the last query has the smallest number of them.
 bool FusedForm::may_hide_all() const {
   if (!seen_.masks.empty() || !plain_.biases.empty()) return true;
   const int64_t last = plain_.size({&plain_.query, 1}) - 1;
   return seen_.left && last - *seen_.left >= plain_.size({&plain_.key, 1});
 }
 
-// ---- rows without a key -----------------------------------------------------------------------------------------
+// ---- rows without keys ------------------------------------------------------------------------------------------
 
 // [batch, heads, queries, feature] summed over the queries of each group: [batch, groups, 1, feature]
 Array FusedForm::sum_by_group(const Array& x) const {
@@ -253,7 +253,7 @@ Array FusedForm::with_hidden_rows(const Array& output, const Array& lse, const A
   return lax::select(empty, lax::reshape(rows, s), output);
 }
 
-// Slopes of queries, keys, values and the bias.
+// Gradients of queries, keys, values and the bias.
 void FusedForm::add_hidden_rows(Arrays& slopes, const Array& cotangent, const Array& lse) const {
   if (!may_hide_all()) return;
   const DType wide = lse.dtype();
@@ -269,7 +269,7 @@ void FusedForm::add_hidden_rows(Arrays& slopes, const Array& cotangent, const Ar
   const Array nan = lax::select(empty, filled_like(zero, std::numeric_limits<double>::quiet_NaN()), zero);
   const Array rows = lax::expand_dims(nan, {3}), sums = sum_by_group(rows);
   add(slopes[2], sums);
-  if (plain_.biases.empty()) return;  // what a condition hides has no gradient
+  if (plain_.biases.empty()) return;  // hidden keys have no gradient
   add(slopes[0], rows);
   add(slopes[1], sums);
   Array to_bias = rows;
@@ -292,13 +292,13 @@ Arrays FusedForm::forward(std::span<const Array> in, const std::optional<Shape>&
   if (!result) return fused;
   Array output = with_hidden_rows(fused[0], fused[1], operands.value);
   if (looks) output = AttentionDefinition(plain_, seen_, operands).attend(output, fused[2]);
-  // The gradient then reads no other array than the result: the loop above need not copy it. Rows without a key differ.
+  // The gradient then reads only the result, so the loop above need not copy it. Rows without keys differ.
   if (!may_hide_all()) fused[0] = output;
   fused.push_back(from_heads(output, query_order_, plain_.result_axes, *result));
   return fused;
 }
 
-// Slopes of queries, keys, values and the bias. `saved`: what forward gave.
+// Gradients of queries, keys, values and the bias. `saved`: the results of forward.
 Arrays FusedForm::fused_gradient(const Operands& operands, std::span<const Array> saved, const Array& cotangent) const {
   const Array &output = saved[0], &lse = saved[1];
   const Array products = cotangent.astype(lse.dtype()) * output.astype(lse.dtype());
@@ -307,7 +307,7 @@ Arrays FusedForm::fused_gradient(const Operands& operands, std::span<const Array
   inputs.insert(inputs.end(), operands.extras.begin(), operands.extras.end());
   Arrays slopes = capibara::bind(flash_attention_grad_primitive(), inputs, attrs(operands));
   add_hidden_rows(slopes, cotangent, lse);
-  if (operands.has_bias && operands.seen.defined()) {  // what is hidden does not depend on the bias
+  if (operands.has_bias && operands.seen.defined()) {  // hidden logits do not depend on the bias
     slopes[3] = lax::select(spread_to(operands.seen, slopes[3].shape()), slopes[3], lax::zeros_like(slopes[3]));
   }
   return slopes;

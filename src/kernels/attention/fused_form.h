@@ -1,4 +1,4 @@
-// The fused form of attention that a program writes out: the same function of the same arrays, up to rounding.
+// The fused form of attention written out in a program: the same function of the same arrays, up to rounding.
 #pragma once
 
 #include <limits>
@@ -12,21 +12,21 @@ class FusedForm {
  public:
   FusedForm(const Equations& equations, const PlainAttention& plain, Special special);
 
-  static bool is_call(const Equation& equation);  // of fused attention or its gradient
-  // What it reads: queries, keys, values, then what hides keys and the biases.
+  static bool is_call(const Equation& equation);  // to fused attention or its gradient
+  // The atoms that it reads: queries, keys, values, then masks and biases.
   std::vector<Atom> operands() const;
 
-  // Operands -> the attention by heads, the log-sum-exp, whether the call is ordinary; and the result of the second
+  // Operands -> the output by heads, the log-sum-exp, a flag for ordinary calls; and the result of the second
   // matmul, of this shape, if any.
   Arrays forward(std::span<const Array> in, const std::optional<Shape>& result) const;
-  // Operands, what forward gave besides, the cotangent -> what each of the matmuls and sums gives.
+  // Operands, the additional results of forward, the cotangent -> the result of each of the matmuls and sums.
   Arrays gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const;
 
  private:
   static constexpr double infinity = std::numeric_limits<double>::infinity();
   struct Operands : DefinedOperands {
     Arrays extras;  // the mask or the bias
-    Array seen;     // what the condition shows, but for positions where there is no bias
+    Array seen;     // the condition, excluding position limits if there is no bias
     bool has_mask = false, has_bias = false;
   };
 
@@ -49,7 +49,7 @@ class FusedForm {
   const PlainAttention& plain_;
   const Special special_;
   Seen seen_;
-  Axes leading_, heads_;  // batches, and groups with the heads of each: the first two axes of fused attention
+  Axes leading_, heads_;  // batches, and groups with their heads: the first two axes of fused attention
   Axes query_order_, key_order_, logit_order_;
 };
 

@@ -25,7 +25,7 @@ const DotDimensionNumbers& numbers_of(const Equation& dot) {
   return dot.attrs.get<DotDimensionNumbers>("dimension_numbers");
 }
 
-// Whether a reshape keeps the order of elements: all but those that permute as well.
+// True if a reshape keeps the order of elements: all except those that also permute.
 bool is_plain_reshape(const Equation& equation) {
   if (equation.primitive == prim::squeeze()) return true;
   const Attr* dimensions = equation.attrs.find("dimensions");

@@ -1,7 +1,7 @@
-// The equations of a program with names for the dimensions of their arrays: what recognising attention reads.
+// The equations of a program with labelled array dimensions, for recognising attention.
 //
-// An axis is a dimension of the logits, by its number there. Dimensions of size 1 belong to no axis, so that arrays
-// which differ by them alone have the same axes.
+// An axis is the index of a dimension of the logits. Dimensions of size 1 belong to no axis, so that arrays
+// that differ only in them have the same axes.
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace capibara::kernels {
 
-using Axes = std::vector<int>;  // of each dimension
+using Axes = std::vector<int>;  // one per dimension
 inline constexpr int no_axis = -1;
-inline constexpr int feature_axis = -2;  // of queries, keys and values, which the logits do not have
+inline constexpr int feature_axis = -2;  // of queries, keys and values, absent from the logits
 
 struct Labelled {
   Atom atom;
@@ -21,7 +21,7 @@ struct Labelled {
 };
 
 bool holds(std::span<const int> list, int value);
-// Those that are axes of the logits, sorted.
+// The entries that are axes of the logits, sorted.
 Axes logit_axes(const Axes& axes);
 std::size_t count_of(const Axes& axes, int axis);
 
@@ -29,24 +29,24 @@ class Equations : public Uses {
  public:
   using Uses::Uses;
 
-  // The number that every element is, where the program says it.
+  // The value of every element, if it is a known constant.
   std::optional<double> number(Atom atom) const;
-  // With the axes of an array that it meets element by element.
+  // The atom labelled with the axes of an array with which it is combined elementwise.
   Labelled beside(Atom atom, const Axes& axes) const;
 
-  // What the array is a view of: before transposes, changes of unit dimensions and, where asked, broadcasts. The
-  // equations on the way are added to `passed`.
+  // The array of which x is a view: before transposes, changes of unit dimensions and, if requested, broadcasts. The
+  // equations in between are appended to `passed`.
   Labelled source(Labelled x, bool broadcasts, std::vector<int>* passed = nullptr) const;
-  // The axes of the result of such an equation, but for broadcasts.
+  // The axes of the result of such an equation; broadcasts are excluded.
   std::optional<Axes> axes_after(const Equation& equation, const Axes& axes) const;
-  // Whether both are the same array with the same axes.
+  // True if both are the same array with the same axes.
   bool same(const Labelled& a, const Labelled& b) const;
 
-  // The operands of a matmul by the axes of its result; what it contracts is the feature axis.
+  // Labels the operands of a matmul from the axes of its result; the contracted dimension is the feature axis.
   std::pair<Labelled, Labelled> operands(const Equation& dot, const Axes& result) const;
-  // The other operand by the axes of one, and the axes of the result; what is free in the other is the feature axis.
+  // Labels the other operand and the result from the axes of one operand; the other's free dimension is the feature.
   std::pair<Labelled, Axes> other_operand(const Equation& dot, std::size_t side, const Axes& axes) const;
-  // Which axes of the operand a matmul contracts, sorted.
+  // The axes of the operand that a matmul contracts, sorted.
   Axes contracted(const Equation& dot, std::size_t side, const Axes& axes) const;
 
  private:

@@ -1,8 +1,8 @@
-// Looks for NaN, infinities and overflow: bounds from one pass over small arrays, most of them over one number a row.
+// Checks for NaN, infinities and overflow, with bounds from one pass over small arrays, mostly one number per row.
 //
-// A NaN or an infinite logit that a query sees makes its log-sum-exp NaN or infinite. What the log-sum-exp does not
-// tell: values, keys that are hidden (0 times NaN is NaN), and logits that overflow in a type narrower than that of
-// sums.
+// A visible NaN or infinite logit makes its row's log-sum-exp NaN or infinite. The log-sum-exp does not reveal
+// problems in values, in hidden keys (0 times NaN is NaN), and in logits that overflow in a type narrower than the
+// accumulator type.
 #include "kernels/attention/ordinary.h"
 
 #include <capibara/control.h>
@@ -24,9 +24,9 @@ namespace lax = jax::lax;
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
-// Sums below this are far from overflow in float32; half of what float16 holds, so that differences of two do too.
+// Sums below sum_limit are far from overflow in float32; half_limit is half of float16's range, so differences fit too.
 constexpr double sum_limit = 1e36, half_limit = 3e4;
-// A logit up to this leaves a hidden one as it is when the two are added.
+// Adding a logit up to this limit leaves a hidden one unchanged.
 constexpr double absorbed_limit = 1e20;
 
 Ints every_axis(const Array& x) {
@@ -39,12 +39,12 @@ Array each(const Array& x) { return lax::reduce_and(x, {.axes = every_axis(x)});
 Array some(const Array& x) { return lax::reduce_or(x, {.axes = every_axis(x)}); }
 Array below(const Array& x, double limit) { return x < scalar_of(x.dtype(), limit); }
 
-// NaN where the array has one, which is below nothing.
+// The largest magnitude; NaN if the array has one, which is below no limit.
 Array greatest(const Array& x, DType wide) {
   return lax::reduce_max(lax::abs(lax::convert_element_type(x, wide, false)), {.axes = every_axis(x)});
 }
 
-// The length of the longest row.
+// The norm of the longest row.
 Array greatest_norm(const Array& x, DType wide) {
   const Array own = lax::convert_element_type(x, wide, false);
   const Array squares = lax::reduce_sum(own * own, {.axes = {3}});
@@ -59,7 +59,7 @@ bool OrdinaryAttention::has_narrow_logits(DType dtype) const {
          std::any_of(steps.begin(), steps.end(), [&](const LogitStep& step) { return step.dtype == dtype; });
 }
 
-// A product of rows is at most that of their lengths.
+// The dot product of two rows is at most the product of their norms.
 Array OrdinaryAttention::logits_stay_small() const {
   const DType wide = attention_sum_dtype(plain_.dtype);
   const Array norms = greatest_norm(operands_.query, wide) * greatest_norm(operands_.key, wide);
@@ -73,19 +73,19 @@ Array OrdinaryAttention::rows(const Array& lse) const {
   const bool limited = hidden_is_number || plain_.product != attention_sum_dtype(plain_.dtype);
   Array fine = below(lax::abs(lse), limited ? seen_limit : unbounded);
   if (!may_hide_all_) return each(fine);
-  // Logits that all are -inf give NaN, which the fused form gives as well.
+  // Rows of logits that all are -inf give NaN, as in the fused form.
   if (!hidden_is_number) fine = fine | (lse == scalar_of(lse.dtype(), -unbounded));
   if (!limited) return each(fine);
   const Array low = below(lse, -seen_limit);
-  // There the hidden number is a bias, which a large logit would not leave as it is.
+  // In this case the hidden number is a bias, which a large logit would change.
   if (hidden_is_number && has_bias) return each(fine | low) & logits_stay_small();
-  // Rows far below, as those of which a number hides all keys, are right where no logit that is seen is far below.
+  // Very low rows, such as those with all keys hidden by a number, are correct if no visible logit is very low.
   const Array small = lax::cond(
       some(low), [&] { return logits_stay_small(); }, [] { return exact_scalar(DType::bool_, 1); });
   return each(fine | low) & small;
 }
 
-// The smaller of what is read and what is made of it; values that may be left unread are looked at by themselves.
+// Checks the smaller of the values and the output; values that may be skipped are always checked directly.
 Array OrdinaryAttention::values(const Array& output) const {
   const DType wide = attention_sum_dtype(plain_.dtype);
   if (!skips_ && output.size() < operands_.value.size()) return below(greatest(output, wide), unbounded);
@@ -95,7 +95,7 @@ Array OrdinaryAttention::values(const Array& output) const {
 Array OrdinaryAttention::forward(const Array& output, const Array& lse) const {
   Array ordinary = rows(lse) & values(output);
   if (has_narrow_logits(DType::float16)) ordinary = ordinary & logits_stay_small();
-  for (const Array& bias : operands_.biases) {  // the order of sums does not matter without large ones
+  for (const Array& bias : operands_.biases) {  // without large biases the order of addition does not matter
     if (operands_.biases.size() > 1) ordinary = ordinary & each(below(bias, -hidden_limit));
   }
   return ordinary;

@@ -1,4 +1,4 @@
-// Whether a call of fused attention is ordinary: its values are such that it gives what the definition does.
+// Decides if a call of fused attention is ordinary: if, for its values, it agrees with the definition.
 #pragma once
 
 #include "kernels/attention/definition.h"
@@ -7,13 +7,13 @@ namespace capibara::kernels {
 
 class OrdinaryAttention {
  public:
-  // `skips`: whether keys that a query does not see may be left unread; `may_hide_all`: whether a query may see none.
+  // `skips`: keys that no query sees may be left unread; `may_hide_all`: a query may see no key.
   OrdinaryAttention(const PlainAttention& plain, const DefinedOperands& operands, bool skips, bool may_hide_all)
       : plain_(plain), operands_(operands), skips_(skips), may_hide_all_(may_hide_all) {}
 
-  // A boolean, from what the fused operation gave: mostly from the log-sum-exp of each row.
+  // A boolean, derived from the results of the fused operation, mostly from the log-sum-exp of each row.
   Array forward(const Array& output, const Array& lse) const;
-  // The same for the gradient, of a forward pass that was.
+  // The same for the gradient; `forward` is the result for the forward pass.
   Array backward(const Array& forward, const Array& cotangent, DType product) const;
 
  private:

@@ -1,4 +1,4 @@
-// Reads attention from the quotient of its softmax: down to the matmul of values, up to that of queries and keys.
+// Reads attention from the quotient of its softmax: forward to the matmul with values, back to the one with keys.
 #include <algorithm>
 #include <cmath>
 
@@ -13,7 +13,7 @@ bool one_of(const Equation& equation, std::initializer_list<Primitive> primitive
   return std::find(primitives.begin(), primitives.end(), equation.primitive) != primitives.end();
 }
 
-// Numbers of float32 and float64 are multiplied as they are; others may ask for an algorithm by its name.
+// float32 and float64 must not request a named algorithm; narrower types may.
 bool has_usual_precision(const Equations& equations, const Equation& dot) {
   const Attr* precision = dot.attrs.find("precision");
   const DType dtype = equations.type(dot.inputs[0]).dtype;
@@ -59,7 +59,7 @@ class AttentionReader {
 
   void keep(std::initializer_list<int> equations) { all_.inner.insert(all_.inner.end(), equations); }
 
-  // The reduction of `of` over the axis of keys that an array is a view of.
+  // The reduction of `of` over the key axis of which an array is a view.
   std::optional<Labelled> reduced(Atom view, const Primitive& reduction, Atom of) {
     Labelled x = equations_.source(equations_.beside(view, axes_), true, &all_.inner);
     if (const Equation* least = equations_.made_by(x.atom, prim::max())) {  // max(-inf, x)
@@ -77,7 +77,7 @@ class AttentionReader {
     return x;
   }
 
-  // The only axis that rows do not have; the same one each time.
+  // The only axis that rows lack; the same one each time.
   bool read_key(const Axes& rows) {
     Axes left = logit_axes(axes_);
     std::erase_if(left, [&](int axis) { return holds(rows, axis); });
@@ -86,7 +86,7 @@ class AttentionReader {
     return true;
   }
 
-  // The matmul that contracts the keys, of the probabilities or of their narrower copy.
+  // The matmul of the probabilities, or of their narrower copy, that contracts the keys.
   bool read_values() {
     for (int at : equations_.readers(all_.probabilities)) {
       if (read_product(at)) return true;
@@ -101,7 +101,7 @@ class AttentionReader {
       }
     }
     read_narrow_copy();
-    return true;  // the derivative may tell the values
+    return true;  // the derivative may determine the values
   }
 
   void read_narrow_copy() {
@@ -134,7 +134,7 @@ class AttentionReader {
     return copy && copy->inputs[0] == all_.probabilities;
   }
 
-  // What `read` found, or what was known before where it found nothing.
+  // Runs `read`; on failure the state from before is restored.
   template <class F>
   bool tried(F&& read) {
     PlainAttention before = all_;
@@ -143,7 +143,7 @@ class AttentionReader {
     return false;
   }
 
-  // select(condition, scale * product + biases, hidden): each of them may be absent.
+  // select(condition, scale * product + biases, hidden): each part may be absent.
   bool read_logits(Labelled x, bool outermost) {
     x = equations_.source(x, false, &all_.inner);
     const int at = equations_.maker(x.atom);
@@ -203,7 +203,7 @@ class AttentionReader {
     return read_axes();
   }
 
-  // Which axes are batches, groups and heads; they must be those of the values too.
+  // Classifies the axes as batches, groups and heads; the values must have the same ones.
   bool read_axes() {
     Axes batch = logit_axes(all_.keys.axes), with_queries = logit_axes(all_.queries.axes);
     if (count_of(all_.keys.axes, feature_axis) > 1 || count_of(all_.queries.axes, feature_axis) > 1) return false;
@@ -222,7 +222,7 @@ class AttentionReader {
 
   const Equations& equations_;
   PlainAttention all_;
-  Axes axes_;  // of the logits, as the softmax has them
+  Axes axes_;  // of the logits in the softmax
   Labelled logits_;
 };
 

@@ -1,4 +1,4 @@
-// Reads the reverse derivative of attention that a program writes out, from the exponentials of its softmax on.
+// Reads the reverse derivative of attention written out in a program, starting from the exponentials of its softmax.
 //
 //   gradient of exponentials = (dP / total - sum(dP exp / total^2)) exp,   dP = cotangent values^T
 #include <algorithm>
@@ -39,7 +39,7 @@ class GradientReader {
 
   void keep(Atom made) { all_.inner.push_back(equations_.maker(made)); }
 
-  // The other factor, where one of them is `factor`.
+  // The other factor, if one of them is `factor`.
   static std::optional<Atom> times(const Equation& product, Atom factor) {
     if (product.inputs[0] == factor) return product.inputs[1];
     return product.inputs[1] == factor ? std::optional<Atom>(product.inputs[0]) : std::nullopt;
@@ -69,7 +69,7 @@ class GradientReader {
     return true;
   }
 
-  // As the rows of the softmax have them: a square of logits has columns of the same size.
+  // Compares axes too, those of the softmax's rows: in square logits columns have the same size.
   bool is_totals(const Labelled& x) const {
     return x.atom == attention_.totals.atom && x.axes == attention_.totals.axes;
   }
@@ -121,7 +121,7 @@ class GradientReader {
            logit_axes(all_.cotangent.axes) == attention_.row_axes() && count_of(all_.cotangent.axes, feature_axis) <= 1;
   }
 
-  // Slopes are of the type of the operands or of that of the sums: through others they would be rounded, or be
+  // Gradients must have the type of the operands or the accumulator type: other types would round them, or are
   // integers.
   bool is_usual(Atom slopes) const {
     const DType dtype = equations_.type(slopes).dtype;
@@ -146,7 +146,7 @@ class GradientReader {
     return true;
   }
 
-  // The matmul of gradients with `by`: the cotangent of `to`, whose axes it has.
+  // The matmul of gradients with `by` is the cotangent of `to` and has its axes.
   bool read_cotangent(int at, std::size_t side, const Axes& axes, const Labelled& by, const Labelled& to,
                       PlainCotangent::Of of) {
     const auto [other, result] = equations_.other_operand(equations_[at], side, axes);
@@ -156,7 +156,7 @@ class GradientReader {
     return true;
   }
 
-  // From the gradients of the softmax's operand to those of logits, hidden ones being 0.
+  // Follows the gradients of the softmax's operand to those of logits; hidden ones are 0.
   bool follow_logits(int at) {
     const Atom slopes = equations_[at].outputs[0];
     if (!attention_.condition) return follow(slopes, axes_, 1);
@@ -171,8 +171,8 @@ class GradientReader {
     return follow(select.outputs[0], axes_, 1);
   }
 
-  // Cotangents that those of logits, times `factor`, lead to. What is the cotangent of a bias may be read by
-  // others.
+  // Follows the cotangents of logits, times `factor`, to those of the operands. The cotangent of a bias may have other
+  // readers.
   bool follow(Atom slopes, const Axes& axes, double factor) {
     const bool is_bias = factor == 1 && read_bias_cotangent(slopes, axes);
     if (is_bias && axes.size() < attention_.sizes.size()) return true;
@@ -228,7 +228,7 @@ class GradientReader {
     return left;
   }
 
-  // Slopes that have the axes of a bias and no others.
+  // Gradients that have exactly the axes of a bias.
   bool read_bias_cotangent(Atom slopes, const Axes& axes) {
     for (std::size_t i = 0; i < attention_.biases.size(); ++i) {
       if (logit_axes(attention_.biases[i].axes) != logit_axes(axes)) continue;
@@ -241,7 +241,7 @@ class GradientReader {
   const Equations& equations_;
   const PlainAttention& attention_;
   PlainGradient all_;
-  Axes axes_;  // of the logits, as the softmax has them
+  Axes axes_;  // of the logits in the softmax
   Atom slopes_;
 };
 

@@ -1,4 +1,4 @@
-// Reads which keys a condition shows: comparisons of positions become limits of a window, the rest stays arrays.
+// Reads which keys a condition keeps visible: comparisons of positions become window limits, the rest stays arrays.
 #include <algorithm>
 
 #include "kernels/attention/plain.h"
@@ -22,10 +22,10 @@ class SeenReader {
   struct Position {
     int axis;
     int64_t offset;
-    IntegerRange range;  // of all positions along the axis, with the offset
+    IntegerRange range;  // of all positions along the axis, including the offset
   };
 
-  // Conditions that all must hold, one by one.
+  // Splits a conjunction into its conditions.
   void split(const Labelled& condition) {
     const Labelled x = equations_.source(condition, true);
     if (const Equation* all = equations_.made_by(x.atom, prim::and_())) {
@@ -69,14 +69,14 @@ class SeenReader {
     std::optional<int64_t>* limit = nullptr;
     if (later.axis == attention_.query && earlier.axis == attention_.key) limit = &seen_.right;
     if (later.axis == attention_.key && earlier.axis == attention_.query) limit = &seen_.left;
-    // Beyond the last key there is none.
+    // There are no keys beyond the last.
     const int64_t all = std::max(attention_.size({&attention_.query, 1}), attention_.size({&attention_.key, 1}));
     if (limit) *limit = std::min({limit->value_or(reach), reach, all});
     return limit != nullptr;
   }
 
-  // A position along one axis, and what is added to it. Only in types that hold every position: there neither sums wrap
-  // nor counts are rounded, and comparisons are those of integers.
+  // A position along one axis plus an offset. Only in types that represent every position exactly: sums then do not
+  // wrap, counts are not rounded, and comparisons are those of integers.
   std::optional<Position> position(const Labelled& view) const {
     const Labelled x = equations_.source(view, true);
     const DType dtype = equations_.type(x.atom).dtype;
@@ -101,7 +101,7 @@ class SeenReader {
     return std::nullopt;
   }
 
-  // One that sums with positions of arrays cannot leave int64_t by.
+  // An integer literal small enough that sums with array positions cannot overflow int64_t.
   std::optional<int64_t> integer(Atom atom) const {
     constexpr int64_t limit = int64_t{1} << 40;
     if (const Equation* spread = equations_.made_by(atom, prim::broadcast_in_dim())) return integer(spread->inputs[0]);

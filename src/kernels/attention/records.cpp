@@ -46,7 +46,7 @@ class Checks {
     return AttentionSizes(q, k, v);
   }
 
-  // Dimensions are those given, or 1.
+  // Each dimension must be the given one or 1.
   void broadcasts(int index, const char* argument, const std::string& kind, const Shape& shape) const {
     if (index < 0) return;
     const ArrayType& type = extra(index);
@@ -139,8 +139,8 @@ TypeResult backward_type(const std::string& op, std::span<const ArrayType> types
 
 // ---- batches ----------------------------------------------------------------------------------------------------
 
-// The mapped axis joins the batch. Operands that one batch entry of theirs serves for all keep it, unless `own`: the
-// result has one for each example.
+// Merges the mapped axis into the batch. Operands with a single batch entry shared by all keep it, unless `own`: the
+// result has one entry per example.
 Array joined(const BatchArgs& args, std::size_t i, int64_t batch, bool own) {
   if (!args.mapped(i) && !own && args.inputs[i].shape(0) == 1) return args.inputs[i];
   const Array x = batch_at(args.inputs[i], args.dims[i], args.axis);
@@ -163,7 +163,7 @@ BatchResult batch_attention(const BatchArgs& args, std::size_t leading) {
   Arrays operands;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) {
     const int extra = i < leading ? -2 : static_cast<int>(i - leading);
-    if (extra == spec.dropout_key) {  // each example has its keys
+    if (extra == spec.dropout_key) {  // each example has its own keys
       const Array keys = batch_at(args.inputs[i], args.dims[i], args.axis);
       operands.push_back(lax::reshape(keys, {args.axis.size * keys.shape(1), 2}));
     } else {
@@ -194,8 +194,8 @@ Arrays pull_back(const Primitive& grad, const PullbackArgs& args) {
   if (!slope.defined()) return {};
   const AttentionSpec spec(args.attrs);
   const DType wide = args.results[1].dtype();
-  // The row sums through which a softmax couples its elements; the gradient of the log-sum-exp enters in the same
-  // place.
+  // The row sums by which a softmax couples its elements; the gradient of the log-sum-exp enters as part of
+  // them.
   const Array products = slope.astype(wide) * args.results[0].astype(wide);
   Array delta = lax::reduce_sum(products, {.axes = {3}});
   if (lse_slope.defined()) delta = delta - lse_slope;
@@ -208,7 +208,7 @@ Arrays pull_back(const Primitive& grad, const PullbackArgs& args) {
   return all;
 }
 
-// Two products forwards and five backwards, 2 operations each, of what is computed at all: order halves it.
+// Two matmuls forward and five backward, 2 operations per multiply-add, for visible pairs only: causal order halves it.
 double count_flops(std::span<const ArrayType> types, const Attrs& attrs, std::size_t query, double products) {
   const AttentionSizes sizes(types[query].shape, types[query + 1].shape, types[query + 2].shape);
   const double pairs = static_cast<double>(sizes.batch * sizes.heads) * static_cast<double>(sizes.queries * sizes.keys);

@@ -1,8 +1,8 @@
-// Ring attention: each device computes its queries, while blocks of keys and values pass around the mesh axis.
+// Ring attention: each device computes its queries while blocks of keys and values rotate around the mesh axis.
 //
-// After `step` rotations a device has the keys and values of the one that far behind it. What it computed for each of
-// them is joined by the log-sum-exp of its rows; the cotangents of keys and values travel with them, and are at home
-// when they have passed all devices.
+// After `step` rotations a device holds the keys and values of the device `step` behind it. The results for each of
+// them are combined by the log-sum-exp of their rows; the cotangents of keys and values travel with them, and are back
+// home after passing all devices.
 #include "kernels/attention/ring.h"
 
 #include <capibara/collective.h>
@@ -29,13 +29,13 @@ namespace {
 
 constexpr std::size_t sequence = 2;  // of [batch, heads, length, head_dim]
 
-// ---- where the sequence is split --------------------------------------------------------------------------------
+// ---- the split of the sequence ----------------------------------------------------------------------------------
 
 [[noreturn]] void refuse(const std::string& name, const std::string& what) {
   throw ValueError(concat(name, ": sequence_parallel ", what));
 }
 
-// The axes of one entry of a specification that split anything.
+// The axes of one entry of a spec that actually split.
 AxisList splitting(const Mesh& mesh, const PartitionSpec& spec, std::size_t dim) {
   AxisList axes;
   if (dim >= spec.dims.size()) return axes;
@@ -57,7 +57,7 @@ std::optional<NamedSharding> known_placement(const Array& x) {
   return jax::placement(x);
 }
 
-// Of arrays whose placement is known: values outside of traces, and types with Explicit axes.
+// For arrays with a known placement: values outside of traces, and types with Explicit axes.
 std::optional<RingPlace> place_of(const AttentionOperands& operands, const NamedSharding& query,
                                   const std::string& axis) {
   const AxisList axes = splitting(query.mesh, query.spec, sequence);
@@ -93,7 +93,7 @@ std::optional<RingPlace> place_of(const AttentionOperands& operands, const Named
   return place;
 }
 
-// Inside of a trace that hides placements: the axis is one of the mesh in context.
+// Inside a trace that hides placements: the axis is one of the mesh in context.
 std::optional<RingPlace> place_in_context(const std::string& name, const std::string& axis) {
   const std::shared_ptr<const NamedSharding>& around = context_mesh();
   if (!around) {
@@ -117,7 +117,7 @@ std::optional<RingPlace> place_in_context(const std::string& name, const std::st
   return place;
 }
 
-// The axis of a shard_map around the call: the one that is named, or the only one along which the query varies.
+// The axis of an enclosing shard_map: the named one, or the only one along which the query varies.
 std::string bound_axis(const AttentionOperands& operands, const std::string& axis) {
   if (!axis.empty()) return are_mesh_axes({axis}) ? axis : std::string();
   const AxisList& varying = operands.query.type().sharding.varying();
@@ -130,7 +130,7 @@ Array scalar(DType dtype, double value) { return scalar_of(dtype, value); }
 
 Array along_rows(const Array& rows, const Array& like) { return lax::broadcast_in_dim(rows, like.shape(), {0, 1, 2}); }
 
-// What a device does, with its own part of the operands.
+// The computation of one device, on its own part of the operands.
 class Ring {
  public:
   Ring(std::string axis, const Attrs& attrs, const Array& query, const Array& key)
@@ -142,12 +142,12 @@ class Ring {
         queries_(query.shape(2)),
         keys_(key.shape(2)),
         wide_(attention_sum_dtype(query.dtype())) {
-    // Blocks of one size see each other whole or not at all, but for a device's own; elsewhere positions say it.
+    // Blocks of equal size see each other fully or not at all, except a device's own; otherwise positions decide.
     by_position_ = spec_.left >= 0 || spec_.right >= 0 || (spec_.causal && queries_ != keys_);
     attrs_ = attrs_.with("window", Ints{-1, -1}).with("sinks", int64_t{0}).with("mask", spec_.has_mask || by_position_);
   }
 
-  // (output, log-sum-exp) of query, key, value and the other operands of the primitive.
+  // (output, log-sum-exp) from query, key, value and the other operands of the primitive.
   Arrays forward(const Array& query, Array key, Array value, Arrays extras) const {
     Array output, lse;
     for (int64_t step = 0; step < devices_; ++step) {
@@ -166,13 +166,13 @@ class Ring {
     return {output.astype(query.dtype()), lse};
   }
 
-  // Cotangents of query, key and value, and of the bias where there is one.
+  // Cotangents of query, key and value, and of the bias if there is one.
   Arrays backward(const Array& query, Array key, Array value, Arrays extras, const Array& output, const Array& lse,
                   const Array& cotangent) const {
     const Array delta = lax::reduce_sum(cotangent.astype(wide_) * output.astype(wide_), {.axes = {3}});
     Array dquery, dkey, dvalue, dbias;
     for (int64_t step = 0; step < devices_; ++step) {
-      // The shares exp(logit - 1e30) of what is not seen are 0.
+      // The probabilities exp(logit - 1e30) of hidden keys are 0.
       Arrays inputs = {cotangent, query, key, value, seen_lse(lse, step, 1e30), delta};
       for (Array& extra : of_block(extras, step)) inputs.push_back(std::move(extra));
       const Arrays block = capibara::bind(primitive("flash_attention_grad"), inputs, attrs_of(step));
@@ -202,21 +202,21 @@ class Ring {
 
   Attrs attrs_of(int64_t step) const { return attrs_.with("causal", spec_.causal && !by_position_ && step == 0); }
 
-  // The device whose keys this one has.
+  // The device whose keys this one holds.
   Array owner(int64_t step) const {
     const Array devices = scalar(DType::int32, static_cast<double>(devices_));
     return lax::rem(me_ + scalar(DType::int32, static_cast<double>(devices_ - step)), devices);
   }
 
-  // Under causal order the blocks of devices behind are whole, those of devices ahead not seen: `hidden` in place of
-  // their numbers.
+  // In causal order the blocks of preceding devices are fully visible, those of following devices hidden: their values
+  // are replaced by `hidden`.
   Array seen_lse(const Array& lse, int64_t step, double hidden) const {
     if (!spec_.causal || by_position_ || step == 0) return lse;
     const Array seen = me_ >= scalar(DType::int32, static_cast<double>(step));
     return lax::select(lax::broadcast_in_dim(seen, lse.shape(), {}), lse, lax::full_like(lse, hidden));
   }
 
-  // The operands besides query, key and value for the keys of a step.
+  // The operands other than query, key and value, for the keys of a step.
   Arrays of_block(const Arrays& extras, int64_t step) const {
     Arrays own;
     for (std::size_t i = 0; i < extras.size(); ++i) {
@@ -245,10 +245,10 @@ class Ring {
     if (bias.shape(3) == 1) return sum(before, block);
     const Array start = first_key(step), wide = block.astype(wide_);
     const Array all = before.defined() ? before : lax::zeros_like(bias).astype(wide_);
-    return lax::dynamic_update_slice_in_dim(all, wide, start, 3, false);  // each block comes once
+    return lax::dynamic_update_slice_in_dim(all, wide, start, 3, false);  // each block is visited once
   }
 
-  // Which keys of a step positions let be seen, [1, 1, queries, keys].
+  // The keys of a step that positions leave visible, [1, 1, queries, keys].
   Array position_mask(int64_t step) const {
     const Shape shape{1, 1, queries_, keys_};
     auto number = [](int64_t value) { return scalar(DType::int32, static_cast<double>(value)); };
@@ -273,7 +273,7 @@ class Ring {
     }
   }
 
-  // The rows of two sets of keys as those of both.
+  // Combines the rows for two sets of keys into those for both.
   void join(Array& output, Array& lse, const Array& more, const Array& more_lse) const {
     const Array zero = lax::zeros_like(lse), one = lax::full_like(lse, 1.0);
     const Array nothing = lax::full_like(lse, -std::numeric_limits<double>::infinity());
@@ -296,12 +296,12 @@ class Ring {
   bool by_position_ = false;
 };
 
-// One device's part, with its reverse derivative. `inputs` are those of the primitive.
+// The computation of one device, with its reverse derivative. `inputs` are those of the primitive.
 Array on_device(const std::string& axis, const Attrs& attrs, const Arrays& inputs) {
   const AttentionSpec spec(attrs);
   Arrays own;
   for (const Array& input : inputs) own.push_back(lax::varied_over(input, {axis}));
-  // Floats and others apart, since the latter have no cotangents.
+  // Floats are separated from other types, which have no cotangents.
   auto extras_of = [spec](const Arrays& bias, const Arrays& others) {
     Arrays extras = others;
     if (spec.has_bias) extras.insert(extras.begin() + spec.bias, bias[0]);
@@ -369,7 +369,7 @@ void check_operands(const RingPlace& place, const AttentionOperands& operands, c
   }
 }
 
-// The entries of the query's specification for the dimensions of another operand that are not broadcast.
+// The entries of the query's spec for the dimensions of another operand that are not broadcast.
 PartitionSpec spec_like(const RingPlace& place, const Shape& shape, const std::vector<int>& dims) {
   PartitionSpec spec;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -382,7 +382,7 @@ PartitionSpec spec_like(const RingPlace& place, const Shape& shape, const std::v
 }  // namespace
 
 std::optional<RingPlace> ring_place(const AttentionOperands& operands, const std::string& axis) {
-  if (operands.query.ndim() != 4) return std::nullopt;  // the primitive refuses it
+  if (operands.query.ndim() != 4) return std::nullopt;  // the primitive rejects it
   if (const std::string bound = bound_axis(operands, axis); !bound.empty()) return RingPlace{bound, std::nullopt, {}};
   if (const std::optional<NamedSharding> query = known_placement(operands.query); query) {
     return place_of(operands, *query, axis);

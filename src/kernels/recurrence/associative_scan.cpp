@@ -1,4 +1,4 @@
-// Prefixes by a balanced tree of slices, and the blocks of map: compositions without a primitive of their own.
+// Prefixes by a balanced tree of slices, and the blocks of map: compositions without their own primitive.
 #include <capibara/control.h>
 #include <capibara/kernels/recurrence.h>
 
@@ -10,7 +10,7 @@ namespace capibara::jax::lax::detail {
 
 namespace {
 
-// even and odd positions woven into one array.
+// Interleaves even and odd positions.
 Array interleave(const Array& even, const Array& odd, int64_t axis) {
   std::vector<PadDim> even_pad(static_cast<std::size_t>(even.ndim())), odd_pad = even_pad;
   bool same = even.shape(axis) == odd.shape(axis);
@@ -51,15 +51,15 @@ const Equation* made_by(const Program& program, const Atom& atom, const Primitiv
   return nullptr;
 }
 
-// Whether a combine function of two pairs is that of a linear recurrence, (a1 * a2, a2 * b1 + b2) up to the order of
-// operands: which of the two elements is a; nothing where it is another function.
+// Recognises the combine function of a linear recurrence, (a1 * a2, a2 * b1 + b2) up to the order of operands: returns
+// which of the two elements is a; nullopt for any other function.
 std::optional<std::size_t> linear_recurrence_factor(const Combine& combine, const Arrays& elements, int64_t axis) {
   if (elements.size() != 2 || elements[0].shape() != elements[1].shape()) return std::nullopt;
   if (elements[0].dtype() != elements[1].dtype() || !is_inexact(elements[0].dtype())) return std::nullopt;
   const int64_t count = elements[0].shape(axis);
   if (count < 2) return std::nullopt;
   Types types;
-  for (std::size_t i = 0; i < 4; ++i) {  // of two neighbours, as the first call of the combine function has them
+  for (std::size_t i = 0; i < 4; ++i) {  // two neighbours, as in the first call of combine
     Shape shape = elements[i % 2].shape();
     shape[static_cast<std::size_t>(axis)] = count / 2;
     types.push_back(elements[i % 2].type().with_shape(shape));

@@ -1,4 +1,4 @@
-// Attention backwards on NVIDIA GPUs: which kernels compute the gradients, and the start of those of queries.
+// Backward attention on NVIDIA GPUs: selects the kernels for the gradients, and launches the one for dQ.
 #include "backends/cuda/attention/attention_backward.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ cudaError_t start_backward(const Problem& problem, Element element, cudaStream_t
   const int64_t key_tiles = (problem.keys + 63) / 64, query_tiles = (problem.queries + 63) / 64;
   if (takes_groups(problem, element, std::max(key_tiles, query_tiles * problem.per_group()))) {
     cudaError_t status = problem.mask ? start_mask_bits(problem, stream) : cudaSuccess;
-    Problem by_slopes = problem;  // of a bias that has those of the logits
+    Problem by_slopes = problem;  // for a bias whose gradients are those of the logits
     if (has_own_bias(problem) && has_bias_boxes(problem) && !has_odd_rows(problem)) by_slopes.slopes = problem.dbias;
     if (status == cudaSuccess) status = start_group_backward(by_slopes, element, stream);
     const bool ended = status != cudaSuccess || !problem.bias || by_slopes.slopes;

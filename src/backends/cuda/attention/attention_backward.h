@@ -1,5 +1,5 @@
-// Attention backwards in two passes, each summing in a fixed order: over keys for the gradients of queries, over
-// queries for those of keys and values. Shares are computed again from the log-sum-exp of each row.
+// Backward attention in two passes, each summing in a fixed order: over keys for dQ, over
+// queries for dK and dV. Probabilities are recomputed from the log-sum-exp of each row.
 #pragma once
 
 #include "backends/cuda/attention/attention_products.h"
@@ -8,7 +8,7 @@
 
 namespace capibara::cuda::attention {
 
-// Rows of a tile that is copied while another is used.
+// Rows per tile of the double-buffered operands.
 template <class T, int D>
 inline constexpr int backward_rows = sizeof(T) * D == 1024 ? 16 : 64;
 template <class T, int D>
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(block_threads) query_slopes_kernel(const __gri
   }
 }
 
-// Rows are keys. Both results of large heads have no room in registers: they are made one after the other.
+// Rows are keys. For large heads both results do not fit in registers: they are computed one after the other.
 template <class T, int D, bool of_keys, bool of_values>
 __global__ void __launch_bounds__(block_threads) key_slopes_kernel(const __grid_constant__ Problem p) {
   constexpr int N = backward_rows<T, D>, bytes = TileOf<T, D, N>::bytes, own_bytes = TileOf<T, D, block_rows>::bytes;
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(block_threads) key_slopes_kernel(const __grid_
   const int lane = threadIdx.x % 32, warp_row = threadIdx.x / 32 * 16, own = warp_row + lane / 4;
   Place at{batch, {-1, -1}, {first_key + own, first_key + own + 8}, 0, {}};
   float key_sums[of_keys ? D / 8 : 1][4] = {}, value_sums[of_values ? D / 8 : 1][4] = {};
-  // A tile is a head of the group and a tile of its queries.
+  // The tile index combines a head of the group and a tile of its queries.
   auto head_of = [&](int tile) { return group * p.per_group() + tile / query_tiles; };
   auto copy = [&](int stage, int tile) {
     const int first = tile % query_tiles * N, left = p.queries - first;

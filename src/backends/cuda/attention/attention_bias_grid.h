@@ -1,42 +1,42 @@
-// How the gradients of a bias are shared out among blocks: each has a tile of its elements, and sums over what the bias
-// is broadcast along in a fixed order.
+// Partition of the gradients of a bias over blocks: each has a tile of elements, and sums over the axes along which the
+// bias is broadcast in a fixed order.
 #pragma once
 
 #include "backends/cuda/attention/attention_problem.h"
 
 namespace capibara::cuda::attention {
 
-// Whether the rows of the bias are pieces of 16 bytes of the operands' type.
+// True if the rows of the bias consist of 16-byte pieces of the operands' type.
 inline __host__ __device__ bool has_bias_pieces(const Problem& p) {
   return !p.wide_bias && p.bias_step[3] == 1 && p.keys % 8 == 0;
 }
-// Whether they are those of all queries: the copy engine brings them in boxes, and tiles of gradients are stored so.
+// True if, in addition, there is a row per query: the copy engine loads and stores them in boxes.
 inline __host__ __device__ bool has_bias_boxes(const Problem& p) { return has_bias_pieces(p) && p.bias_step[2]; }
-// The number of such a matrix of queries and keys among those of the bias.
+// The index of a queries x keys matrix among those of the bias.
 inline __device__ int bias_number(const Problem& p, int batch, int head) {
   return (p.bias_step[0] ? batch : 0) * (p.bias_step[1] ? p.heads : 1) + (p.bias_step[1] ? head : 0);
 }
-// Whether they are, and the gradients of the logits are those of the bias: it is broadcast along nothing.
+// True if rows are pieces and the bias is not broadcast, so its gradients are those of the logits.
 inline __host__ __device__ bool has_own_bias(const Problem& p) {
   return has_bias_pieces(p) && (p.bias_step[0] || p.batch == 1) && (p.bias_step[1] || p.heads == 1) &&
          (p.bias_step[2] || p.queries == 1);
 }
 
-// Of a bias in pieces that is divided by the scale, so that tensor cores add products to it, or of any other.
+// The factors for a bias in pieces, which is divided by the scale so that tensor cores accumulate on it, or any other.
 inline void set_factors(Problem& p) {
-  constexpr float least = 1e-6f;  // of a scale that something is divided by
+  constexpr float least = 1e-6f;  // the smallest scale used as a divisor
   p.folded = has_bias_pieces(p) && p.scale > least;
   p.product_factor = p.folded ? 1.0f : p.scale * log2e;
   p.bias_factor = p.folded ? 1.0f / p.scale : log2e;
   p.exponent_factor = p.folded ? p.scale * log2e : 1.0f;
 }
 
-// A dimension of the bias: the blocks that share it out, and the iterations in which a block sums over it. Where tiles
-// are stored, a block of threads makes several of these one after the other: the next is copied while one is stored.
+// A dimension of the bias: the blocks that partition it, and the iterations in which a block sums over it. If tiles are
+// stored, a thread block computes several of these blocks in sequence: the next is copied while one is stored.
 struct BiasAxis {
   int blocks, iterations;
   __host__ __device__ BiasAxis(int64_t step, int count) : blocks(step ? count : 1), iterations(step ? 1 : count) {}
-  // The number of the part among `count`, from those of block and iteration, which lose this axis.
+  // The index along this axis, which is divided out of the numbers of block and iteration.
   __host__ __device__ int take(int& block, int& iteration) const {
     const int number = blocks > 1 ? block % blocks : iteration % iterations;
     block /= blocks;
@@ -45,7 +45,7 @@ struct BiasAxis {
   }
 };
 
-// Where a block is in an iteration.
+// The position of a block in an iteration.
 struct BiasPlace {
   int batch, head, query, key;
 };
@@ -73,7 +73,7 @@ struct BiasGrid {
   }
 };
 
-// The places of a block one after the other, without divisions.
+// Steps through the positions of a block without divisions.
 struct BiasWalk {
   const BiasGrid& grid;
   const Problem& p;
@@ -88,7 +88,7 @@ struct BiasWalk {
   }
 
  private:
-  // Along an axis that the bias is broadcast along; false at its end, where it begins again.
+  // Steps along an axis along which the bias is broadcast; false at its end, where it starts over.
   static __device__ bool step(const BiasAxis& axis, int& place, int by, int end) {
     if (axis.iterations == 1) return false;
     place = place + by < end ? place + by : 0;
@@ -96,8 +96,8 @@ struct BiasWalk {
   }
 };
 
-// Stores a tile of sums in shared memory, rows of Columns + 1 elements, summed along what the bias is broadcast along;
-// `first` is the number of the first element of the batch entry and head.
+// Stores a tile of sums from shared memory, rows of Columns + 1 elements, summed along the axes along which the bias is
+// broadcast; `first` is the index of the first element of the batch entry and head.
 template <class T, int Rows, int Columns>
 __device__ void store_bias(const Problem& p, const float* sums, int64_t first, int query, int key, int thread,
                            int threads) {

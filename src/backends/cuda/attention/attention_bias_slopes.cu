@@ -1,16 +1,16 @@
-// Starts the gradients of the bias on NVIDIA GPUs.
+// Launches the kernel for the gradients of the bias on NVIDIA GPUs.
 #include <type_traits>
 
 #include "backends/cuda/attention/attention_backward.h"
 #include "backends/cuda/attention/attention_bias_grid.h"
 #include "backends/cuda/attention/attention_start.h"
 
-// The gradients of attention's bias: those of the logits, summed over what the bias is broadcast along, in a fixed
-// order.
+// The gradients of attention's bias: those of the logits, summed over the axes along which the bias is broadcast, in a
+// fixed order.
 
 namespace capibara::cuda::attention {
 
-// A block of threads has a tile of 64 queries by `backward_rows` keys.
+// A thread block has a tile of 64 queries by `backward_rows` keys.
 template <class T, int D>
 inline constexpr int bias_block_bytes =
     2 * (block_rows + backward_rows<T, D>)*D* static_cast<int>(sizeof(T)) + block_rows*(backward_rows<T, D> + 1) * 4;

@@ -1,5 +1,5 @@
-// Boxes of the operands of attention that the copy engine of Hopper brings to shared memory: 64 rows by 128 bytes, laid
-// out as TileOf does. What lies beyond the rows of a head, or beyond their width, arrives as zeros.
+// Boxes of attention's operands that Hopper's copy engine (TMA) loads into shared memory: 64 rows by 128 bytes, laid
+// out as in TileOf. Elements beyond the rows of a head, or beyond their width, are filled with zeros.
 #pragma once
 
 #include <cuda.h>
@@ -8,8 +8,8 @@
 
 namespace capibara::cuda::attention {
 
-// Where boxes come from: [batch * heads or groups, length, size or value_size] each. Without those whose rows are no
-// pieces of 16 bytes, which threads copy. Of the bias, its gradients and those of logits: [heads, queries, keys].
+// The sources of boxes: [batch * heads or groups, length, size or value_size] each; unset if rows are not 16-byte
+// pieces, which threads copy. For the bias, its gradients and those of logits: [heads, queries, keys].
 struct BoxSources {
   CUtensorMap query, key, value, cotangent, bias, bias_slopes, slopes;
 };
@@ -44,7 +44,7 @@ inline bool set_sources(BoxSources& to, const Problem& p, bool brain) {
   };
   if (has_bias_boxes(p) && !of_bias(to.bias, p.bias, biases)) return false;
   const int entries =
-      p.slopes == p.dbias ? p.batch : p.batch - 1;  // those whose gradients are not in place of the bias's
+      p.slopes == p.dbias ? p.batch : p.batch - 1;  // those whose gradients are not stored in place of the bias's
   if (p.slopes && !(of_bias(to.slopes, p.slopes, entries * p.part_groups * p.per_group()) &&
                     of_bias(to.bias_slopes, p.dbias, biases)))
     return false;
@@ -57,7 +57,7 @@ inline bool set_sources(BoxSources& to, const Problem& p, bool brain) {
 
 // ---- on the device, by one thread -----------------------------------------------------------------------------------
 
-// The barrier will also wait for so many bytes.
+// Makes the barrier also wait for this many bytes.
 inline __device__ void expect_bytes(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
 }
@@ -69,13 +69,13 @@ inline __device__ void start_box(uint32_t to, const CUtensorMap& from, int colum
       "l"(&from), "r"(column), "r"(row), "r"(head), "r"(barrier)
       : "memory");
 }
-// Rows [row, row + 64) of a head, in tiles of `Rows` rows of D elements.
+// Starts copying rows [row, row + 64) of a head to tiles of `Rows` rows of D elements.
 template <int D, int Rows>
 __device__ void start_boxes(uint32_t to, const CUtensorMap& from, int row, int head, uint32_t barrier) {
 #pragma unroll
   for (int part = 0; part < D / 64; ++part) start_box(to + part * Rows * 128, from, part * 64, row, head, barrier);
 }
-// From shared memory; `await_stores`: until this thread's boxes have left it.
+// Stores from shared memory; `await_stores` waits until this thread's boxes have been read from it.
 inline __device__ void store_box(const CUtensorMap& to, uint32_t from, int column, int row, int head) {
   asm volatile(
       "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %3, %4}], [%1];\ncp.async.bulk.commit_group;" ::

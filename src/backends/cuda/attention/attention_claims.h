@@ -1,4 +1,4 @@
-// Which equations of attention the CUDA kernels take: those of dense and of block-sparse attention alike.
+// The attention equations that the CUDA kernels take, for both dense and block-sparse attention.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace attention_claims {
 using kernels::AttentionSizes;
 using kernels::AttentionSpec;
 
-// Bytes of shared memory of the pass that needs most: its own rows and two stages, each of two tiles.
+// Bytes of shared memory of the most demanding pass: its own rows and two stages of two tiles each.
 inline int64_t shared_bytes(const AttentionSizes& sizes, DType dtype) {
   const int64_t size = std::max(sizes.size, sizes.value_size), padded = size <= 64 ? 64 : size <= 128 ? 128 : 256;
   const int64_t row = padded * storage_size(dtype);
@@ -27,7 +27,7 @@ inline bool takes(const ClaimArgs& args, const AttentionSizes& sizes, DType dtyp
   if (heads * sizes.queries * sizes.keys == 0 || sizes.size > 256 || sizes.value_size > 256) return false;
   if (sizes.queries > longest || sizes.keys > longest) return false;
   const int64_t tiles = (std::max(sizes.queries, sizes.keys) + 15) / 16;
-  // A bias is shared out by tiles of queries and keys.
+  // A bias is partitioned by tiles of queries and keys.
   return heads * tiles * ((std::min(sizes.queries, sizes.keys) + 63) / 64) < int64_t{1} << 31 &&
          shared_bytes(sizes, dtype) <= args.shared_memory;
 }
@@ -56,8 +56,8 @@ inline std::string settings(const AttentionSpec& spec) {
   return text;
 }
 
-// Few queries of many keys leave most of the GPU idle: parts of the keys then are blocks of their own, whose results
-// are put together.
+// Few queries with many keys would leave most of the GPU idle: the keys are then split over separate blocks, whose
+// results are combined.
 struct Split {
   bool packed;
   int64_t parts;
@@ -71,7 +71,7 @@ struct Split {
   }
 };
 
-// Kernels of warpgroups, of 16-bit floats and heads of up to 128 elements, read a mask as bits: a word for 64 keys.
+// Warpgroup kernels, for 16-bit floats and heads of up to 128 elements, read a mask as bits: one word per 64 keys.
 inline void add_mask_bits(KernelCall& call, const ClaimArgs& args, const AttentionSpec& spec,
                           const AttentionSizes& sizes, std::size_t leading) {
   const bool narrow = args.inputs[0].dtype != DType::float32 && std::max(sizes.size, sizes.value_size) <= 128;
@@ -83,9 +83,9 @@ inline void add_mask_bits(KernelCall& call, const ClaimArgs& args, const Attenti
   call.scratch.push_back(bits);
 }
 
-// A bias that the entries of a batch share, [1, heads, queries, keys]: its gradient stores the gradients of logits of a
-// part of the heads at a time, by kernels of warpgroups, those of the first entry in its own result. How many groups of
-// keys a part has, 0 where there are none.
+// For a bias shared by the entries of a batch, [1, heads, queries, keys], warpgroup kernels store the gradients of the
+// logits for a part of the heads at a time, those of the first entry in the bias's own result. Returns the number of
+// key groups per part, 0 if this does not apply.
 inline int64_t slope_groups(const ClaimArgs& args, const AttentionSpec& spec, const AttentionSizes& sizes) {
   constexpr int64_t hopper = 227 << 10, most_bytes = int64_t{1} << 29, most_tiles = 2048;
   const DType dtype = args.inputs[1].dtype;

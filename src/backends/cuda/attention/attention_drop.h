@@ -1,13 +1,13 @@
-// Dropout of a tile in registers by kernels that compute its bits with it.
+// Dropout of a tile in registers, for kernels that compute the dropout bits along the way.
 #pragma once
 
 #include "backends/cuda/attention/attention_logits.h"
 
 namespace capibara::cuda::attention {
 
-// Calls apply(j, e, whether the element is kept). Four threads have the elements of a word of bits, of turned tiles
-// eight: each makes one, of 64 columns, and reads the others'. Where rows are packed, those of a thread may be any, and
-// each has a word of its own.
+// Calls apply(j, e, kept) for each element. The elements of a word of bits belong to four threads, in transposed tiles
+// to eight: each thread computes one word, for 64 columns, and reads the others'. With packed rows, a thread's rows may
+// be arbitrary, and each has its own word.
 template <bool turned, int N, class F>
 __device__ void drop(const Problem& p, const Place& at, F&& apply) {
   const int lane = threadIdx.x % 32;

@@ -1,8 +1,8 @@
-// Which elements dropout keeps: by Philox, from a key of each head, for the query and the key.
+// The elements that dropout keeps: Philox with a key per head, with counters from the query and key positions.
 //
-// Bits are made 32 at a time, for two queries eight apart by the 16 keys from a multiple of 16 on: words of Philox are
-// binary digits of 32 numbers, which logic compares with the threshold all at once. Threads of tensor cores have a
-// nibble each of eight such words, so that every thread makes one and they exchange nibbles.
+// Bits are computed 32 at a time, for two queries eight apart by 16 keys starting at a multiple of 16: Philox words are
+// binary digits of 32 numbers, which bitwise logic compares with the threshold at once. In tensor core layouts a thread
+// has a nibble of each of eight such words, so every thread computes one word and they exchange nibbles.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 #include "backends/cuda/attention/attention_problem.h"
 #include "backends/cuda/threefry.h"
 
-// Counter-based random bits: Philox-4x32 with 7 rounds, the fewest that pass the tests of TestU01.
+// Counter-based random bits: Philox-4x32 with 7 rounds, the minimum that passes TestU01.
 
 namespace capibara::cuda {
 
-// Of several blocks, whose multiplications do not wait for each other: counters (words[i][0], 0, words[i][2], 0) become
-// four words each.
+// Computes several independent blocks for instruction-level parallelism: counters (words[i][0], 0, words[i][2], 0)
+// become four words each.
 template <int N>
 __device__ inline void philox(uint2 key, uint32_t (&words)[N][4]) {
   constexpr uint32_t first_factor = 0xd2511f53u, second_factor = 0xcd9e8d57u;
@@ -47,7 +47,7 @@ __device__ inline uint2 dropout_key(const Problem& p, int batch, int head) {
   return threefry({own[0], own[1]}, static_cast<uint32_t>(batch % p.dropout_share * p.heads + head), stream);
 }
 
-// The bit of element e of eight columns j, in the word of a thread; that of its neighbour in a row is 8 further. A
+// The bit of element e of eight columns j in a thread's word; its neighbour in the row is 8 bits higher. A
 // nibble has two queries eight apart (bit 0) and two keys eight apart (bit 1).
 template <bool turned>
 __host__ __device__ constexpr int bit_of(int j, int e) {
@@ -58,13 +58,13 @@ struct KeptBits {
   const Problem& p;
   uint2 key;
 
-  // The counters of a word: of a query, and of a key.
+  // The counters of a word, from a query and from a key.
   static __device__ uint32_t query_counter(int query) { return query / 16 * 8 + query % 8; }
   static __device__ uint32_t key_counter(int key) { return key / 16; }
   // The first bit of a key's nibble in a word.
   static __device__ int nibble_of(int key) { return key / 4 % 2 * 16 + key % 2 * 8 + key / 2 % 2 * 4; }
 
-  // Where the digits of a threshold are 1 both must be, where they are 0 one suffices: which numbers are not less.
+  // Compares one digit after the other: both must be 1 if the threshold's is 1, else either: 1 for numbers not less.
   __device__ uint32_t compare(const uint32_t (&digits)[4], uint32_t kept, int place) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
@@ -73,8 +73,8 @@ struct KeptBits {
     }
     return kept;
   }
-  // Of the query and the one eight further, and 16 keys: src/kernels/attention/blockwise.cpp says which digits the
-  // words of a block are.
+  // The bits of a query, the one eight rows later, and 16 keys: src/kernels/attention/blockwise.cpp describes which
+  // digits the words of a block hold.
   __device__ uint32_t word(uint32_t query_counter, uint32_t key_counter) const {
     uint32_t words[1][4] = {{key_counter, 0, query_counter, 0}}, mixed[4];
     philox(key, words);
@@ -84,10 +84,10 @@ struct KeptBits {
     kept = compare(mixed, further(kept, 11), 8);
     return compare(words[0], further(kept, 13), 12);
   }
-  // The bits so much further, in the place of each.
+  // Rotates right: each bit is replaced by the one `bits` higher.
   static __device__ uint32_t further(uint32_t word, int bits) { return __funnelshift_r(word, word, bits); }
 
-  // Threads whose numbers differ in bit `other` exchange halves, bytes or nibbles: what was in part i of thread j is in
+  // Threads whose indices differ in bit `other` exchange halves, bytes or nibbles: part i of thread j moves to
   // part j of thread i.
   static __device__ uint32_t exchange_halves(uint32_t own, int other) {
     const uint32_t theirs = __shfl_xor_sync(0xffffffffu, own, other);
@@ -103,13 +103,13 @@ struct KeptBits {
     return (own & keep) | (moved & ~keep);
   }
 
-  // Of rows `query` and eight further, where the 64 keys from `first` on are columns.
+  // For rows `query` and `query` + 8, with the 64 keys starting at `first` as columns.
   __device__ uint32_t straight(int query, int first) const {
     const uint32_t own = word(query_counter(query), key_counter(first) + threadIdx.x % 4);
     return exchange_nibbles(exchange_halves(own, 2), 1);
   }
 
-  // Of keys in rows, the 16 of a warp from `first` on, where the 64 queries from `query` on are columns.
+  // For rows that are keys, a warp's 16 starting at `first`, with the 64 queries starting at `query` as columns.
   __device__ uint32_t turned(int query, int first) const {
     const int lane = threadIdx.x % 32;
     const uint32_t row = query_counter(query) + lane / 8 * 8 + lane % 4 * 2 + lane / 4 % 2;

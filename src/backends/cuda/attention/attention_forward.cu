@@ -1,4 +1,4 @@
-// Starts attention forwards on NVIDIA GPUs; where the keys are split, their parts are put together.
+// Launches forward attention on NVIDIA GPUs; if the keys are split, the partial results are combined.
 #include "backends/cuda/attention/attention_forward.h"
 
 #include <type_traits>

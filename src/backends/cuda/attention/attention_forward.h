@@ -1,4 +1,4 @@
-// Attention forwards: 64 rows of queries by tiles of keys, with the maxima and sums of the softmax carried along.
+// Forward attention: 64 query rows by tiles of keys, with running maxima and sums of the softmax.
 #pragma once
 
 #include "backends/cuda/attention/attention_drop.h"
@@ -7,7 +7,7 @@
 
 namespace capibara::cuda::attention {
 
-// Keys of a tile: two stages of keys and values fit beside the queries.
+// Keys per tile: two stages of keys and values fit alongside the queries.
 template <class T, int D>
 inline constexpr int forward_keys = sizeof(T) * D == 1024 ? 32 : 64;
 template <class T, int D>
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(block_threads) forward_kernel(const __grid_con
   }
 }
 
-// The parts of the keys together: a block for each row.
+// Combines the results for parts of the keys: one block per row.
 template <class T>
 __global__ void combine_kernel(const __grid_constant__ Problem p) {
   const int64_t rows = static_cast<int64_t>(p.batch) * p.heads * p.queries, row = blockIdx.x;

@@ -1,4 +1,4 @@
-// Starts the gradients of keys and values on NVIDIA GPUs.
+// Launches the kernel for dK and dV on NVIDIA GPUs.
 #include "backends/cuda/attention/attention_key_slopes.h"
 
 namespace capibara::cuda::attention {

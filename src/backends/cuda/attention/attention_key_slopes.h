@@ -1,4 +1,4 @@
-// Starts the gradients of keys and values of one type. Those of float32 take as long to compile as all others together.
+// Launches the kernel for dK and dV of one type. float32 takes as long to compile as all other types together.
 #pragma once
 
 #include "backends/cuda/attention/attention_backward.h"

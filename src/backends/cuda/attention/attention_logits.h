@@ -1,7 +1,7 @@
-// What attention does to the logits of a tile in registers: scale, bias, what is hidden, dropout.
+// Operations on the logits of a tile in registers: scale, bias, masking, dropout.
 //
-// Rows of a tile are queries and its columns keys; where `turned`, rows are keys and columns queries, so that shares
-// are the left operand of the products that sum over queries.
+// The rows of a tile are queries and its columns keys; if `turned` (transposed), rows are keys and columns queries, so
+// that probabilities are the left operand of the matmuls that sum over queries.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -19,7 +19,7 @@ inline __device__ float power_of_two(float x) {
   return power;
 }
 
-// Where the elements of a thread are: element e of eight columns j is in row[e / 2] and column + 8 j + e % 2.
+// The positions of a thread's elements: element e of eight columns j is at row[e / 2] and column + 8 j + e % 2.
 struct Place {
   int batch, head[2], row[2], column;
   uint2 dropout[2];
@@ -57,7 +57,7 @@ __device__ void add_bias(const Problem& p, float (&logits)[N / 8][4], const Plac
   });
 }
 
-// Products become logits to the base 2.
+// Converts products to base-2 logits.
 template <class T, bool turned, int N>
 __device__ void scale_logits(const Problem& p, float (&logits)[N / 8][4], const Place& at) {
   if (p.bias) return p.wide_bias ? add_bias<float, turned, N>(p, logits, at) : add_bias<T, turned, N>(p, logits, at);
@@ -65,7 +65,7 @@ __device__ void scale_logits(const Problem& p, float (&logits)[N / 8][4], const 
   each_element<turned, N>(logits, at, [&](float x, int, int, int) { return x * scale; });
 }
 
-// What positions, segments and the pattern say.
+// Hides elements by position, segment and block pattern.
 template <bool turned, int N, bool with_segments = true>
 __device__ void hide_unseen(const Problem& p, float (&logits)[N / 8][4], const Place& at) {
   each_element<turned, N>(logits, at, [&](float x, int, int query, int key) {
@@ -95,7 +95,7 @@ __device__ void hide_by_mask(const Problem& p, float (&logits)[N / 8][4], const 
   });
 }
 
-// All of them. `whole`: no position, segment or pattern hides an element.
+// Applies all of the above. `whole`: no position, segment or pattern hides an element.
 template <class T, bool turned, int N>
 __device__ void make_logits(const Problem& p, float (&logits)[N / 8][4], const Place& at, bool whole) {
   scale_logits<T, turned, N>(p, logits, at);

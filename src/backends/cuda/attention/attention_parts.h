@@ -1,15 +1,15 @@
-// Parts of the heads, whose gradients of logits are stored until the gradients of queries and of the bias are made of
-// them.
+// Parts of the heads: the gradients of the logits are materialised for one part at a time; dQ and dBias are computed
+// from them.
 #pragma once
 
 #include "backends/cuda/attention/attention_boxes.h"
 
 namespace capibara::cuda::attention {
 
-// The tile of a block of threads: of all heads, or groups, of a part the longest start first; where it has all of them,
-// one follows the other, so that the cache has its rows.
+// The tile of a thread block: with several parts, the longest tiles of all heads or groups of a part start first; with
+// a single part, tiles of a head are consecutive, so that its rows stay in the cache.
 struct TileOfPart {
-  int tile, batch, head;  // the head counts from the first of the part
+  int tile, batch, head;  // the head index is relative to the part
 };
 inline __device__ TileOfPart tile_of_part(int block, int tiles, int batch, int heads, int part) {
   const int rest = block / batch;
@@ -17,16 +17,16 @@ inline __device__ TileOfPart tile_of_part(int block, int tiles, int batch, int h
   return {rest % tiles, block % batch, rest / tiles};
 }
 
-// Whether the entries of a batch share the bias. Then the gradients of the first entry's logits are stored where those
-// of the bias will be, and the other entries have memory of their own until they are added to them.
+// True if the entries of a batch share the bias. The gradients of the first entry's logits are then stored in place of
+// the bias's, and those of the other entries in separate memory until they are added.
 inline __host__ __device__ bool shares_slopes(const Problem& p) { return p.slopes != p.dbias; }
 
-// The number of a head among those that have memory of their own.
+// The index of a head among those with separate memory.
 inline __device__ int slope_number(const Problem& p, int batch, int head) {
   return ((batch - shares_slopes(p)) * p.part_groups - p.first_group) * p.per_group() + head;
 }
 
-// Where the gradients of a head's logits are stored.
+// The storage of the gradients of a head's logits.
 struct SlopeBoxes {
   const CUtensorMap& boxes;
   int number;

@@ -1,4 +1,4 @@
-// A call of attention on a GPU: its operands, sizes and options, and which keys a query sees.
+// A call of attention on a GPU: its operands, sizes and options, and the keys visible to a query.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,37 +9,37 @@ namespace capibara::cuda::attention {
 
 inline constexpr float log2e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
 
-// The operands of src/kernels/attention/spec.h. Null: the call has none of them.
+// The operands of src/kernels/attention/spec.h. Null: not used by the call.
 struct Problem {
   const void *query, *key, *value, *cotangent;  // [batch, heads or groups, length, size or value_size]
   const float *lse, *delta;                     // [batch, heads, queries]
   const uint8_t* mask;
-  uint64_t* mask_bits;  // of the mask, made before others read them
+  uint64_t* mask_bits;  // of the mask, computed by a kernel before all others
   const void* bias;
   const int *query_segments, *key_segments;
   const uint32_t* dropout_keys;
   const uint8_t* blocks;
   void* out;
   float* out_lse;
-  float *part_out, *part_lse;  // of each part of the keys, where they are split
+  float *part_out, *part_lse;  // per part of the keys, if they are split
   void *dquery, *dkey, *dvalue, *dbias;
-  // Of the logits of a part of the heads, [batch, heads, queries, keys], where a bias needs them stored; of a bias that
-  // the entries of a batch share, those of all entries but the first, which are in dbias.
+  // Gradients of the logits of a part of the heads, [batch, heads, queries, keys], if a bias needs them stored; for a
+  // bias shared by the entries of a batch, without those of the first entry, which are in dbias.
   void* slopes;
   int batch, heads, groups, queries, keys, size, value_size;
   int64_t mask_step[4], bias_step[4], block_step[4];  // in elements, 0 along broadcast dimensions
-  int64_t mask_row[3], mask_rows;                     // the same of its rows of keys, and their number
+  int64_t mask_row[3], mask_rows;                     // the same for its rows of keys, in rows, and the number of rows
   int64_t segment_step[2];                            // from one batch entry to the next
-  int dropout_share;                                  // batch entries of one dropout key
+  int dropout_share;                                  // batch entries per dropout key
   float scale, keep_scale;
-  // Where there is a bias, products and bias times these add up to logits, which times a third are to the base 2; a
-  // log-sum-exp is in their units times the second. `folded`: products are taken as they are.
+  // With a bias: logits = products * product_factor + bias * bias_factor; times exponent_factor they are base-2
+  // exponents, and a log-sum-exp times bias_factor is in their units. `folded`: product_factor is 1.
   float product_factor, bias_factor, exponent_factor;
   uint32_t threshold;             // elements whose 16 bits are at least this are kept
-  uint32_t threshold_digits[16];  // its binary digits, the lowest first: 0 for 1, all ones for 0
+  uint32_t threshold_digits[16];  // its binary digits, lowest first: 0 for 1, all ones for 0
   int left, right, sinks, prefix, offset, block_size;
   int splits;                              // parts of the keys
-  int first_group, part_groups;            // of keys: those of a part, all where there are no parts
+  int first_group, part_groups;            // key groups of this part, or all of them
   bool causal, packed, wide_bias, folded;  // packed: the queries of all heads of a group are rows of one tile
 
   __host__ __device__ int per_group() const { return heads / groups; }
@@ -59,7 +59,7 @@ struct Rectangle {
   int query, last_query, key, last_key;
 };
 
-enum Level { none, all, some };  // of the elements of a rectangle are seen
+enum Level { none, all, some };  // of the elements of a rectangle are visible
 
 __device__ inline Level both(Level a, Level b) { return a == none || b == none ? none : a == some ? some : b; }
 
@@ -76,7 +76,7 @@ __device__ inline Level seen_by_position(const Problem& p, const Rectangle& r) {
   return every ? all : any || r.key < p.prefix ? some : none;
 }
 
-// Of a kernel: no bias, any, or one that is `folded`, without dropout.
+// A kernel's kind of bias: none, any, or one that is `folded`, without dropout.
 enum class Bias { none, any, bare };
 inline bool is_bare(const Problem& p) { return p.folded && p.threshold == 0; }
 
@@ -109,7 +109,7 @@ __device__ inline Level kept_by_pattern(const Problem& p, const Rectangle& r, in
   return every ? all : any ? some : none;
 }
 
-// Of what positions, segments and the pattern of blocks say; masks are read element by element.
+// The visibility by position, segment and block pattern; masks are read element by element.
 __device__ inline Level seen_in(const Problem& p, Rectangle r, int batch, int head) {
   if (r.query >= p.queries || r.key >= p.keys) return none;
   Level level = r.last_query <= p.queries && r.last_key <= p.keys ? all : some;

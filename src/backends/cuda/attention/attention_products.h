@@ -1,6 +1,6 @@
-// Products of tiles of attention by tensor cores: a warp owns 16 rows of the result.
+// Matmuls of attention's tiles on tensor cores: a warp owns 16 rows of the result.
 //
-// float32 is split into two parts of 11 bits: three products for each, an error of 2^-21 of each term.
+// float32 is split into two parts of 11 bits: three products per term, with a relative error of 2^-21.
 #pragma once
 
 #include "backends/cuda/attention/attention_tiles.h"
@@ -8,7 +8,7 @@
 
 namespace capibara::cuda::attention {
 
-// A left or right operand as tensor cores take it: float32 in two parts.
+// A left or right operand in the form that tensor cores take: float32 in two parts.
 template <class T>
 struct Operand {
   uint32_t words[4];
@@ -31,7 +31,7 @@ inline __device__ void multiply_halves(float (&sum)[4], const uint32_t (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// The right operand is one of two: words 0 and 1, or 2 and 3.
+// Selects one of two right operands: words 0 and 1, or 2 and 3.
 inline __device__ void multiply_add(float (&sum)[4], const Operand<__nv_bfloat16>& a, const Operand<__nv_bfloat16>& b,
                                     int half) {
   multiply_brains(sum, a.words, b.words + 2 * half);
@@ -76,7 +76,7 @@ __device__ void multiply_rows(float (&sums)[N / 8][4], uint32_t left, int first,
   }
 }
 
-// sums[16, D] += shares[16, N], which are sums of another product, by the N rows of `right`.
+// sums[16, D] += shares[16, N], the accumulators of another matmul, by the N rows of `right`.
 template <class T, int D, int N>
 __device__ void multiply_across(float (&sums)[D / 8][4], const float (&shares)[N / 8][4], uint32_t right) {
   using Right = TileOf<T, D, N>;
@@ -97,7 +97,7 @@ __device__ void multiply_across(float (&sums)[D / 8][4], const float (&shares)[N
       }
     }
   } else {
-    // Of eight inner elements, number t is column 2 t of the shares and number t + 4 the next: a thread has both.
+    // Of eight inner elements, element t is column 2 t of the shares and element t + 4 the next: a thread has both.
 #pragma unroll
     for (int k = 0; k < N / 8; ++k) {
       Operand<T> a;

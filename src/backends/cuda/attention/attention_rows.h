@@ -1,4 +1,4 @@
-// Rows of attention's tiles: which queries they are, the softmax along them, how they are stored.
+// Rows of attention's tiles: their queries, the softmax along them, and storing them.
 #pragma once
 
 #include "backends/cuda/attention/attention_logits.h"
@@ -7,7 +7,7 @@
 
 namespace capibara::cuda::attention {
 
-// The greatest and the sum of a row, which four neighbouring threads share.
+// The maximum and the sum of a row, which is spread over four neighbouring threads.
 inline __device__ float row_maximum(float x) {
   x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
   return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
@@ -21,10 +21,10 @@ inline __device__ float row_sum(float x) {
 struct Softmax {
   float maximum[2] = {-infinity, -infinity}, sum[2] = {0, 0};
 
-  // Logits, which times `factor` are to the base 2, become shares; `decay` is what the sums so far are multiplied by.
+  // Converts logits, which times `factor` are base-2 exponents, to shares; `decay` is the factor of the sums so far.
   template <int N>
   __device__ void take(float (&logits)[N / 8][4], float (&decay)[2], float factor = 1.0f) {
-    // Several maxima and totals of each row: none waits for the one before it.
+    // Several maxima and totals per row, so that dependent chains are short.
     constexpr int ways = 4;
     float greatest[2][ways], total[2][ways], base[2];
 #pragma unroll
@@ -60,8 +60,8 @@ struct Softmax {
   }
 };
 
-// The tile of a block of threads, and the number of its head among those of all batch entries. Entries that share a
-// bias follow each other, so that the cache has it.
+// The tile of a thread block, and the index of its head among those of all batch entries. Entries that share a
+// bias are consecutive, so that it stays in the cache.
 struct TileOfHead {
   int tile, head;
 };
@@ -71,11 +71,11 @@ inline __device__ TileOfHead tile_of(const Problem& p, int block, int tiles, int
   return {rest % tiles, block % p.batch * heads + rest / tiles};
 }
 
-// The rows of a block: queries of one head, or of all heads of a group where they are packed.
+// The rows of a block: queries of one head, or of all heads of a group if packed.
 template <int Rows = block_rows>
 struct RowBlock {
-  int batch, head, group, first, rows;  // of `rows` rows those from `first` on
-  int64_t begin;                        // number of row 0 among [batch, heads, queries]
+  int batch, head, group, first, rows;  // of `rows` rows, those starting at `first`
+  int64_t begin;                        // index of row 0 in [batch, heads, queries]
 
   static __device__ bool is_packed(const Problem& p) { return Rows == block_rows && p.packed; }
 
@@ -84,13 +84,13 @@ struct RowBlock {
     rows = is_packed(p) ? p.per_group() * p.queries : p.queries;
     const int tiles = (rows + Rows - 1) / Rows;
     const auto [tile, which] = tile_of(p, block, tiles, heads);
-    first = (tiles - 1 - tile) * Rows;  // those that see most keys start first
+    first = (tiles - 1 - tile) * Rows;  // tiles that see the most keys start first
     batch = which / heads;
     head = is_packed(p) ? which % heads * p.per_group() : which % heads;
     group = head / p.per_group();
     begin = (static_cast<int64_t>(batch) * p.heads + head) * p.queries;
   }
-  // Tile number `tile` of a head.
+  // Tile `tile` of a head.
   __device__ RowBlock(const Problem& p, int tile, int entry, int of_head)
       : batch(entry), head(of_head), group(of_head / p.per_group()), rows(p.queries) {
     first = ((rows + Rows - 1) / Rows - 1 - tile) * Rows;
@@ -99,7 +99,7 @@ struct RowBlock {
   __device__ Rectangle with_keys(const Problem& p, int key, int last_key) const {
     return {is_packed(p) ? 0 : first, is_packed(p) ? p.queries : first + Rows, key, last_key};
   }
-  // Of the thread in a warpgroup whose first row has `above` rows of the block above it.
+  // The position of this thread, in a warpgroup whose first row is row `above` of the block.
   __device__ Place place(const Problem& p, int above = 0) const {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     Place at{batch, {head, head}, {}, 2 * (lane % 4), {}};
@@ -119,7 +119,7 @@ inline __device__ void store_pair(__half* to, float x, float y) {
   *reinterpret_cast<__half2*>(to) = __floats2half2_rn(x, y);
 }
 
-// Two neighbouring elements, of which `left` exist; `paired`: where the first of all rows are even.
+// Stores two neighbouring elements, of which `left` exist; `paired`: every row starts at an even index.
 template <class T>
 __device__ void store_two(T* to, float x, float y, int left, bool paired) {
   if (paired && left > 1) return store_pair(to, x, y);
@@ -127,7 +127,7 @@ __device__ void store_two(T* to, float x, float y, int left, bool paired) {
   if (left > 1) to[1] = static_cast<T>(y);
 }
 
-// Two elements of each eight columns of a row, of which `width` exist.
+// Stores two elements of every eight columns of a row, of which `width` exist.
 template <class T, int D>
 __device__ void store_row(T* to, const float (&sums)[D / 8][4], int half, int width, float factor) {
   const int column = 2 * (threadIdx.x % 4);

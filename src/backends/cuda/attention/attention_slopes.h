@@ -1,15 +1,15 @@
-// The gradients of a tile's logits in registers: shares from the log-sum-exp of each row, then the softmax backwards.
+// The gradients of a tile's logits in registers: shares from each row's log-sum-exp, then the softmax backward.
 #pragma once
 
 #include "backends/cuda/attention/attention_drop.h"
 
 namespace capibara::cuda::attention {
 
-// What a row's logits, to the base 2 or in other units, are taken relative to. Rows that see nothing have no seen
+// The offset of a row's logits, as base-2 exponents or in other units. Rows that see no keys have no visible
 // logits.
 inline __device__ float base_of(float lse, float unit = log2e) { return lse == -infinity ? 0.0f : lse * unit; }
 
-// Logits, which times `factor` are to the base 2, become shares.
+// Converts logits, which times `factor` are base-2 exponents, to shares.
 template <int N, class Base>
 __device__ void make_shares(float (&shares)[N / 8][4], Base&& base, float factor = 1.0f) {
 #pragma unroll
@@ -19,7 +19,7 @@ __device__ void make_shares(float (&shares)[N / 8][4], Base&& base, float factor
   }
 }
 
-// Products with the cotangent become gradients of the logits, of what `kept(j, e)` says is not dropped.
+// Converts products with the cotangent to gradients of the logits; elements without `kept(j, e)` are dropped.
 template <int N, class Kept, class Delta>
 __device__ void take_slopes(const Problem& p, const float (&shares)[N / 8][4], float (&slopes)[N / 8][4], Kept&& kept,
                             Delta&& delta) {
@@ -38,7 +38,7 @@ inline __device__ void multiply_all(float (&values)[8][4], const float (&by)[8][
   for (int i = 0; i < 32; ++i) values[i / 4][i % 4] *= by[i / 4][i % 4];
 }
 
-// Both, where dropout is computed with them; shares that are dropped become 0.
+// Both, computing dropout along the way; dropped shares become 0.
 template <bool turned, int N, class Base, class Delta>
 __device__ void make_slopes(const Problem& p, float (&shares)[N / 8][4], float (&slopes)[N / 8][4], const Place& at,
                             Base&& base, Delta&& delta) {

@@ -1,4 +1,4 @@
-// Starts the kernels of attention: by type and size of heads.
+// Launches the kernels of attention, selected by type and head size.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -17,19 +17,19 @@ cudaError_t start_backward(const Problem& problem, Element element, cudaStream_t
 
 // Parts of the gradient.
 cudaError_t start_key_slopes(const Problem& problem, Element element, cudaStream_t stream);
-cudaError_t start_single_key_slopes(const Problem& problem, cudaStream_t stream);  // of float32
+cudaError_t start_single_key_slopes(const Problem& problem, cudaStream_t stream);  // for float32
 cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream);
 
-// By warpgroups, where `takes_groups`. The gradient has the gradients of a bias where it stores those of logits.
+// Warpgroup kernels, if `takes_groups`. The backward pass includes the bias's gradients if it stores those of logits.
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_wide_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_group_backward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_group_sums(const Problem& problem, Element element, cudaStream_t stream);  // from stored gradients
 cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream);
-cudaError_t start_mask_bits(const Problem& problem, cudaStream_t stream);  // before any of them, where there is a mask
+cudaError_t start_mask_bits(const Problem& problem, cudaStream_t stream);  // before all others, if there is a mask
 
-// Whether warpgroups compute it: on Hopper, of 16-bit floats and heads of up to 128 elements; a block lists `tiles` of
-// 64 rows.
+// True if warpgroups compute it: on Hopper, with 16-bit floats and heads of up to 128 elements; a block lists `tiles`
+// of 64 rows.
 inline bool takes_groups(const Problem& p, Element element, int64_t tiles) {
   static const int major = [] {
     int value = 0;
@@ -39,7 +39,7 @@ inline bool takes_groups(const Problem& p, Element element, int64_t tiles) {
          (!p.mask || p.mask_bits);
 }
 
-// Starts one kernel with this much shared memory.
+// Launches a kernel with this much shared memory.
 template <class Kernel>
 cudaError_t start(Kernel kernel, dim3 grid, int threads, int bytes, const Problem& problem, cudaStream_t stream) {
   const cudaError_t status = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
@@ -48,7 +48,7 @@ cudaError_t start(Kernel kernel, dim3 grid, int threads, int bytes, const Proble
   return cudaGetLastError();
 }
 
-// The same of a kernel of warpgroups, whose tiles of elements T come in boxes.
+// The same for a warpgroup kernel, whose tiles of elements T are loaded in boxes.
 template <class T, class Kernel>
 cudaError_t start_group(Kernel kernel, dim3 grid, int threads, int bytes, const Problem& problem, cudaStream_t stream) {
   BoxSources sources{};
@@ -59,7 +59,7 @@ cudaError_t start_group(Kernel kernel, dim3 grid, int threads, int bytes, const 
   return cudaGetLastError();
 }
 
-// Calls start(type of the elements, size of heads in registers).
+// Calls start(element type, head size in registers).
 template <class F>
 cudaError_t by_size(const Problem& p, Element element, F&& start) {
   const int size = p.size > p.value_size ? p.size : p.value_size;

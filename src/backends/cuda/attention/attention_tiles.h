@@ -1,4 +1,4 @@
-// Tiles of attention in shared memory: how they are laid out and copied, and which of them a block visits.
+// Tiles of attention in shared memory: their layout, copying them, and the list of tiles that a block visits.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -10,13 +10,13 @@ namespace capibara::cuda::attention {
 
 inline constexpr int block_threads = 128, block_rows = 64;  // four warps
 
-// Starts to copy 16 bytes, or sets them to 0.
+// Starts copying 16 bytes, or sets them to 0.
 inline __device__ void copy_piece(uint32_t to, const void* from, bool exists) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(exists ? 16 : 0));
 }
 
-// Rows of D elements, as the tensor cores of Hopper read them: parts of 128 bytes of all rows one after the other, in
-// which a row's pieces of 16 bytes are permuted by its number, so that eight rows meet no bank twice.
+// Rows of D elements, in the layout that Hopper's tensor cores read: 128-byte parts of all rows, one part after the
+// other, in which a row's 16-byte pieces are permuted by its index, so that eight rows have no bank conflicts.
 template <class T, int D, int Rows>
 struct TileOf {
   static constexpr int pieces = D * static_cast<int>(sizeof(T)) / 16, per_piece = 16 / static_cast<int>(sizeof(T));
@@ -26,12 +26,12 @@ struct TileOf {
     return (piece >> 3) * part_bytes + row * 128 + (((piece ^ row) & 7) * 16);
   }
 
-  // Starts to copy `Count` rows of `width` elements to the first; those from `exist` on, and columns beyond the width,
-  // are zeros. `Threads` threads copy, of which this is number `thread`.
+  // Starts copying `Count` rows of `width` elements to the first ones; rows from `exist` on, and columns beyond the
+  // width, become zeros. `Threads` threads copy; `thread` is this one's index.
   template <int Threads = block_threads, int Count = Rows>
   static __device__ void copy(uint32_t to, const T* from, int exist, int width, int thread = threadIdx.x) {
     if (width % per_piece != 0) return copy_odd<Threads, Count>(to, from, exist, width, thread);
-    // A thread copies the same piece of every few rows: eight rows further, pieces are permuted alike.
+    // A thread copies the same piece every `step` rows: the permutation repeats every eight rows.
     constexpr int step = Threads / pieces;
     if constexpr (Threads % pieces == 0 && step % 8 == 0) {
       const int first = thread / pieces, piece = thread % pieces;
@@ -82,10 +82,10 @@ __device__ void await_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Left));
 }
 
-// ---- which tiles are visited ----------------------------------------------------------------------------------------
+// ---- lists of visited tiles -----------------------------------------------------------------------------------------
 
-// Of the tiles [first, first + block_threads) below `end`, those of which `level(tile)` is not `none`: twice their
-// number, plus 1 where not all elements are seen. Returns how many; every thread of the block calls it.
+// Lists the tiles of [first, first + block_threads) below `end` for which `level(tile)` is not `none`: twice their
+// index, plus 1 if not all elements are visible. Returns their count; every thread of the block calls it.
 template <class F>
 __device__ int list_tiles(int* list, int first, int end, F&& level) {
   __shared__ int counts[block_threads / 32];
@@ -104,7 +104,7 @@ __device__ int list_tiles(int* list, int first, int end, F&& level) {
   return total;
 }
 
-// Calls copy(stage, tile) and use(stage, tile, whether all is seen) for the tiles of a list, a copy ahead of its use.
+// Calls copy(stage, tile) and use(stage, tile, all visible) for the tiles of a list, copying one tile ahead of its use.
 template <class Copy, class Use>
 __device__ void visit(const int* list, int count, Copy&& copy, Use&& use) {
   if (count > 0) copy(0, list[0] >> 1);

@@ -1,5 +1,5 @@
-// Attention as foreign calls of XLA programs: masks, bias, dropout, windows, segments and patterns of blocks, all
-// lengths, heads of up to 256 elements, in memory proportional to the length.
+// Attention as foreign calls of XLA programs: masks, bias, dropout, windows, segments and block patterns, any
+// length, heads of up to 256 elements, in memory proportional to the length.
 //
 // nvcc compiles the handlers into the module; the C++ compiler compiles the claim into the library.
 #ifndef __CUDACC__
@@ -34,7 +34,7 @@ int64_t integer_attribute(const ffi::CallFrame* frame, const char* name, int64_t
   return otherwise;
 }
 
-// Steps in elements, 0 along dimensions of 1.
+// Strides in elements, 0 along dimensions of size 1.
 void set_steps(int64_t (&steps)[4], const ffi::Buffer& buffer) {
   int64_t step = 1;
   for (int i = 3; i >= 0; --i) {
@@ -43,7 +43,7 @@ void set_steps(int64_t (&steps)[4], const ffi::Buffer& buffer) {
   }
 }
 
-// Operands that are not always there: `leading` others come before them.
+// Optional operands, which follow the `leading` required ones.
 struct Extras {
   const ffi::CallFrame* frame;
   int leading;
@@ -105,7 +105,7 @@ Problem problem_of(const ffi::CallFrame* frame, int query, int leading) {
   return p;
 }
 
-// The last result, where the call has one for them.
+// The mask bits are the last result, if the call has one for them.
 void set_mask_bits(Problem& p, const ffi::CallFrame* frame, int index) {
   if (integer_attribute(frame, "mask_bits", 0)) p.mask_bits = static_cast<uint64_t*>(result(frame, index).data);
 }
@@ -123,7 +123,7 @@ void* run(ffi::CallFrame* frame, int query, Start start) {
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
 
-// query, key, value, ... -> output, log-sum-exp; parts of both where the keys are split.
+// query, key, value, ... -> output, log-sum-exp; parts of both if the keys are split.
 void* forward(ffi::CallFrame* frame) {
   return run(frame, 0, [&](Element element, cudaStream_t stream) {
     Problem p = problem_of(frame, 0, 3);
@@ -136,7 +136,7 @@ void* forward(ffi::CallFrame* frame) {
   });
 }
 
-// cotangent, query, key, value, log-sum-exp, row sums, ... -> dquery, dkey, dvalue, dbias where there is a bias.
+// cotangent, query, key, value, log-sum-exp, row sums, ... -> dquery, dkey, dvalue, dbias if there is a bias.
 void* backward(ffi::CallFrame* frame) {
   return run(frame, 1, [&](Element element, cudaStream_t stream) {
     Problem p = problem_of(frame, 1, 6);

@@ -1,4 +1,4 @@
-// Block-sparse attention on NVIDIA GPUs: the calls of dense attention, whose kernels skip the tiles that a pattern
+// Block-sparse attention on NVIDIA GPUs: calls the kernels of dense attention, which skip the tiles that a pattern
 // leaves out.
 #ifndef __CUDACC__
 

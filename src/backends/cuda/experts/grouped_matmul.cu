@@ -1,7 +1,7 @@
-// Matmuls of ragged groups of rows as foreign calls of XLA programs: tiles of 128 x 128 by tensor cores.
+// Matmuls of ragged groups of rows as foreign calls of XLA programs: 128 x 128 tiles on tensor cores.
 //
-// Where groups begin is known on the device alone, so the grid has room for one tile more than rows fill for each
-// group; a block finds its group by sums of the sizes, and those left over end at once.
+// The starts of groups are known only on the device, so the grid has one more tile per group than the rows could
+// fill; a block finds its group by a prefix sum of the sizes, and surplus blocks exit immediately.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace capibara::cuda {
 namespace {
 
-// Rows of whole pieces of 16 bytes.
+// True if rows are whole 16-byte pieces.
 bool fits(const ArrayType& matrix) {
   if (matrix.dtype != DType::float32 && matrix.dtype != DType::bfloat16) return false;
   return matrix.size() > 0 && matrix.shape.back() * storage_size(matrix.dtype) % 16 == 0;
@@ -29,7 +29,7 @@ bool fit(std::span<const ArrayType> inputs, int64_t right_rank) {
 
 std::optional<KernelCall> rows_call(std::span<const ArrayType> inputs, bool transposed) {
   if (!fit(inputs, 3)) return std::nullopt;
-  // The result has rows of whole pieces too.
+  // The rows of the result must be whole pieces too.
   if (inputs[1].shape[transposed ? 1 : 2] * storage_size(inputs[1].dtype) % 16 != 0) return std::nullopt;
   return KernelCall{"capibara_grouped_matmul", concat("transposed = ", transposed ? 1 : 0, " : i64"), {}};
 }
@@ -46,7 +46,7 @@ std::optional<KernelCall> claim_matmul(const ClaimArgs& args) {
 std::optional<KernelCall> claim_outer(const ClaimArgs& args) { return inner_call(args.inputs); }
 
 std::optional<KernelCall> claim_ragged_dot(const ClaimArgs& args) {
-  if (args.attrs["precision"].get_if<std::string>()) return std::nullopt;  // an algorithm by name
+  if (args.attrs["precision"].get_if<std::string>()) return std::nullopt;  // a named algorithm
   if (const DType* preferred = args.attrs["preferred_element_type"].get_if<DType>()) {
     if (*preferred != args.inputs[0].dtype) return std::nullopt;
   }
@@ -85,11 +85,11 @@ constexpr unsigned all_lanes = 0xffffffffu;
 // ---- groups -------------------------------------------------------------------------------------------------------
 
 struct Rows {
-  int group, begin, end;  // begin == end: nothing is left for this tile
+  int group, begin, end;  // begin == end: a surplus tile
 };
 
-// The rows of tile `number` among the tiles of all groups, or of group `number` itself where tiles do not count; behind
-// the last group come the rows in none. Found by one warp.
+// The rows of tile `number` among the tiles of all groups or, if not `by_tiles`, those of group `number`; the rows in
+// no group follow the last one. Computed by one warp.
 __device__ Rows find_rows(const int* sizes, int groups, int length, int number, bool by_tiles) {
   const int lane = threadIdx.x % 32;
   int rows_before = 0, tiles_before = 0;

@@ -1,8 +1,8 @@
-// Routing of tokens to experts as foreign calls of XLA programs: three short kernels, whose times are mostly latency.
+// Routing of tokens to experts as foreign calls of XLA programs: three short kernels, dominated by latency.
 //
-// A warp chooses the experts of a token, whose logits its lanes share out, and a block counts its choices; one block
-// adds the counts of all, so that each knows where its copies go; then every copy is put there, 32 tokens of a warp
-// finding by a vote which of them come before. All sums have a fixed order: results are equal from run to run.
+// A warp chooses the experts of a token, with the logits distributed over its lanes, and a block counts its choices;
+// one block adds the counts of all blocks, which gives the offsets of their copies; then every copy is placed, with
+// votes in a warp of 32 tokens to rank them. All sums have a fixed order: results are reproducible from run to run.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -73,7 +73,7 @@ Claims moe_routing_claims() { return {{"moe_routing", claim_forward}, {"moe_rout
 #include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
 
-// Rows of logits shared out among the lanes of a warp.
+// Rows of logits, distributed over the lanes of a warp.
 
 namespace capibara::cuda {
 
@@ -89,13 +89,13 @@ inline __device__ float warp_sum(float value) {
   return value;
 }
 
-// An unsigned key of the order of lax.top_k: that of the bits, negative numbers reversed.
+// An unsigned key that compares in the order of lax.top_k: the bits, with negative numbers reversed.
 inline __device__ unsigned key_of(float value) {
   const unsigned bits = __float_as_uint(value);
   return bits ^ ((bits >> 31) ? 0xffffffffu : 0x80000000u);
 }
 
-// The logits of a token, expert lane + 32 * i in values[i]; those that do not exist are -infinity.
+// Loads the logits of a token, expert lane + 32 * i to values[i]; those that do not exist are -infinity.
 template <class T, int per_lane>
 __device__ void load_row(const T* row, int experts, float (&values)[per_lane]) {
 #pragma unroll
@@ -105,7 +105,7 @@ __device__ void load_row(const T* row, int experts, float (&values)[per_lane]) {
   }
 }
 
-// The reverse derivative of routing: a warp for each token.
+// The reverse derivative of routing: one warp per token.
 
 namespace {
 
@@ -114,9 +114,9 @@ struct Call {
   bool renormalize, load_balancing;
 };
 
-constexpr int pull_warps = 8;  // of a block, a token each
+constexpr int pull_warps = 8;  // per block, one token each
 
-// The cotangents of weights and loss pulled back to the logits: a warp for each token.
+// Pulls the cotangents of weights and loss back to the logits: one warp per token.
 template <class T, int per_lane>
 __global__ void __launch_bounds__(32 * pull_warps)
     pull(const float* dweights, const float* dloss, const T* logits, const int* experts, const float* weights,
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(32 * pull_warps)
   const bool is_choice = lane < call.choices;
   const int expert = is_choice ? experts[copy] : -1;
   const float slope = is_choice && weights[copy] != 0 ? dweights[copy] : 0;
-  float of_choice = call.renormalize ? 0 : slope;  // what this lane's choice adds to its expert's gradient
+  float of_choice = call.renormalize ? 0 : slope;  // contribution of this lane's choice to its expert's gradient
   if (call.renormalize) {
     float own = 0;
     for (int j = 0; j < call.choices; ++j) {
@@ -182,10 +182,10 @@ __global__ void __launch_bounds__(32 * pull_warps)
 }
 
 constexpr unsigned nobody = 0xffffffffu;
-constexpr int warps = 32;  // of a block that chooses or places: many, since each waits for its own token
+constexpr int warps = 32;  // per block of choose and place: many, to hide the latency of each token
 constexpr int row_warps = block_tokens / 32;
 
-// Weights and experts of a block's tokens, how often each expert is whose choice, and sums of its probabilities.
+// Weights and experts of a block's tokens, counts by choice and expert, and sums of the experts' probabilities.
 template <class T, int per_lane>
 __global__ void __launch_bounds__(32 * warps)
     choose(const T* logits, float* weights, int* experts, int* counts, float* shares, Call call) {
@@ -200,7 +200,7 @@ __global__ void __launch_bounds__(32 * warps)
   const int begin = blockIdx.x * block_tokens + warp * own_tokens;
   float rows[own_tokens][per_lane];
 #pragma unroll
-  for (int r = 0; r < own_tokens; ++r) {  // all on their way at once
+  for (int r = 0; r < own_tokens; ++r) {  // all loads in flight at once
     const int64_t token = min(begin + r, call.tokens - 1);
     load_row<T, per_lane>(logits + token * call.experts, call.experts, rows[r]);
   }
@@ -209,10 +209,10 @@ __global__ void __launch_bounds__(32 * warps)
     const int token = begin + r;
     if (token >= call.tokens) break;
     const float(&values)[per_lane] = rows[r];
-    unsigned open = 0;  // by bits: which of this lane's experts are not chosen yet
+    unsigned open = 0;  // bit mask of this lane's experts that are not chosen yet
 #pragma unroll
     for (int i = 0; i < per_lane; ++i) open |= lane + 32 * i < call.experts ? 1u << i : 0u;
-    int own_expert = 0;  // of choice `lane`
+    int own_expert = 0;  // for choice `lane`
     float own_value = -INFINITY, greatest = 0;
     for (int j = 0; j < call.choices; ++j) {
       unsigned best = 0, number = nobody;
@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(32 * warps)
   }
 }
 
-// The sum of a lane's number and those of the lanes before it.
+// The inclusive prefix sum over the lanes.
 __device__ int prefix_sum(int value) {
 #pragma unroll
   for (int step = 1; step < 32; step *= 2) {
@@ -283,8 +283,8 @@ __device__ int prefix_sum(int value) {
   return value;
 }
 
-// In one block: counts [expert][choice][block] become how many copies of the expert come before; what experts take and
-// were chosen for; `starts`: where their rows begin, where their copies without room do, and where those of all do.
+// In one block: converts counts [expert][choice][block] to the number of the expert's preceding copies; computes the
+// experts' sizes and loads; `starts`: the starts of their rows, of their copies over capacity, and of all such copies.
 __global__ void __launch_bounds__(1024)
     arrange(int* counts, const float* shares, int* starts, int* sizes, int* load, float* loss, int blocks, Call call) {
   __shared__ int loads[max_experts];
@@ -298,7 +298,7 @@ __global__ void __launch_bounds__(1024)
       for (int block = lane; block < blocks; block += 32) share += shares[block * call.experts + expert];
     }
     int before = 0;
-    constexpr int each = 16;  // loads of a lane on their way at once
+    constexpr int each = 16;  // loads in flight per lane
     for (int first = 0; first < entries; first += 32 * each) {
       int values[each], prefix[each];
 #pragma unroll
@@ -348,12 +348,12 @@ __global__ void __launch_bounds__(1024)
   *loss = call.load_balancing ? total : 0;
 }
 
-// Where each copy goes: behind the copies that come before its block's, and behind those of its own block. A warp has
+// Places each copy: after those of preceding blocks, and after preceding ones of its own block. A warp handles
 // one choice of 32 tokens.
 __global__ void __launch_bounds__(32 * warps)
     place(const int* experts, const int* counts, const int* starts, const int* sizes, float* weights, int* permutation,
           int* inverse, Call call) {
-  extern __shared__ int earlier[];  // [choices][row_warps][experts]: copies of each expert of these 32 tokens
+  extern __shared__ int earlier[];  // [choices][row_warps][experts]: copies per expert of these 32 tokens
   const int lane = threadIdx.x % 32, first = blockIdx.x * block_tokens, blocks = gridDim.x;
   for (int i = threadIdx.x; i < call.choices * row_warps * call.experts; i += blockDim.x) earlier[i] = 0;
   __syncthreads();
@@ -405,7 +405,7 @@ void start_forward(const ffi::CallFrame* frame, const Call& call, cudaStream_t s
   const std::size_t earlier = sizeof(int) * static_cast<std::size_t>(call.choices * row_warps * call.experts);
   static const cudaError_t room = cudaFuncSetAttribute(place, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                        sizeof(int) * max_choices * row_warps * max_experts);
-  if (room != cudaSuccess) return;  // which cudaGetLastError repeats
+  if (room != cudaSuccess) return;  // cudaGetLastError reports it again
   place<<<blocks, 32 * warps, earlier, stream>>>(experts, counts, starts, sizes, weights,
                                                  data_of<int>(result(frame, 2)), data_of<int>(result(frame, 3)), call);
 }

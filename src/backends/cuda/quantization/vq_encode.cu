@@ -1,11 +1,11 @@
-// The codes nearest to vectors, as a foreign call of XLA programs: scores stay in the registers of tensor core
-// products.
+// The codes nearest to vectors, as a foreign call of XLA programs: scores stay in the accumulator registers of tensor
+// cores.
 //
-// A warp holds rows of vectors as fragments for the whole run over the codebook; all warps of a block read the same
-// tile of codes from shared memory, while the next one is copied there. Of each product only the greatest score of
-// every row and its code are kept: per score three instructions, which is what bounds short vectors. A first kernel
-// finds each code's offset and factor, and the first code that is NaN. Hopper has a kernel of its own for vectors of
-// 64, 128, 256 and 512 elements.
+// A warp holds rows of vectors as fragments for the whole pass over the codebook; all warps of a block read the same
+// tile of codes from shared memory while the next one is being copied. Of each matmul only the largest score of
+// every row and its code are kept: three instructions per score, which is the bottleneck for short vectors. A first
+// kernel computes each code's offset and factor, and the first code that is NaN. Hopper has a separate kernel for
+// vectors of 64, 128, 256 and 512 elements.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -18,16 +18,16 @@
 
 namespace capibara::cuda {
 
-// ---- how a codebook is cut into tiles for Hopper's tensor cores: what the kernels and their claim have to agree on
+// ---- the split of a codebook into tiles for Hopper's tensor cores, shared by the kernels and their claim
 
-// Vectors whose products run there: parts of 64 elements.
+// True for vectors that use it: multiples of 64 elements.
 CAPIBARA_ON_BOTH constexpr bool has_tiles(int64_t dim) { return dim == 64 || dim == 128 || dim == 256 || dim == 512; }
-// Codes of a tile: three tiles have room in shared memory.
+// Codes per tile: three tiles fit in shared memory.
 CAPIBARA_ON_BOTH constexpr int codes_of_tile(int64_t dim) { return dim > 256 ? 64 : 128; }
 CAPIBARA_ON_BOTH constexpr int64_t tile_count(int64_t codes, int64_t dim) {
   return (codes + codes_of_tile(dim) - 1) / codes_of_tile(dim);
 }
-// Codes, then an offset and a factor for each, in whole parts of 1024 bytes.
+// Codes, followed by an offset and a factor for each, in multiples of 1024 bytes.
 inline constexpr int tile_terms = 1024;
 CAPIBARA_ON_BOTH constexpr int64_t tile_bytes(int64_t dim) { return codes_of_tile(dim) * dim * 2 + tile_terms; }
 
@@ -35,7 +35,7 @@ namespace {
 
 enum Metric : int32_t { euclidean, cosine, dot_product };
 
-// Vectors whose fragments have room in registers: 1, 2, 4, 8, 16 or 32 groups of 16 elements.
+// True for vectors whose fragments fit in registers: 1, 2, 4, 8, 16 or 32 groups of 16 elements.
 constexpr bool holds_vector(int64_t dim) { return dim >= 16 && dim <= 512 && (dim & (dim - 1)) == 0; }
 
 }  // namespace
@@ -48,7 +48,7 @@ constexpr bool holds_vector(int64_t dim) { return dim >= 16 && dim <= 512 && (di
 namespace capibara::cuda {
 namespace {
 
-// bfloat16, whose scores the tensor cores compute as the definition does; other types stay compositions.
+// Takes bfloat16, whose scores the tensor cores compute as the definition does; other types remain compositions.
 std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
   const ArrayType &vectors = args.inputs[0], &codes = args.inputs[1];
   if (vectors.dtype != DType::bfloat16 || vectors.size() == 0 || !holds_vector(vectors.shape.back()))
@@ -59,7 +59,7 @@ std::optional<KernelCall> claim_encode(const ClaimArgs& args) {
   terms.shape = {2, batch, count};
   first_nan.shape = {batch};
   first_nan.dtype = DType::int32;
-  // The codebook as Hopper's tensor cores read it.
+  // The codebook in the layout of Hopper's tensor cores.
   ArrayType tiles;
   tiles.shape = {has_tiles(vectors.shape.back())
                      ? batch * tile_count(count, vectors.shape.back()) * tile_bytes(vectors.shape.back()) / 4
@@ -89,16 +89,16 @@ Claims vq_encode_claims() { return {{"vq_encode", claim_encode}}; }
 #include "backends/cuda/call_frame.h"
 #include "backends/cuda/kernels.h"
 
-// Tensor cores of Hopper as warpgroups use them: codes in shared memory, vectors and scores in registers.
+// Hopper's tensor cores, used by warpgroups: codes in shared memory, vectors and scores in registers.
 //
-// Codes come in tiles of 128, or 64, that a first kernel has laid out as the tensor cores read them, rows of 128 bytes
-// whose 16-byte pieces are permuted; each tile is followed by what its scores are scaled and shifted by. One bulk copy
-// brings it, and barriers in shared memory say when it is there and when everybody has left it.
+// Codes are in tiles of 128, or 64, that a first kernel has put into the layout of the tensor cores, rows of 128 bytes
+// with permuted 16-byte pieces; each tile is followed by the factors and offsets of its scores. One bulk copy
+// loads it, and barriers in shared memory signal when it has arrived and when all readers are done.
 
 namespace capibara::cuda {
 namespace {
 
-// The byte of an element of a code in its tile of `codes`: parts of 64 elements, 128 bytes of each code.
+// The byte offset of a code's element in its tile of `codes`: parts of 64 elements, 128 bytes per code.
 __host__ __device__ inline int tile_byte(int code, int element, int codes) {
   const int part = element / 64, piece = element % 64 / 8;
   return part * (codes * 128) + code * 128 + (piece ^ (code & 7)) * 16 + element % 8 * 2;
@@ -106,7 +106,7 @@ __host__ __device__ inline int tile_byte(int code, int element, int codes) {
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-// Codes by 16 elements at an address in shared memory: rows of 128 bytes, groups of eight 1024 bytes apart, pieces
+// The descriptor of codes by 16 elements in shared memory: rows of 128 bytes, groups of eight 1024 bytes apart, pieces
 // permuted.
 __device__ inline uint64_t matrix_at(uint32_t address) {
   return static_cast<uint64_t>(address >> 4 & 0x3fff) | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
@@ -114,7 +114,7 @@ __device__ inline uint64_t matrix_at(uint32_t address) {
 }
 
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-// Afterwards the scores may be read, and not before: the compiler is told that they change here.
+// The scores may be read only after this: it marks them as modified for the compiler.
 template <int count>
 __device__ void end_products(float (&c)[count]) {
   asm volatile("wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;" ::: "memory");
@@ -122,7 +122,7 @@ __device__ void end_products(float (&c)[count]) {
   for (float& score : c) asm volatile("" : "+f"(score)::"memory");
 }
 
-// Of the warpgroup's 64 vectors and 128 codes, 16 elements of each; `more` adds to what the scores are.
+// Multiplies the warpgroup's 64 vectors by 128 codes, 16 elements of each; `more` accumulates on the scores.
 __device__ inline void multiply(float (&c)[64], const unsigned (&a)[4], uint64_t codes, int more) {
   asm volatile(
       "{\n.reg .pred more;\nsetp.ne.b32 more, %69, 0;\n"
@@ -143,7 +143,7 @@ __device__ inline void multiply(float (&c)[64], const unsigned (&a)[4], uint64_t
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(codes), "r"(more));
 }
 
-// As above, 64 codes.
+// The same for 64 codes.
 __device__ inline void multiply(float (&c)[32], const unsigned (&a)[4], uint64_t codes, int more) {
   asm volatile(
       "{\n.reg .pred more;\nsetp.ne.b32 more, %37, 0;\n"
@@ -162,11 +162,11 @@ __device__ inline void multiply(float (&c)[32], const unsigned (&a)[4], uint64_t
 
 }  // namespace
 
-// A codebook laid out in tiles as Hopper's tensor cores read them.
+// Lays out a codebook in tiles for Hopper's tensor cores.
 
 namespace {
 
-// One warp for each code of the padded codebook: its tile, and score = product * factor + offset.
+// One warp per code of the padded codebook: writes its tile, and the terms of score = product * factor + offset.
 template <class Terms>
 __global__ void __launch_bounds__(256) lay_out_codes(const __nv_bfloat16* codes, unsigned char* tiles,
                                                      int32_t* first_nan, int count, int dim, Terms terms) {
@@ -193,28 +193,28 @@ __global__ void __launch_bounds__(256) lay_out_codes(const __nv_bfloat16* codes,
 
 }  // namespace
 
-// The codes nearest to vectors by Hopper's tensor cores.
+// The codes nearest to vectors, with Hopper's tensor cores.
 //
-// A warpgroup holds 64 vectors in registers for a run over the codebook, whose tiles all warpgroups of a block read
-// from a ring of shared memory; blocks stay and take further vectors. While one warpgroup looks for its greatest
-// scores, four or five instructions for each, the tensor cores work for the others: these two bound it.
+// A warpgroup holds 64 vectors in registers for a pass over the codebook, whose tiles all warpgroups of a block read
+// from a ring in shared memory; blocks are persistent and process several sets of vectors. While one warpgroup searches
+// for its largest scores, four or five instructions each, the tensor cores work for the others: both are bottlenecks.
 
 namespace {
 
-// Whether one of two bfloat16 is NaN.
+// True if either of two bfloat16 is NaN.
 __device__ inline bool is_nan_pair(unsigned pair) {
   return (pair & 0x7fffu) > 0x7f80u || (pair >> 16 & 0x7fffu) > 0x7f80u;
 }
 
-// What a thread knows of a vector: its greatest score, whose code that is, and whether an element was NaN.
+// A thread's state for a vector: its largest score, the code of that score, and whether an element was NaN.
 struct Nearest {
   float score;
   int code;
   bool bad;
 };
 
-// The code nearest to a vector of which four neighbouring threads have seen a part each. A vector with NaN gets code 0,
-// as argmin has it; a code with NaN (`nan_code` of `count`) is the nearest to every other vector.
+// The code nearest to a vector, combined from the parts of four neighbouring threads. A vector with NaN gets code 0,
+// like argmin; a code with NaN (if `nan_code` < `count`) is the nearest to every other vector.
 __device__ inline int nearest_of_four(Nearest own, int nan_code, int count) {
   int any_bad = own.bad;
 #pragma unroll
@@ -227,7 +227,7 @@ __device__ inline int nearest_of_four(Nearest own, int nan_code, int count) {
   return any_bad ? 0 : nan_code < count ? nan_code : own.code;
 }
 
-// `groups` of 16 elements for each vector; `scaled`: scores have factors.
+// `groups` of 16 elements per vector; `scaled`: scores have factors.
 template <int groups, int warpgroups, int stages, bool scaled>
 __global__ void __launch_bounds__(warpgroups * 128, 1)
     nearest_on_hopper(const __nv_bfloat16* vectors, const unsigned char* tiles, const int32_t* first_nan, int32_t* out,
@@ -237,7 +237,7 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
   constexpr int block_rows = warpgroups * 64;
   extern __shared__ unsigned char memory[];
   __shared__ uint64_t full[stages], empty[stages];
-  // Tiles begin at multiples of 1024 bytes, and so does each stage.
+  // Tiles, and so stages, start at multiples of 1024 bytes.
   unsigned char* const ring = memory + (1024 - shared_address(memory) % 1024) % 1024;
   const int all_tiles = static_cast<int>(tile_count(count, dim));
   const int64_t batch = blockIdx.y;
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
     if (number >= stages) await(empty + slot, (number / stages - 1) & 1);
     copy_bulk(ring + slot * bytes, tiles + static_cast<int64_t>(number % all_tiles) * bytes, bytes, full + slot);
   };
-  constexpr unsigned ahead = stages - 2;  // others may be a tile or two behind the warpgroup that brings them
+  constexpr unsigned ahead = stages - 2;  // others may be a tile or two behind the warpgroup that loads them
   if (threadIdx.x == 0) {
     for (unsigned number = 0; number < ahead && number < total; ++number) bring(number);
   }
@@ -327,12 +327,12 @@ __global__ void __launch_bounds__(warpgroups * 128, 1)
 #endif
 }
 
-constexpr int warps = 8, padding = 8;  // padding: elements, so that rows of a tile meet in no bank
+constexpr int warps = 8, padding = 8;  // padding: elements, so that rows of a tile have no bank conflicts
 template <int groups>
 constexpr int codes_at_once = groups > 16 ? 32 : 64;
 constexpr float nothing = -__builtin_huge_valf();
 
-// Of a code with this sum of squares.
+// The terms of the score, for a code with this sum of squares.
 struct Terms {
   int32_t metric;
 
@@ -342,7 +342,7 @@ struct Terms {
   }
 };
 
-// One warp for each code: score = product * factor + offset.
+// One warp per code: computes the terms of score = product * factor + offset.
 __global__ void __launch_bounds__(256) code_terms(const __nv_bfloat16* codes, float* offsets, float* factors,
                                                   int32_t* first_nan, int count, int dim, Terms terms) {
   const int64_t code = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / 32;
@@ -368,7 +368,7 @@ __device__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(left));
 }
 
-// Two groups of 8 codes by 16 elements.
+// Loads two groups of 8 codes by 16 elements.
 __device__ void load_codes(unsigned (&b)[4], const __nv_bfloat16* row) {
   const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
@@ -451,7 +451,7 @@ __global__ void __launch_bounds__(warps * 32)
     }
     __syncthreads();
     const int slot = number % 2;
-    // Of four groups of 8 rows of a shared tile, a lane names one row: codes lane % 8 (+ 8), elements 0 or 8.
+    // Each lane addresses one row of four 8-row groups of a shared tile: codes lane % 8 (+ 8), elements 0 or 8.
     const __nv_bfloat16* own = tile + (slot * tile_codes + lane / 16 * 8 + lane % 8) * stride + lane / 8 % 2 * 8;
     const float* tile_offsets = terms + slot * 2 * tile_codes;
     for (int n = 0; n < tile_codes; n += 16) {

@@ -1,10 +1,11 @@
 // The selective scan of Mamba, forward and backward, as foreign calls of XLA programs: states stay in registers.
 //
-// A warp has a few states of 64 channels, warps of a block the others; what is the same for all states of a channel is
-// computed once and read from shared memory. Exponentials, one for each state and step, are what bounds the forward
-// kernel. Where channels are too few to fill the GPU, segments of the sequence are worked on side by side, after a
-// kernel that finds what each adds to the state behind it. Gradients of B and C are sums over channels: a warp adds
-// its own, blocks write theirs, and a last kernel adds them in a fixed order: results are equal from run to run.
+// A warp has a few states of 64 channels, the block's other warps the rest; whatever is common to all states of a
+// channel is computed once and read from shared memory. The forward kernel is bound by exponentials, one per state and
+// step. If there are too few channels to fill the GPU, segments of the sequence are processed in parallel, after a
+// kernel that computes each segment's contribution to the state at its end. Gradients of B and C are sums over
+// channels: warps add theirs, blocks write theirs, and a last kernel adds them in a fixed order, so that results are
+// reproducible from run to run.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include "backends/cuda/recurrence/selective_scan_split.h"
@@ -31,7 +32,7 @@ std::string settings_of(const Attrs& attrs) {
   return text;
 }
 
-// What segments add, [batch, segments, rows, dim].
+// The contributions of segments, [batch, segments, rows, dim].
 ArrayType segment_type(const ClaimArgs& args, std::span<const ArrayType> operands, const ScanSplit& split) {
   const Shape& u = operands[0].shape;
   const int64_t states = operands[2].shape[1], chunk = args.attrs.integer("chunk_size");
@@ -53,9 +54,9 @@ std::optional<KernelCall> claim_backward(const ClaimArgs& args) {
   const Shape& u = operands[0].shape;
   const ScanSplit split = backward_split(operands[2].shape[1]);
   if (backward_bytes(split) > args.shared_memory) return std::nullopt;
-  ArrayType sums;  // of dB and dC, for each block
+  ArrayType sums;  // of dB and dC, per block
   sums.shape = {u[0], split.blocks_of(u[2]), u[1], 2 * split.width()};
-  // What segments add to gradients, and their sums of dA, dD and dbias.
+  // The contributions of segments to gradients, and their sums of dA, dD and dbias.
   const ArrayType segments = segment_type(args, operands, split);
   return KernelCall{"capibara_selective_scan_grad", settings_of(args.attrs), {sums, segments, segments}};
 }
@@ -74,9 +75,9 @@ Claims selective_scan_claims() { return {{"selective_scan", claim_forward}, {"se
 
 // The forward kernel of the selective scan.
 //
-// A tile of 16 steps goes through a block three times: its threads share the work that is the same for all states, each
-// warp advances its states through the tile, and the warps' parts of the outputs are added and written. Registers hold
-// the tile that follows on its way; one barrier for each tile.
+// A block processes a tile of 16 steps in three phases: its threads share the work common to all states, each
+// warp advances its states through the tile, and the warps' parts of the outputs are added and written. The next tile
+// is prefetched into registers; one barrier per tile.
 
 namespace capibara::cuda {
 namespace {
@@ -231,7 +232,7 @@ cudaError_t start_for(const ScanInputs<T>& in, const ScanSizes& s, T* y, float* 
 
 // ---- handlers ----------------------------------------------------------------------------------------------------
 
-// The operands from `first` on.
+// The operands starting at `first`.
 template <class T>
 ScanInputs<T> inputs_of(const ffi::CallFrame* frame, int first) {
   const bool gated = integer_attribute(frame, "gated", 0), resets = integer_attribute(frame, "resets", 0);
@@ -242,7 +243,7 @@ ScanInputs<T> inputs_of(const ffi::CallFrame* frame, int first) {
           numbers(2), numbers(5), numbers(6), numbers(7), reset};
 }
 
-// `ends`: the number of the result that has a dimension of segments.
+// `ends`: the index of the result that has a dimension of segments.
 ScanSizes sizes_of(const ffi::CallFrame* frame, int first, int ends) {
   const ffi::Buffer &u = operand(frame, first), &A = operand(frame, first + 2);
   const int length = static_cast<int>(u.dims[1]), chunk = static_cast<int>(integer_attribute(frame, "chunk_size", 0));

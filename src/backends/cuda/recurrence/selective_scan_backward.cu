@@ -1,18 +1,18 @@
 // The backward kernels of the selective scan.
 //
-// A block goes back through its segment chunk by chunk. It runs through a chunk once for the states at the starts of
-// eight steps each; then it goes through these eight again, keeps states and decays in registers, and goes back. What
-// warps know of their states only is added where it is written.
+// A block goes backward through its segment chunk by chunk. It runs forward through a chunk once to checkpoint the
+// state at every eighth step; then it recomputes eight steps at a time, keeping states and decays in registers, and
+// goes backward through them. Warps' sums over their own states are added when they are written.
 #include "backends/cuda/recurrence/selective_scan_device.h"
 #include "backends/cuda/recurrence/selective_scan_segments.h"
 
-// Sums over channels, which the gradients of B and C are, by tensor cores; and sums over blocks and segments.
+// Sums over channels, for the gradients of B and C, on tensor cores; and sums over blocks and segments.
 
 namespace capibara::cuda {
 namespace {
 
-// Sums of 16 numbers over the lanes of a warp, as a product with ones: row m of the result has number m, summed over
-// four lanes in each of its 8 columns. The operands of tensor cores have 11 bits: `exact` adds what is left of them.
+// Sums 16 numbers over the lanes of a warp, as a matmul with ones: row m of the result has number m, summed over
+// four lanes in each of its 8 columns. The operands of tensor cores have 11 bits: `exact` also adds the remainders.
 struct LaneSums {
   float ones[8];  // 1 in lanes of row r
 
@@ -27,7 +27,7 @@ struct LaneSums {
         : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)), "r"(__float_as_uint(a3)),
           "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
   }
-  // Numbers 2j and 2j + 1.
+  // Adds numbers 2j and 2j + 1.
   __device__ void add_pair(float (&c)[4], int j, float first, float second) const {
     if (j < 4)
       multiply(c, ones[2 * j], 0, ones[2 * j + 1], 0, first, second);
@@ -36,10 +36,10 @@ struct LaneSums {
   }
   __device__ static float head(float value) { return __uint_as_float(__float_as_uint(value) & 0xffffe000u); }
 
-  // In all lanes of row r: the sums of numbers r and r + 8.
+  // Returns, in all lanes of row r, the sums of numbers r and r + 8.
   template <bool exact>
   __device__ float2 of(const float (&values)[16]) const {
-    float upper[4] = {0, 0, 0, 0}, lower[4] = {0, 0, 0, 0};  // of rows to 8 and from 8 on: two chains
+    float upper[4] = {0, 0, 0, 0}, lower[4] = {0, 0, 0, 0};  // rows below 8 and from 8 on: two independent chains
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
       const float first = values[2 * j], second = values[2 * j + 1];
@@ -119,12 +119,12 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
   pass_segments(out.ends, s, place, A, s.segments - 1, -1, g);
   load_vector(in.D, place, memory.D);
   load_vector(in.bias, place, memory.bias);
-  // Of the four channels whose gradients this thread writes.
+  // For the four channels whose gradients this thread writes.
   float dD[4] = {0, 0, 0, 0}, dbias[4] = {0, 0, 0, 0};
   constexpr int per_row = Where::channels / 4;
   const int own_step = threadIdx.x / per_row, own_channel = threadIdx.x % per_row * 4;
 
-  // The steps of a chunk, as the passes below read them; returns a bit for each step that clears the state.
+  // The steps of a chunk in the layout of the passes below; returns a bit per step that clears the state.
   struct Tile {
     Rows u, delta, z, dy;
     TileColumns<T, Where> B, C;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
       }
     }
     __syncthreads();
-    // One step: `decay` and `before` are what the way back needs of it.
+    // One step forward: saves `decay` and `before` for the backward pass.
     auto advance = [&](int t, bool cleared, float(&decay)[Lane][Own], float(&before)[Lane][Own]) {
       float dt[Lane], driven[Lane], B[Own];
       read_floats(&memory.dt[t][lane_channel], dt);
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
       }
     };
 #pragma unroll 1
-    for (int p = 0; p < subs; ++p) {  // the states at the starts of eight steps each
+    for (int p = 0; p < subs; ++p) {  // the states at every eighth step
 #pragma unroll
       for (int l = 0; l < Lane; ++l) {
 #pragma unroll
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
 #pragma unroll
       for (int k = 0; k < sub_chunk; ++k)
         advance(p * sub_chunk + k, resetting.value && cleared >> k & 1, decay[k], before[k]);
-      float values[16];  // own * driven and dy * h of the states, of two steps or one
+      float values[16];  // own * driven and dy * h of the states, for one or two steps
 #pragma unroll
       for (int k = sub_chunk - 1; k >= 0; --k) {
         const int t = p * sub_chunk + k;
@@ -236,14 +236,14 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
         read_floats(&memory.dy[t][lane_channel], dy);
         read_floats(&memory.B[t][first_state], B);
         read_floats(&memory.C[t][first_state], C);
-        constexpr int steps = 8 / Own;  // whose numbers are added at once
+        constexpr int steps = 8 / Own;  // whose numbers are summed at once
         float* const own_values = values + k % steps * 2 * Own;
 #pragma unroll
         for (int l = 0; l < Lane; ++l) {
           from_B[l] = from_A[l] = y[l] = 0;
 #pragma unroll
           for (int i = 0; i < Own; ++i) {
-            // Going back, the state after a step is that before the next, unless that one cleared it.
+            // Going backward, the state after a step is the one before the next, unless the next step cleared it.
             if (resetting.value) h[l][i] = decay[k][l][i] * before[k][l][i] + driven[l] * B[i];
             const float own = dy[l] * C[i] + g[l][i], faded = own * decay[k][l][i], moved = faded * before[k][l][i];
             const float dB = own * driven[l], dC = dy[l] * h[l][i];
@@ -270,7 +270,7 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
         }
       }
     };
-    // What the warps' sums over states come to, for eight steps; the rows are read while the block waits for them.
+    // Totals of the warps' sums over states, for eight steps; the rows are prefetched while the block waits.
     struct Read {
       Quad<T> u, delta, z, dy;
     };
@@ -341,7 +341,7 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
   float* const own = out.partial + (static_cast<int64_t>(place.batch) * s.segments + place.segment) * own_size;
   store_states(alone ? out.dA : own - place.batch * matrix, place, dA);
   if (place.segment == 0) store_states(out.dinitial, place, g);
-  // dD and dbias: over the eight steps that threads have been writing.
+  // dD and dbias: summed over the eight steps that the threads have written.
   float(&rows)[2][sub_chunk][Where::channels] =
       reinterpret_cast<float(&)[2][sub_chunk][Where::channels]>(memory.partial);
   if (own_step < sub_chunk) {

@@ -1,4 +1,4 @@
-// What the kernels of the selective scan share on the device: places of threads, steps in shared memory.
+// Device code shared by the kernels of the selective scan: positions of threads, steps in shared memory.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -13,7 +13,7 @@
 namespace capibara::cuda {
 namespace {
 
-// As words, which the compiler leaves alone until they are needed: taken apart at once they would be waited for.
+// Stored as words and unpacked only when needed: unpacking right after the load would stall on it.
 template <class T>
 struct alignas(4 * sizeof(T)) Quad {
   uint32_t words[sizeof(T)];
@@ -29,7 +29,7 @@ struct alignas(4 * sizeof(T)) Quad {
   }
 };
 
-// From `channel` of a row of `dim`; zeros where there is no row or no channel.
+// Loads from `channel` of a row of `dim`; zeros if the row or channel does not exist.
 template <class T>
 __device__ Quad<T> load_quad(const T* row, int channel, int dim, bool exists) {
   Quad<T> quad{};
@@ -76,7 +76,7 @@ inline __device__ void store_floats(float* to, float a, float b, float c, float 
 
 }  // namespace
 
-// What the kernels of the selective scan read and write.
+// The inputs and outputs of the selective scan's kernels.
 
 struct ScanSizes {
   int64_t batch;
@@ -91,15 +91,15 @@ struct ScanInputs {
   const uint8_t* reset;
 };
 
-// What the backward kernels read besides, and what they write.
+// Additional inputs of the backward kernels, and their outputs.
 template <class T>
 struct ScanGradients {
   const T* dy;
   const float *dlast, *starts;
   T *du, *ddelta, *dB, *dC, *dz;
   float *dA, *dD, *dbias, *dinitial;
-  float* ends;     // what segments add to gradients
-  float* partial;  // [batch][segments][dA, dD, dbias]; where there is one segment, its sums are the results
+  float* ends;     // contributions of segments to gradients
+  float* partial;  // [batch][segments][dA, dD, dbias]; with a single segment these are the results
   float* sums;     // [batch][blocks][length][2][width]
 };
 
@@ -113,7 +113,7 @@ inline dim3 scan_grid(const ScanSplit& split, const ScanSizes& s, int segments) 
           static_cast<unsigned>(segments)};
 }
 
-// Starts a kernel whose shared memory is a `Memory`.
+// Launches a kernel whose shared memory is a `Memory`.
 template <class Memory, class Kernel, class... Args>
 cudaError_t start_scan_kernel(Kernel* kernel, dim3 blocks, int threads, cudaStream_t stream, Args... args) {
   constexpr int bytes = static_cast<int>(sizeof(Memory));
@@ -125,7 +125,7 @@ cudaError_t start_scan_kernel(Kernel* kernel, dim3 blocks, int threads, cudaStre
 
 namespace {
 
-// Which channels and states a thread has; which part of the sequence its block.
+// The channels and states of a thread; the segment of its block.
 template <int Own, int Parts, int Lane>
 struct Place {
   static constexpr int threads = Parts * 32, channels = Lane * 32, width = Own * Parts;
@@ -143,21 +143,21 @@ struct Place {
         first_row(static_cast<int64_t>(blockIdx.y) * s.length) {}
   __device__ int state(int i) const { return part * Own + i; }
   __device__ bool exists(int l, int i) const { return channel + l < dim && state(i) < states; }
-  // Of [batch, dim, state].
+  // The index in [batch, dim, state].
   __device__ int64_t by_channel(int l, int i) const {
     return (static_cast<int64_t>(batch) * dim + channel + l) * states + state(i);
   }
-  // Of [..., state, dim], in its slice `index`.
+  // The index in slice `index` of [..., state, dim].
   __device__ int64_t by_state(int64_t index, int64_t rows, int l, int i) const {
     return (index * rows + state(i)) * dim + channel + l;
   }
-  // The decay of a state per unit of time, as an exponent of 2.
+  // The decay of a state per unit of time, as a base-2 exponent.
   __device__ float decay(const float* A, int l, int i) const {
     return exists(l, i) ? A[static_cast<int64_t>(channel + l) * states + state(i)] * log2_e : 0.0f;
   }
 };
 
-// `count` floats of shared memory at once.
+// Accesses `count` floats of shared memory at once.
 template <int count>
 __device__ void read_floats(const float* from, float (&to)[count]) {
   if constexpr (count % 4 == 0) {

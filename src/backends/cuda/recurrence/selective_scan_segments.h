@@ -1,5 +1,5 @@
-// What a segment of the sequence adds to the state behind it, forward, or to the gradient of the state before it: the
-// first of two kernels where segments are worked on side by side.
+// The contribution of a segment of the sequence to the state after it (forward) or to the gradient of the state before
+// it (backward): the first of two kernels if segments are processed in parallel.
 #pragma once
 
 #include "backends/cuda/recurrence/selective_scan_tiles.h"
@@ -13,7 +13,7 @@ struct SegmentMemory {
   float dt[2][tile_steps][channels], added[2][tile_steps][channels], columns[2][tile_steps][width], bias[channels];
 };
 
-// Forward all segments but the last, else all but the first, whose gradients of outputs are `dy`.
+// Forward: all segments except the last; backward: all except the first, with `dy` the gradients of outputs.
 template <class T, int Own, int Parts, int Lane, bool is_forward>
 __global__ void __launch_bounds__(Parts * 32) segment_ends(ScanInputs<T> in, const T* dy, ScanSizes s, float* ends) {
   using Where = Place<Own, Parts, Lane>;

@@ -1,4 +1,4 @@
-// How the selective scan is cut up for a GPU: what its kernels and their claim have to agree on.
+// The split of the selective scan over a GPU, shared by its kernels and their claim.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@ namespace capibara::cuda {
 inline constexpr int max_states = 64, sub_chunk = 8, tile_steps = 16, max_chunk = 64;
 
 // A warp has `own` states of all channels of its block, a lane `per_lane` neighbouring channels; `parts` warps together
-// have all states. `share`: of the time, in percent, that the first of two kernels takes where there are segments.
+// have all states. `share`: with segments, the time of the first kernel in percent of the second.
 struct ScanSplit {
-  int own, parts, per_lane, blocks;  // those that keep a multiprocessor busy
+  int own, parts, per_lane, blocks;  // enough to keep a multiprocessor busy
   int share;
   constexpr int threads() const { return parts * 32; }
   constexpr int channels() const { return per_lane * 32; }
-  constexpr int width() const { return own * parts; }  // states, with those that only fill up
+  constexpr int width() const { return own * parts; }  // states, including padding
   constexpr int64_t blocks_of(int64_t dim) const { return (dim + channels() - 1) / channels(); }
 };
-// Forward many warps hide what one waits for; backward sums over channels count for more.
+// Forward, many warps hide each other's latency; backward, sums over channels matter more.
 constexpr ScanSplit forward_split(int64_t states) {
   return states <= 16 ? ScanSplit{4, 4, 1, 4, 80} : ScanSplit{8, 8, 1, 1, 80};
 }
@@ -32,8 +32,8 @@ constexpr int64_t backward_bytes(const ScanSplit& split) {
               split.parts * 3 * sub_chunk * split.channels() + 2 * split.channels());
 }
 
-// Whole chunks of the sequence that blocks work on side by side. Where they are several, another kernel goes through
-// them first for what each adds to the state behind it.
+// The number of segments, of whole chunks, that blocks process in parallel. If there are several, another kernel first
+// computes the contribution of each to the state after it.
 constexpr int64_t scan_segments(const ScanSplit& split, int64_t batch, int64_t dim, int64_t chunks,
                                 int64_t multiprocessors) {
   const int64_t blocks = batch * split.blocks_of(dim), room = split.blocks * multiprocessors;
@@ -46,7 +46,7 @@ constexpr int64_t scan_segments(const ScanSplit& split, int64_t batch, int64_t d
   return best;
 }
 
-// What a segment adds, [states + added_rows][dim]: states, the sum of the steps, and 1 unless the state was cleared.
+// The contribution of a segment, [states + added_rows][dim]: states, sum of the steps, and 1 if no step cleared.
 inline constexpr int added_rows = 2;
 
 }  // namespace capibara::cuda

@@ -1,5 +1,5 @@
-// Tiles of 16 steps of the selective scan: fetched into registers while another tile is worked on, then stored in
-// shared memory as the scan reads them. Steps behind the last are of size 0 and change nothing.
+// Tiles of 16 steps of the selective scan: fetched into registers while another tile is processed, then stored in
+// shared memory in the scan's layout. Steps after the last have size 0 and change nothing.
 #pragma once
 
 #include "backends/cuda/recurrence/selective_scan_device.h"
@@ -30,7 +30,7 @@ struct TileRows {
   }
 };
 
-// Rows of B or C, zeros where there is no state.
+// Rows of B or C, zeros for states that do not exist.
 template <class T, class Place>
 struct TileColumns {
   static constexpr int count = (tile_steps * Place::width + Place::threads - 1) / Place::threads;
@@ -50,7 +50,7 @@ struct TileColumns {
   }
 };
 
-// A bit for each step of a tile at which the state is cleared first; the same in all threads.
+// A bit per step of a tile, set if the step first clears the state; the same in all threads.
 struct TileResets {
   bool own;
 
@@ -62,7 +62,7 @@ struct TileResets {
   __device__ unsigned bits() const { return __ballot_sync(0xffffffffu, own); }
 };
 
-// The sizes of steps of four channels, 0 behind the last step.
+// The step sizes of four channels, 0 after the last step.
 template <class T>
 __device__ void step_sizes(const Quad<T>& delta, const float* bias, bool has_softplus, bool exists, float (&to)[4]) {
 #pragma unroll
@@ -72,20 +72,20 @@ __device__ void step_sizes(const Quad<T>& delta, const float* bias, bool has_sof
   }
 }
 
-// What an output's gradient is before the gate.
+// The gradient of an output before the gate.
 template <class T>
 __device__ float ungated(float slope, const Quad<T>& z, int i, bool gated) {
   return gated ? slope * (z[i] * sigmoid(z[i])) : slope;
 }
 
-// The block's vectors over channels, zeros where there is no channel.
+// Loads a vector over the block's channels, zeros for channels that do not exist.
 template <class Place>
 __device__ void load_vector(const float* from, const Place& place, float* to) {
   for (int i = threadIdx.x; i < Place::channels; i += Place::threads)
     to[i] = place.first_channel + i < place.dim ? from[place.first_channel + i] : 0.0f;
 }
 
-// A number for each channel and state of a thread, of [batch, dim, state].
+// Loads, from [batch, dim, state], the numbers for each channel and state of a thread.
 template <class Place, int Own, int Lane>
 __device__ void load_states(const float* from, const Place& place, float (&to)[Lane][Own]) {
 #pragma unroll
@@ -104,7 +104,7 @@ __device__ void store_states(float* to, const Place& place, const float (&from)[
     }
   }
 }
-// Their decays per unit of time, as exponents of 2.
+// Loads their decays per unit of time, as base-2 exponents.
 template <class Place, int Own, int Lane>
 __device__ void load_decays(const float* A, const Place& place, float (&to)[Lane][Own]) {
 #pragma unroll
@@ -114,8 +114,8 @@ __device__ void load_decays(const float* A, const Place& place, float (&to)[Lane
   }
 }
 
-// The state at the edge of a segment, given that at the edge of the sequence and what the segments from `first` on in
-// direction `step` add.
+// Advances the state from the edge of the sequence to the edge of this segment, with the contributions of the segments
+// from `first` on in direction `step`.
 template <class Place, int Own, int Lane>
 __device__ void pass_segments(const float* ends, const ScanSizes& s, const Place& place, const float (&A)[Lane][Own],
                               int first, int step, float (&h)[Lane][Own]) {

@@ -1,8 +1,8 @@
-// Spiking neurons, forward and backward, as foreign calls of XLA programs: a thread owns a neuron while time runs.
+// Spiking neurons, forward and backward, as foreign calls of XLA programs: a thread owns a neuron for all time steps.
 //
-// Both are bound by memory: several steps are read at once, so that loads of many steps are under way. Backward a
-// neuron runs forward first and keeps its potential at the start of every chunk of steps; then chunk by chunk, from the
-// last, its charges are computed again and stay in registers while the cotangents go back.
+// Both are memory-bound: several steps are read at once, to keep many loads in flight. The backward kernel first runs
+// a neuron forward and saves its potential at the start of every chunk of steps; then chunk by chunk, from the last
+// one, its charges are recomputed and stay in registers while the cotangents propagate backward.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include <cstdint>
@@ -118,7 +118,7 @@ __device__ float as_float(__nv_bfloat16 value) { return __bfloat162float(value);
 __device__ void store(float* to, float value) { *to = value; }
 __device__ void store(__nv_bfloat16* to, float value) { *to = __float2bfloat16(value); }
 
-// Up to chunk_steps steps of one neuron from `step` on; what is beyond the last is 0.
+// Loads up to chunk_steps steps of one neuron starting at `step`; those after the last are 0.
 template <class T>
 __device__ void load_chunk(const T* from, int64_t neurons, int64_t at, int64_t step, int64_t steps,
                            float (&values)[chunk_steps]) {

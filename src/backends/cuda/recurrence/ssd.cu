@@ -1,9 +1,9 @@
-// The state space dual of Mamba-2, forward and backward, as foreign calls of XLA programs: matmuls of bfloat16 by
-// tensor cores inside of chunks, states in registers from chunk to chunk.
+// The state space dual of Mamba-2, forward and backward, as foreign calls of XLA programs: bfloat16 matmuls on
+// tensor cores inside chunks, states in registers from chunk to chunk.
 //
-// A block has one head and goes through its chunks in order, so that of all states only those that the definition keeps
-// are written; copies of the next chunk are on their way meanwhile. States and their gradients are summed in float32;
-// what multiplies them is rounded to bfloat16.
+// A block processes one head, chunk by chunk in order, so that only the states that the definition saves are
+// written; the next chunk is prefetched. States and their gradients accumulate in float32;
+// matmul operands are rounded to bfloat16.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #include "backends/cuda/recurrence/ssd_split.h"
@@ -35,7 +35,7 @@ std::optional<KernelCall> claim_forward(const ClaimArgs& args) {
 std::optional<KernelCall> claim_backward(const ClaimArgs& args) {
   const auto operands = args.inputs.subspan(3);
   if (!fits(operands, args)) return std::nullopt;
-  ArrayType sums = operands[0];  // of dB and dC, for each head
+  ArrayType sums = operands[0];  // of dB and dC, per head
   sums.shape[3] = operands[3].shape[3];
   return KernelCall{"capibara_ssd_grad", settings_of(args.attrs), {sums, sums}};
 }
@@ -55,7 +55,7 @@ Claims ssd_claims() { return {{"ssd", claim_forward}, {"ssd_grad", claim_backwar
 namespace capibara::cuda {
 namespace {
 
-// The operands from `first` on.
+// The operands starting at `first`.
 SsdInputs ssd_inputs(const ffi::CallFrame* frame, int first) {
   const bool gated = integer_attribute(frame, "gated", 0), resets = integer_attribute(frame, "resets", 0);
   auto rows = [&](int i) { return data_of<const __nv_bfloat16>(operand(frame, first + i)); };
@@ -86,7 +86,7 @@ void* ssd(ffi::CallFrame* frame) {
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
 
-// (dy, dlast, states, the operands) -> (dx, ddt, dA, dB, dC, dD, dbias, dinitial, dz where gated, the heads' dB and dC)
+// (dy, dlast, states, the operands) -> (dx, ddt, dA, dB, dC, dD, dbias, dinitial, dz if gated, the heads' dB and dC)
 void* ssd_grad(ffi::CallFrame* frame) {
   if (ffi::answer_metadata(frame, ffi::command_buffer_compatible) || frame->stage != 3) return nullptr;
   const SsdInputs in = ssd_inputs(frame, 3);

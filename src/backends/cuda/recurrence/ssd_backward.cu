@@ -1,10 +1,10 @@
-// The backward kernel of the state space dual: a block goes back through the chunks of one head, the gradient of whose
-// state stays in the registers of its warps. Gradients of B and C are sums over the heads of a group: blocks write
-// theirs, and a second kernel adds them in a fixed order, so that results are equal from run to run.
+// The backward kernel of the state space dual: a block goes backward through the chunks of one head, with the gradient
+// of the state in its warps' registers. Gradients of B and C are sums over the heads of a group: blocks write
+// theirs, and a second kernel adds them in a fixed order, so that results are reproducible from run to run.
 #include "backends/cuda/recurrence/ssd_decays.h"
 #include "backends/cuda/recurrence/ssd_tiles.h"
 
-// What the backward kernel of the state space dual keeps in shared memory, and sums of it.
+// The shared memory of the state space dual's backward kernel, and sums over it.
 
 namespace capibara::cuda {
 namespace {
@@ -18,10 +18,10 @@ struct SsdBackwardMemory {
   __nv_bfloat16 start[states * ssd_dim], slope[states * ssd_dim];
   __nv_bfloat16 weights[ssd_chunk * ssd_chunk], dscores[ssd_chunk * ssd_chunk];
   Decays decays[2];
-  // For each step, of the warps that have a part of it: sums of dy * y, of driven * its gradient by outputs of the
-  // chunk, of x * its gradient by the state, and of x * driven's gradient.
+  // Per step, from the warps that have a part of it: sums of dy * y, of driven * its gradient from outputs of the
+  // chunk, of x * its gradient from the state, and of x * driven's gradient.
   float received[2][ssd_chunk], given[4][ssd_chunk], sent[2][ssd_chunk], along[2][ssd_chunk];
-  float before[2][8], dD[8];  // of warps: state * its gradient, for a chunk and the one before it; dy * x
+  float before[2][8], dD[8];  // per warp: state * its gradient, for a chunk and the previous one; dy * x
 };
 
 inline __device__ float over_quad(float value) {
@@ -34,7 +34,7 @@ inline __device__ float over_warp(float value) {
   return value;
 }
 
-// dB and dC, [batch * length][groups][states]: the sums over the heads of a group, in order; eight states for a thread.
+// dB and dC, [batch * length][groups][states]: sums over the heads of a group, in order; eight states per thread.
 __global__ void __launch_bounds__(256) add_heads(const __nv_bfloat16* dB, const __nv_bfloat16* dC, __nv_bfloat16* to_B,
                                                  __nv_bfloat16* to_C, int64_t columns, int repeats, int states) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x, pieces = states / 8;
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
         }
       }
     }
-    // What passes through the state: gradients of inputs, of B and of C.
+    // Contributions through the state: gradients of inputs, of B and of C.
     float ddriven[4][4] = {}, dB[tiles][4] = {}, dC[tiles][4] = {};
 #pragma unroll
     for (int k = 0; k < states / 16; ++k) {
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
     }
     if (warp == 0 && chunk > 0) memory.decays[(chunk + 1) % 2].fill(steps, in, s, head, t0 - ssd_chunk);
     __syncthreads();
-    // What stays inside of the chunk.
+    // Contributions inside the chunk.
 #pragma unroll
     for (int k = 0; k < ssd_chunk / 16; ++k) {
       uint32_t a[4], b[4];
@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
         *reinterpret_cast<uint32_t*>(out.head_dC + to + 8 * j) = pair_of(dC[j][2 * half], dC[j][2 * half + 1]);
       }
     }
-    if (in.z) {  // outputs again, for the gradient of the gate
+    if (in.z) {  // recompute outputs, for the gradient of the gate
       float output[4][4] = {};
 #pragma unroll
       for (int k = 0; k < states / 16; ++k) {
@@ -367,7 +367,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       }
     }
     __syncthreads();
-    if (warp == 0) {  // gradients of the steps, two in each lane: a step's decay is part of all pairs around it
+    if (warp == 0) {  // gradients of the steps, two per lane: a step's decay is part of all pairs around it
       float along[2], difference[2], inside = 0, carried = 0;
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
@@ -383,7 +383,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
 #pragma unroll
       for (int w = 0; w < 8; ++w) carried += memory.before[chunk % 2][w];
       const float at_end = whole * carried + over_warp(inside);
-      float after = difference[0] + difference[1];  // of the lanes from this one on
+      float after = difference[0] + difference[1];  // sum over the lanes from this one on
 #pragma unroll
       for (int distance = 1; distance < 32; distance *= 2) {
         const float sum = __shfl_down_sync(0xffffffffu, after, distance);

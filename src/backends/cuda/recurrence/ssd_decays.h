@@ -1,4 +1,4 @@
-// The steps of a chunk of the state space dual, and how much of the state is left after some of them.
+// The steps of a chunk of the state space dual, and the decay of the state over ranges of them.
 #pragma once
 
 #include "backends/cuda/recurrence/ssd_problem.h"
@@ -7,7 +7,7 @@
 namespace capibara::cuda {
 namespace {
 
-// Steps as they are read, by a warp that has two in each lane.
+// Steps as loaded, by a warp with two in each lane.
 struct SsdSteps {
   __nv_bfloat16 dt[2];
   bool cleared[2];
@@ -24,7 +24,7 @@ struct SsdSteps {
   }
 };
 
-// Decays are exponents of 2 until they are needed: sums of steps * A up to each step; resets up to each step.
+// Decays stay base-2 exponents until they are needed: sums of steps * A up to each step; resets up to each step.
 struct Decays {
   float step[ssd_chunk];
   float sums[ssd_chunk];
@@ -36,7 +36,7 @@ struct Decays {
     return from <= to && counts[from] == counts[to] ? exp2_fast(sums[to] - sums[from]) : 0.0f;
   }
 
-  // By the warp that has read the steps; those behind the last are of size 0.
+  // Called by the warp that has loaded the steps; those after the last have size 0.
   __device__ void fill(const SsdSteps& steps, const SsdInputs& in, const SsdSizes& s, int head, int t0) {
     const int lane = threadIdx.x % 32;
     const float rate = in.A[head] * log2_e, bias = in.bias[head];

@@ -1,5 +1,5 @@
-// The forward kernel of the state space dual: a block goes through the chunks of one head, whose state stays in the
-// registers of its warps.
+// The forward kernel of the state space dual: a block goes through the chunks of one head, with the state in its
+// warps' registers.
 #include "backends/cuda/recurrence/ssd_decays.h"
 #include "backends/cuda/recurrence/ssd_tiles.h"
 
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(ssd_threads, 2) ssd_forward(SsdInputs in, SsdS
     });
     wait_pieces<1>();
     __syncthreads();
-    // Weights of inputs in outputs, and what the state at the start of the chunk adds.
+    // The weights of inputs in outputs, and the contribution of the state at the start of the chunk.
     float sums[4][4] = {}, output[4][4] = {};
 #pragma unroll
     for (int k = 0; k < states / 16; ++k) {

@@ -1,4 +1,4 @@
-// What the kernels of the state space dual read and write.
+// The inputs and outputs of the state space dual's kernels.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -27,7 +27,7 @@ struct SsdOutputs {
   float *last, *starts;
 };
 
-// What the backward kernels read besides, and what they write.
+// Additional inputs of the backward kernels, and their outputs.
 struct SsdGradients {
   const __nv_bfloat16* dy;
   const float *dlast, *starts;
@@ -39,7 +39,7 @@ struct SsdGradients {
 cudaError_t start_ssd_forward(const SsdInputs& in, const SsdSizes& s, const SsdOutputs& out, cudaStream_t stream);
 cudaError_t start_ssd_backward(const SsdInputs& in, const SsdSizes& s, const SsdGradients& out, cudaStream_t stream);
 
-// Starts a kernel whose shared memory is a `Memory`: a block for each head.
+// Launches a kernel whose shared memory is a `Memory`: one block per head.
 template <class Memory, class Kernel, class Outputs>
 cudaError_t start_ssd_kernel(Kernel* kernel, const SsdInputs& in, const SsdSizes& s, const Outputs& out,
                              cudaStream_t stream) {

@@ -1,7 +1,7 @@
-// Tiles of the state space dual in shared memory and registers, and the fragments of tensor cores that they become.
+// Tiles of the state space dual in shared memory and registers, and their tensor core fragments.
 //
-// Tiles are 64 rows of bfloat16, a row for each step or state, whose 16-byte pieces are permuted so that fragments meet
-// in no bank. Eight warps share a chunk: of a result of 64 x 64 each has 16 rows and 32 columns.
+// Tiles are 64 rows of bfloat16, one per step or state, whose 16-byte pieces are permuted so that fragments have no
+// bank conflicts. Eight warps share a chunk: of a 64 x 64 result each has 16 rows and 32 columns.
 #pragma once
 
 #include "backends/cuda/recurrence/ssd_problem.h"
@@ -38,7 +38,7 @@ struct RowTile {
   __device__ uint32_t at(int row, int piece) const { return base + row * row_bytes + (piece ^ (row & mask)) * 16; }
   __device__ uint32_t element(int row, int column) const { return at(row, column / 8) + column % 8 * 2; }
 
-  // Starts copies of rows that exist, `stride` elements apart; others are zeros.
+  // Starts copying the rows that exist, `stride` elements apart; others become zeros.
   __device__ void copy(const __nv_bfloat16* from, int64_t stride, int rows) const {
     for (int i = threadIdx.x; i < ssd_chunk * pieces; i += ssd_threads) {
       const int row = i / pieces, piece = i % pieces;
@@ -73,7 +73,7 @@ struct RowTile {
   __device__ float2 load(int row, int column) const { return floats_of(load_word(element(row, column))); }
 };
 
-// Which of a state's elements, [states][ssd_dim], a thread has in registers: of 16 rows and half as many columns as
+// The elements of a state, [states][ssd_dim], that a thread has in registers: of 16 rows and half as many columns as
 // there are states.
 template <int states>
 struct StatePart {
@@ -95,7 +95,7 @@ struct StatePart {
         visit(lane_row + 8 * half, lane_column + 8 * j, state[j][2 * half], state[j][2 * half + 1]);
     }
   }
-  // From and to [ssd_dim][states].
+  // Loads from and stores to [ssd_dim][states].
   __device__ void load(float (&state)[tiles][4], const float* from) const {
     each_pair(state, [&](int n, int p, float& a, float& b) {
       a = from[p * states + n];

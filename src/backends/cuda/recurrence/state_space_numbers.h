@@ -1,4 +1,4 @@
-// Functions of single numbers that the kernels of state space models share.
+// Scalar functions shared by the kernels of state space models.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -14,7 +14,7 @@ inline __device__ float exp2_fast(float x) {
   return result;
 }
 inline __device__ float sigmoid(float x) { return __fdividef(1.0f, 1.0f + exp2_fast(-x * log2_e)); }
-// max(x, 0) + log(1 + e) of e = exp(-|x|), as 2 artanh(e / (2 + e)): exact for small e too.
+// max(x, 0) + log(1 + e) with e = exp(-|x|), computed as 2 artanh(e / (2 + e)): accurate for small e too.
 inline __device__ float softplus(float x) {
   const float e = exp2_fast(-fabsf(x) * log2_e), s = __fdividef(e, 2.0f + e), q = s * s;
   float sum = 2.0f / 13;

@@ -1,7 +1,7 @@
 // Cross-entropy of integer labels and its reverse derivative as foreign calls of XLA programs.
 //
-// Both are bound by memory, and read the logits once: forward keeps the greatest logit and the sum of exponentials
-// beside it, backward makes the probabilities of logits and logarithm. Rows may have any length and alignment.
+// Both are memory-bound and read the logits once: forward keeps the largest logit and the sum of exponentials
+// relative to it, backward computes probabilities from logits and logarithm. Rows may have any length and alignment.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #ifndef __CUDACC__  // ---- the claim ----------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ struct Labels {
   int32_t ignored;
   float smoothing;
 
-  // What a row's loss is multiplied by: 0 where its label is ignored, NaN where it names no class.
+  // The factor of a row's loss: 0 if its label is ignored, NaN if it is not a class.
   __device__ float factor(int64_t row, int classes) const {
     const int32_t label = labels[row];
     if (label == ignored) return 0.0f;

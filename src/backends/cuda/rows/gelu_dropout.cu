@@ -1,7 +1,7 @@
-// GELU by tanh with dropout, forward and backward, as foreign calls of XLA programs: read once, written once.
+// GELU by tanh with dropout, forward and backward, as foreign calls of XLA programs: one read, one write per element.
 //
-// A thread owns eight neighbouring elements and makes the two threefry blocks that decide about them. Compiled
-// compositions make one block for each element, four times the arithmetic.
+// A thread owns eight neighbouring elements and computes the two threefry blocks that decide their dropout. Compiled
+// compositions compute one block per element, four times the arithmetic.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #ifndef __CUDACC__
@@ -42,7 +42,7 @@ Claims gelu_dropout_claims() { return {{"gelu_dropout", claim_forward}, {"gelu_d
 namespace capibara::cuda {
 namespace {
 
-constexpr int group_size = 8;  // elements of a thread: two blocks of four
+constexpr int group_size = 8;  // elements per thread: two blocks of four
 
 // The elements of a thread: 16 or 32 bytes.
 template <class T>
@@ -50,7 +50,7 @@ struct alignas(16) Group {
   T values[group_size];
 };
 
-// The first `count` of a group.
+// The first `count` elements of a group.
 template <class T>
 __device__ void put_group(T* to, const float (&values)[group_size], int count) {
   constexpr int size = Piece<T>::size;

@@ -1,4 +1,4 @@
-// Which rows the kernels of norms take, and how they are called.
+// The rows that the norm kernels take, and how the kernels are called.
 #pragma once
 
 #include "backends/cuda/claims.h"
@@ -6,7 +6,7 @@
 
 namespace capibara::cuda {
 
-// float32, bfloat16 and float16.
+// True for float32, bfloat16 and float16.
 inline bool is_row_type(DType dtype) {
   return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
 }
@@ -20,7 +20,7 @@ inline std::optional<KernelCall> claim_norm(const ClaimArgs& args, const ArrayTy
   return KernelCall{target, float_setting("epsilon", args.attrs.real("epsilon")), {}};
 }
 
-// `sums`: how many gradients are sums over rows.
+// `sums`: the number of gradients that are sums over rows.
 inline std::optional<KernelCall> claim_norm_grad(const ClaimArgs& args, const ArrayType& x, const char* target,
                                                  int64_t sums) {
   if (!fits_norm(x)) return std::nullopt;

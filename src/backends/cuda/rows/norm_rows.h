@@ -1,4 +1,4 @@
-// Layer norm and RMS norm forward: bound by memory, each row is read once and stays in the registers of a block.
+// Layer norm and RMS norm forward: memory-bound, each row is read once and stays in the registers of a block.
 #pragma once
 
 #include "backends/cuda/block_sums.h"
@@ -12,13 +12,13 @@ template <class T>
 struct NormRows {
   const T *x, *scale, *bias;
   T* y;
-  float *means, *deviations;  // a mean for each row where rows are centered; 1 / deviation
+  float *means, *deviations;  // one mean per row if centered; 1 / deviation
   int64_t rows;
   int columns;
   float epsilon;
 };
 
-// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; where not `centered`, mean and bias are 0.
+// y = (x - mean) / sqrt(variance + epsilon) * scale + bias; if not `centered`, mean and bias are 0.
 template <class T, int pieces, bool centered>
 __global__ void __launch_bounds__(max_norm_threads) normalize(NormRows<T> in) {
   __shared__ Exchange<float2> exchange;
@@ -80,8 +80,8 @@ __global__ void __launch_bounds__(max_norm_threads) normalize(NormRows<T> in) {
   }
 }
 
-// Forward, several loads in flight for each thread count for more than many threads: blocks of 128 as long as they
-// reach.
+// Forward, several loads in flight per thread matter more than many threads: blocks of 128 as long as they
+// suffice.
 template <class T, bool centered>
 void start_normalize(const NormRows<T>& in, cudaStream_t stream) {
   const int row_pieces = in.columns / Piece<T>::size;

@@ -1,11 +1,11 @@
-// How rows of norms are cut up for a GPU: what their kernels and their claims have to agree on.
+// The split of norm rows over a GPU, shared by the kernels and their claims.
 #pragma once
 
 #include <cstdint>
 
 namespace capibara::cuda {
 
-// Whole pieces of 16 bytes, at most `max_row_pieces`, are what a block holds of one row.
+// A block holds a row of whole 16-byte pieces, at most `max_row_pieces`.
 inline constexpr int max_row_pieces = 2048, max_norm_threads = 512;
 
 constexpr bool holds_row(int64_t columns, int64_t element_bytes) {
@@ -13,7 +13,7 @@ constexpr bool holds_row(int64_t columns, int64_t element_bytes) {
   return columns > 0 && columns % size == 0 && columns / size <= max_row_pieces;
 }
 
-// Backward: pieces of a thread, threads of a block, rows on their way to it or there, blocks on a multiprocessor.
+// Backward: pieces per thread, threads per block, rows in flight or staged per block, blocks per multiprocessor.
 struct BackwardSplit {
   int pieces, threads, stages, blocks;
 };
@@ -25,7 +25,7 @@ constexpr BackwardSplit backward_split_of(int64_t row_pieces) {
   return {pieces, threads, stages, blocks};
 }
 
-// Blocks of the backward kernel: enough to fill the GPU, few enough that their sums are little memory.
+// Blocks of the backward kernel: enough to fill the GPU, few enough that their sums take little memory.
 constexpr int64_t backward_grid(int64_t rows, int64_t row_pieces, int64_t multiprocessors) {
   const int64_t blocks = multiprocessors * backward_split_of(row_pieces).blocks;
   return rows < 1 ? 1 : rows < blocks ? rows : blocks;

@@ -1,5 +1,5 @@
-// The gradients of norms from row sums: starts the kernel of rows, then adds its blocks in a fixed order, so that
-// results are equal from run to run.
+// The gradients of norms: launches the kernel over rows, then adds the sums of its blocks in a fixed order, so that
+// results are reproducible from run to run.
 #pragma once
 
 #include "backends/cuda/block_sums.h"
@@ -7,7 +7,7 @@
 #include "backends/cuda/row_pieces.h"
 #include "backends/cuda/rows/norm_split.h"
 
-// What norms backward read and write, and how a row gets into a stage of shared memory.
+// Inputs and outputs of the norms' backward kernels, and copying a row to a stage of shared memory.
 
 namespace capibara::cuda {
 namespace {
@@ -22,14 +22,14 @@ struct NormGradients {
   int columns;
 };
 
-// A row in a stage of shared memory: x normalized is x * deviation + shift.
+// A row in a stage of shared memory: normalized x is x * deviation + shift.
 struct Row {
   int64_t number;
   int slot;
   float deviation, shift;
 };
 
-// Starts copies of x and dy, one behind the other; each thread copies what it will read itself.
+// Starts copying x and dy, one after the other; each thread copies the pieces that it reads itself.
 template <class T, int pieces>
 __device__ void copy_row(const NormGradients<T>& in, int64_t row, Piece<T>* to) {
   const int per_row = in.columns / Piece<T>::size;
@@ -47,11 +47,11 @@ __device__ void copy_row(const NormGradients<T>& in, int64_t row, Piece<T>* to) 
 
 }  // namespace
 
-// Layer norm and RMS norm backward, row by row: bound by memory, each row is read once into shared memory.
+// Layer norm and RMS norm backward, row by row: memory-bound, each row is read once into shared memory.
 //
-// A block owns one row at a time, a thread the same 16-byte pieces of every row. The rows that follow are on their way
-// while one is worked on, each thread copying what it will read itself. Gradients of scale and bias are summed in
-// registers and written once for each block; norm_sums.h adds the blocks.
+// A block owns one row at a time, a thread the same 16-byte pieces of every row. The next rows are prefetched while
+// one is processed, each thread copying the pieces that it reads itself. Gradients of scale and bias are summed in
+// registers and written once per block; a second kernel adds the blocks.
 
 namespace {
 
@@ -77,14 +77,14 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
 #pragma unroll
   for (int s = 0; s + 1 < stages; ++s) copy(blockIdx.x + s * step, s);
   const float inverse = 1.0f / static_cast<float>(in.columns);
-  // Of the row that is written next and of the one behind it, where registers have room; else they are made again.
+  // For the row to be written next and the following one, if registers suffice; else they are recomputed.
   constexpr bool held = pieces == 2;
   float normals[2][held ? pieces : 1][size], weights[2][held ? pieces : 1][size];
   auto make = [&](const Row& row, int p, int i, const Piece<T>& x, const Piece<T>& dy, float& normal, float& weight) {
     normal = as_float(x.values[i]) * row.deviation + row.shift;
     weight = as_float(dy.values[i]) * as_float(factor[p].values[i]);
   };
-  // What a row adds to the sums of columns, and its own two sums, which the block will know after its next barrier.
+  // Adds a row to the column sums, and publishes its own two sums, which the block has after its next barrier.
   auto add_row = [&](auto parity, const Row& row, int iteration) {
     const Piece<T>* const own = staged + 2 * row.slot * per_row;
     float sum = 0, product = 0;
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
     const float deviation = exists ? in.deviations[number] : 0, mean = exists && centered ? in.means[number] : 0;
     return Row{number, slot, deviation, -mean * deviation};
   };
-  // The sums of a row are on their way through the block while the row before it is written.
+  // The sums of a row are exchanged within the block while the previous row is written.
   Row now = row_at(blockIdx.x, 0);
   wait_pieces<stages - 2>();
   add_row(std::integral_constant<int, 0>{}, now, 0);
@@ -174,15 +174,15 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
 
 }  // namespace
 
-// Layer norm and RMS norm backward on Hopper: rows by bulk copies, several of which are on their way.
+// Layer norm and RMS norm backward on Hopper: rows by bulk copies, several of them in flight.
 //
-// A block owns one row at a time, a thread the same 16-byte pieces of every row. One barrier tells the block its sums
-// and that the row has left shared memory, so that another may be copied there. Gradients of scale and bias are summed
-// in registers and written once for each block; norm_sums.h adds the blocks.
+// A block owns one row at a time, a thread the same 16-byte pieces of every row. One barrier publishes the row's sums
+// and marks its stage of shared memory as free for another row. Gradients of scale and bias are summed
+// in registers and written once per block; a second kernel adds the blocks.
 
 namespace {
 
-// Rows on their way to a block, of which the blocks of a multiprocessor share 200 KiB.
+// Rows in flight per block; the blocks of a multiprocessor share 200 KiB for them.
 constexpr int max_bulk_stages = 3;
 constexpr int bulk_stages(int stage_bytes, int blocks) {
   const int room = 200 * 1024 / blocks / stage_bytes;
@@ -197,11 +197,11 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back_bulk(NormGradients
   __shared__ uint64_t full[max_bulk_stages];
   __shared__ Exchange<float2> exchange;
   constexpr int size = Piece<T>::size;
-  constexpr bool held = pieces * size < 32;  // a row in registers; else it is read from shared memory twice
+  constexpr bool held = pieces * size < 32;  // the row stays in registers; else it is read from shared memory twice
   const int per_row = in.columns / size;
   const int64_t step = gridDim.x;
   const uint32_t row_bytes = in.columns * sizeof(T);
-  // Starts copies of x and dy, one behind the other.
+  // Starts copying x and dy, one after the other.
   auto bring = [&](int64_t row, int slot) {
     if (row >= in.rows) return;
     unsigned char* const to = memory + slot * 2 * row_bytes;
@@ -300,8 +300,8 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back_bulk(NormGradients
 #endif
 }
 
-// Adds the blocks' sums: 32 columns for a block, one column in each lane, the rows of `partial` shared by its warps.
-// Its second dimension of blocks tells scale from bias.
+// Adds the blocks' sums: 32 columns per block, one column per lane, the rows of `partial` split over its warps.
+// The grid's second dimension selects scale or bias.
 template <class T>
 __global__ void __launch_bounds__(1024) add_blocks(const float* partial, T* dscale, T* dbias, int blocks, int columns) {
   __shared__ float sums[32][33];
@@ -320,7 +320,7 @@ __global__ void __launch_bounds__(1024) add_blocks(const float* partial, T* dsca
   (blockIdx.y == 0 ? dscale : dbias)[column] = from_float<T>(total);
 }
 
-// The kernel of rows.
+// Launches the kernel over rows.
 template <class T, bool centered>
 cudaError_t start_rows(const NormGradients<T>& in, int blocks, cudaStream_t stream) {
   const int row_pieces = in.columns / Piece<T>::size;

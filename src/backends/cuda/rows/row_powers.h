@@ -1,4 +1,4 @@
-// The sum of a row's exponentials in one pass: the greatest value so far, and the sum relative to it.
+// The sum of a row's exponentials in one pass: the running maximum, and the sum relative to it.
 #pragma once
 
 #include "backends/cuda/block_sums.h"
@@ -9,8 +9,8 @@
 namespace capibara::cuda {
 namespace {
 
-// Calls `visit(column, values)` for all elements of a row of any length and alignment: whole pieces where the row has
-// them, single elements before and behind. Four pieces of a thread are on their way at once.
+// Calls `visit(column, values)` for all elements of a row of any length and alignment: whole pieces where aligned,
+// single elements before and after them. Four pieces per thread are in flight at once.
 template <class T, class Visit>
 __device__ void visit_row(const T* row, int columns, const Visit& visit) {
   constexpr int size = Piece<T>::size, ahead = 4;
@@ -41,7 +41,7 @@ __device__ void visit_row(const T* row, int columns, const Visit& visit) {
   for (int i = tail + threadIdx.x; i < columns; i += blockDim.x) single(i);
 }
 
-// Values as visit_row hands them out, written to the same columns of a row that is aligned as that one.
+// Writes values in the form that visit_row passes them to the same columns of a row with the same alignment.
 template <class T, int count>
 __device__ void write_values(T* row, int column, const float (&values)[count]) {
   if constexpr (count == 1)
@@ -50,11 +50,11 @@ __device__ void write_values(T* row, int column, const float (&values)[count]) {
     put_piece(row + column, values);
 }
 
-// The sum of exp(value - greatest). A row without a value above -infinity has a sum of NaN once a block has joined it.
+// The sum of exp(value - greatest). For a row without a value above -infinity the block's total is NaN.
 struct Powers {
   float greatest = -INFINITY, sum = 0;
 
-  // What exponents are relative to: a number, where values are -infinity.
+  // The offset of exponents: finite even if all values are -infinity.
   __device__ float base() const { return greatest == -INFINITY ? 0.0f : greatest; }
 
   template <class T, int count>
@@ -77,7 +77,7 @@ struct Powers {
     return {top, sum * power<T>(greatest - from) + other.sum * power<T>(other.greatest - from)};
   }
 
-  // Of all threads of the block.
+  // Combines all threads of the block.
   template <class T>
   __device__ Powers of_block(Exchange<float2>& exchange, int iteration) const {
     Powers all = *this;

@@ -1,8 +1,8 @@
 // Softmax of rows and its reverse derivative as foreign calls of XLA programs.
 //
-// Both are bound by memory. Rows of whole 16-byte pieces that a block holds in registers are read once. Others, of any
+// Both are memory-bound. Rows of whole 16-byte pieces that a block holds in registers are read once. Others, of any
 // length and alignment, are read twice, the second time mostly from the cache; the first pass keeps a maximum and the
-// sum of exponentials beside it.
+// sum of exponentials relative to it.
 //
 // nvcc compiles the kernels and their handlers into the module; the C++ compiler compiles the claim into the library.
 #ifndef __CUDACC__  // ---- the claim ----------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ Claims softmax_claims() { return {{"softmax", claim_forward}, {"softmax_grad", c
 namespace capibara::cuda {
 namespace {
 
-// Exponentials are relative to the greatest value of their thread until the block knows that of the row.
+// Exponentials are relative to their thread's maximum until the block has that of the row.
 template <class T, int pieces>
 __global__ void __launch_bounds__(max_norm_threads) held_softmax(const T* x, T* y, int64_t rows, int columns) {
   __shared__ Exchange<float2> exchange;
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(max_norm_threads)
   }
 }
 
-// The elements of `row` in the columns that visit_row hands out of a row aligned as it is.
+// Reads the elements of `row` in the columns that visit_row passes for a row of the same alignment.
 template <class T, int count>
 __device__ void read_values(const T* row, int column, float (&values)[count]) {
   if constexpr (count == 1) {
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(512) any_gradient(const T* dy, const T* y, T* 
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
-// Calls `held` with the number of pieces of a thread and the number of threads where a block holds a row, else `any`.
+// Calls `held` with the pieces per thread and the number of threads if a block holds a row, else `any`.
 template <class T, class Held, class Any>
 void choose(const Extent& extent, const Held& held, const Any& any) {
   if (!holds_row(extent.columns, sizeof(T))) return any(whole_warps(extent.columns / 32, 256));

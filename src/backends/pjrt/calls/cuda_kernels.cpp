@@ -1,4 +1,4 @@
-// The kernels of the CUDA module: loading, registering, and the calls they stand for.
+// The kernels of the CUDA module: loading, registration, and the calls that stand for them.
 #include "backends/pjrt/calls/cuda_kernels.h"
 
 #include <dlfcn.h>
@@ -44,7 +44,7 @@ const ClaimTable& claims() {
   return table;
 }
 
-// Null where there is no module, or one of another version.
+// Null if there is no module, or only one of another version.
 const cuda::KernelTable* module_table() {
   static const cuda::KernelTable* table = [] {
     void* library = dlopen(cuda::module_file, RTLD_NOW | RTLD_LOCAL);
@@ -57,7 +57,7 @@ const cuda::KernelTable* module_table() {
 
 int64_t multiprocessors() {
   static const int64_t asked = module_table() ? module_table()->multiprocessors() : 0;
-  return asked > 0 ? asked : 128;  // a text made where there is no GPU: any number is right
+  return asked > 0 ? asked : 128;  // a text written without a GPU: any number will do
 }
 
 int64_t shared_memory() {

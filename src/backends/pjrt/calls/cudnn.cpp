@@ -1,4 +1,4 @@
-// Which equations of attention go to cuDNN, and the calls they become.
+// Selects the attention equations that cuDNN computes, and writes the calls that replace them.
 #include "backends/pjrt/calls/cudnn.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::size_t least_version = 90000;
 
-// Whether cuDNN is there for XLA to open: already loaded or on the system's path, or in the package beside the plugin.
+// True if XLA can open cuDNN: already loaded, on the system's path, or in the package next to the plugin.
 bool opens_library(const std::string& plugin_path) {
   const char* file = "libcudnn.so.9";
   std::vector<std::string> names = {file};
@@ -42,7 +42,7 @@ bool opens_library(const std::string& plugin_path) {
   return false;
 }
 
-// By the driver, which the plugin has loaded.
+// From the driver, which the plugin has loaded.
 int64_t compute_capability() {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   using Ask = int (*)(int*, int, int);
@@ -57,8 +57,8 @@ int64_t compute_capability() {
 
 const Ints rows = {3, 2, 1, 0}, by_length = {3, 1, 2, 0};  // from the fastest dimension to the slowest
 
-// In both directions the transpose between [batch, heads, length, dim] and [batch, length, heads, dim], which costs
-// nothing where the array is laid out by length already.
+// The transpose between [batch, heads, length, dim] and [batch, length, heads, dim], in either direction, which is
+// free where the array is already laid out by length.
 bool exchanges_heads(const Equation& equation) {
   return equation.primitive == prim::transpose() && equation.attrs.ints("permutation") == Ints{0, 2, 1, 3};
 }
@@ -95,7 +95,7 @@ class Around {
   void set_by_length(Var var) {
     if (!var.dropped()) lies_by_length_[at(var)] = true;
   }
-  // The layout of an operand if nothing is moved, and that in which the users of a result want it.
+  // The layout of an operand without copying it, and the layout that the users of a result prefer.
   bool lies_by_length(Atom atom) const {
     const Equation* from = definition(atom);
     return from && (exchanges_heads(*from) || lies_by_length_[at(atom.var())]);
@@ -111,7 +111,7 @@ class Around {
 
   const Program& program_;
   std::vector<const Equation*> definitions_;
-  std::vector<std::vector<const Equation*>> users_;  // null: an output of the program
+  std::vector<std::vector<const Equation*>> users_;  // null user: an output of the program
   std::vector<bool> lies_by_length_;
 };
 
@@ -134,11 +134,11 @@ struct Call {
   std::string target;
   std::string config;
   std::vector<Operand> operands;
-  std::vector<Result> results;        // behind them the workspace, whose size XLA knows
-  std::optional<Atom> reshaped = {};  // the operand that first takes the shape of the cotangent
+  std::vector<Result> results;        // followed by the workspace, whose size XLA determines
+  std::optional<Atom> reshaped = {};  // the operand to reshape first, to the shape of the cotangent
 };
 
-// Keys that a query sees before itself, and itself; 0: all. Nothing where cuDNN has no such window.
+// Keys that a query attends to, itself and those before it; 0: all. nullopt if cuDNN has no such window.
 std::optional<int64_t> window_of(const AttentionSpec& spec, const AttentionSizes& sizes) {
   const bool all_before = spec.left < 0 || spec.left >= sizes.queries, order = spec.causal || spec.right == 0;
   const bool all_after = spec.right < 0 || spec.right >= sizes.keys;
@@ -191,9 +191,9 @@ std::optional<Call> forward_call(const Equation& equation, const Around& around,
   return call;
 }
 
-// The output of attention, which cuDNN takes and the equation does not have: it has the sums of cotangent * output over
-// the last axis, from which the output is found. Where examples were joined with the batch, sums and cotangent are
-// reshaped, and the output must be. Nothing where the sums come from elsewhere.
+// The output of attention, which cuDNN needs and the equation lacks: it has the sums of cotangent * output over the
+// last axis, whose definition leads to the output. Where examples were merged into the batch, sums and cotangent are
+// reshaped, so the output must be too. nullopt if the sums come from elsewhere.
 struct FoundOutput {
   Atom atom;
   bool reshaped;
@@ -234,7 +234,7 @@ std::optional<Call> backward_call(const Equation& equation, const Around& around
   Call call{"__cudnn$fmhaSoftmaxBackward", cudnn_config(*problem, true), {}, {}};
   for (std::size_t i = 1; i <= 3; ++i) call.operands.push_back({in[i], order(around.lies_by_length(in[i]))});
   call.operands.push_back({in[4], {2, 1, 0}});
-  // Both are laid out alike: XLA describes the one by the other.
+  // Both have the same layout: XLA uses one description for both.
   const Ints& of_output = order(around.lies_by_length(in[0]) || around.lies_by_length(output->atom));
   call.operands.push_back({in[0], of_output});
   if (spec.has_bias) {

@@ -1,5 +1,5 @@
-// The JSON of XLA's message for calls of cuDNN's attention. Numbers of 64 bits are strings, as in the JSON of any
-// protocol buffer.
+// The JSON of XLA's message for calls of cuDNN's attention. 64-bit numbers are strings, as in the JSON of any protocol
+// buffer.
 #include "backends/pjrt/calls/cudnn_config.h"
 
 #include <capibara/error.h>
@@ -35,7 +35,7 @@ static std::string number(double value) {
   return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
 }
 
-// The scores, [batch, heads, queries, keys]: a shape that no array has.
+// The scores, [batch, heads, queries, keys]: a shape that is never materialised.
 static std::string scores(const CudnnAttention& call) {
   const std::string layout = object({{"dim_level_types", "[]"},
                                      {"dim_unique", "[]"},
@@ -54,7 +54,7 @@ static std::string scores(const CudnnAttention& call) {
                  {"is_dynamic_dimension", "[false, false, false, false]"}});
 }
 
-// A product over one dimension of each operand; batch and heads are the first two of every array here.
+// A matmul that contracts one dimension of each operand; batch and heads are the first two of every array here.
 static std::string product(int64_t left, int64_t right) {
   return object({{"lhs_contracting_dimensions", long_numbers({left})},
                  {"rhs_contracting_dimensions", long_numbers({right})},

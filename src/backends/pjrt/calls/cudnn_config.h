@@ -1,4 +1,4 @@
-// What a call of cuDNN's attention says to XLA's compiler besides its operands: a message of XLA's, as JSON.
+// The configuration of a cuDNN attention call for XLA's compiler: one of XLA's messages, as JSON.
 #pragma once
 
 #include <capibara/dtype.h>
@@ -13,7 +13,7 @@ struct CudnnAttention {
   DType dtype;
   double scale;
   bool causal;
-  int64_t window;  // keys that a query sees, itself included; 0: all
+  int64_t window;  // keys that a query attends to, itself included; 0: all
 };
 
 std::string cudnn_config(const CudnnAttention& call, bool backward);

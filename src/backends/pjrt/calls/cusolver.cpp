@@ -26,7 +26,7 @@ constexpr const char* target_name = "capibara_cusolver";
 
 void* library = nullptr;  // set before the handler is registered
 
-// Where the library is: already loaded or on the system's path, or in the packages beside the plugin.
+// Opens the library: already loaded, on the system's path, or in the packages next to the plugin.
 void* open_library(const std::string& plugin_path) {
   std::vector<std::string> names;
   std::string folder = plugin_path;
@@ -44,7 +44,7 @@ void* open_library(const std::string& plugin_path) {
   return nullptr;
 }
 
-// A function of the library, called with the arguments as they are: its C signature is the types of the arguments.
+// Calls a function of the library by name; its C signature is deduced from the types of the arguments.
 template <class... Arguments>
 void call(const std::string& name, Arguments... arguments) {
   auto function = reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name.c_str()));
@@ -53,7 +53,7 @@ void call(const std::string& name, Arguments... arguments) {
     throw RuntimeError(concat(name, " failed with status ", status));
 }
 
-// A handle of the library, lent for one call: making one takes milliseconds.
+// A handle of the library, borrowed for one call: creating one takes milliseconds.
 class Handle {
  public:
   explicit Handle(void* stream) {
@@ -86,7 +86,7 @@ class Handle {
   void* handle_ = nullptr;
 };
 
-// ---- what a frame says ----------------------------------------------------------------------------------------------
+// ---- decoding a frame -----------------------------------------------------------------------------------------------
 
 // Memory of the device for the duration of a call.
 class Scratch {
@@ -119,10 +119,10 @@ class Scratch {
 };
 
 struct Settings {
-  std::string routine;  // with the letter of its type: sgetrf
+  std::string routine;  // with its type letter: sgetrf
   int64_t lower = 0;
   int64_t job = 'N';       // of singular vectors
-  int64_t transposed = 0;  // the matrices are row-major: as columns they are the transposed ones
+  int64_t transposed = 0;  // the matrices are row-major: read as column-major they are transposed
 };
 
 Settings read_settings(const ffi::CallFrame* frame) {
@@ -143,7 +143,7 @@ Settings read_settings(const ffi::CallFrame* frame) {
 std::size_t element_size(char letter) { return letter == 's' ? 4 : letter == 'z' ? 16 : 8; }
 std::size_t real_size(char letter) { return letter == 's' || letter == 'c' ? 4 : 8; }
 
-// The matrices of one call, a batch of them one behind the other.
+// The matrices of one call, a contiguous batch.
 class Decomposition {
  public:
   Decomposition(const ffi::CallFrame* frame, Settings settings, void* stream)
@@ -196,7 +196,7 @@ class Decomposition {
     return result(0) + static_cast<std::size_t>(which * rows_ * columns_) * element_;
   }
 
-  // The routines write over their matrix: the first result, which may be another place than the operand.
+  // The routines overwrite their matrix: the first result, which need not alias the operand.
   void copy_matrix() const {
     if (operand(0).data == result(0)) return;
     using Copy = int (*)(uint64_t, uint64_t, std::size_t, void*);
@@ -209,7 +209,7 @@ class Decomposition {
     }
   }
 
-  // Workspace of `elements`, and behind it a place for a report that the caller does not ask for.
+  // Workspace of `elements`, followed by a slot for a status that the caller does not read.
   Scratch workspace(int elements) const { return Scratch(frame_, static_cast<std::size_t>(elements) * element_ + 16); }
   int* unread_report(const Scratch& scratch, int elements) const {
     return reinterpret_cast<int*>(scratch.data() + (static_cast<std::size_t>(elements) * element_ + 3) / 4 * 4);
@@ -268,8 +268,8 @@ class Decomposition {
     }
   }
 
-  // The library wants at least as many rows as columns. Of the transposed matrix the two sides of vectors change
-  // places.
+  // The library requires at least as many rows as columns. For the transposed matrix, left and right singular vectors
+  // are swapped.
   void gesvd() const {
     int size = 0;
     call(name("_bufferSize"), handle_.get(), rows(), columns(), &size);
@@ -311,7 +311,7 @@ void* run_decomposition(ffi::CallFrame* frame) {
 
 // ---- the pass -------------------------------------------------------------------------------------------------------
 
-// The number that `name = NUMBER : type` gives in the text of a call's settings.
+// The NUMBER of `name = NUMBER : type` in the text of a call's settings.
 int64_t number_in(const std::string& settings, const std::string& name) {
   const std::size_t position = settings.find(name + " = ");
   return position == std::string::npos ? 0 : std::stoll(settings.substr(position + name.size() + 3));
@@ -324,13 +324,13 @@ bool pays(const ArrayType& matrix) {
   return std::max(rows, columns) <= INT32_MAX && (batch <= 16 || std::min(rows, columns) >= 64);
 }
 
-// The attributes of the call of cuSOLVER in place of `equation`, a call of LAPACK; nothing where it stays.
+// The attributes of the cuSOLVER call that replaces `equation`, a LAPACK call; nullopt if it stays.
 std::optional<Attrs> cusolver_attributes(const Equation& equation, const ArrayType& matrix) {
   constexpr std::string_view prefix = "lapack_", ending = "_ffi";
   const std::string target = equation.attrs.text("call_target_name");
   if (!target.starts_with(prefix) || !target.ends_with(ending) || matrix.rank() < 2 || !pays(matrix))
     return std::nullopt;
-  if (equation.attrs.list("operand_layouts").empty()) return std::nullopt;  // read from a text that states none
+  if (equation.attrs.list("operand_layouts").empty()) return std::nullopt;  // read from a text without layouts
   std::string routine = target.substr(prefix.size(), target.size() - prefix.size() - ending.size());
   const std::string plain = routine.substr(1);
   static constexpr std::string_view known[] = {"getrf", "geqrf", "orgqr", "ungqr", "syevd", "heevd", "gesdd", "gesvd"};

@@ -1,4 +1,4 @@
-// Decompositions on NVIDIA GPUs: calls of LAPACK inside a program become calls of cuSOLVER, where that library can be
+// Decompositions on NVIDIA GPUs: LAPACK calls inside a program become cuSOLVER calls where that library can be
 // loaded.
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace capibara::pjrt {
 
-// Loads cuSOLVER and tells the plugin of our handler, once. False where the plugin is not CUDA's or there is no such
-// library.
+// Loads cuSOLVER and registers our handler with the plugin, once. False if the plugin is not CUDA's or the library
+// cannot be found.
 bool has_cusolver(const Client& client);
 
-// Replaces the calls of LAPACK that cuSOLVER answers: getrf, geqrf, orgqr, syevd, gesdd and gesvd, and their complex
-// forms. Large batches of small matrices stay with the host, which is faster at them. `available` is asked once there
-// is such a call: the library is large.
+// Replaces the LAPACK calls that cuSOLVER covers: getrf, geqrf, orgqr, syevd, gesdd and gesvd, and their complex
+// forms. Large batches of small matrices stay on the host, which is faster for them. `available` is called only if
+// there is such a call: the library is large.
 Program call_cusolver(const Program& program, const std::function<bool()>& available);
 
 }  // namespace capibara::pjrt

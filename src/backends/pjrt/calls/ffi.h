@@ -1,11 +1,11 @@
-// The part of XLA's interface for foreign functions that our handlers read: what a call frame holds, and where.
+// The part of XLA's foreign function interface that our handlers read: the contents and layout of a call frame.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-// Structures derive from their common head, which is laid out as if its members were their own first ones.
+// Structures derive from their common head, which is laid out like leading members of their own.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Winvalid-offsetof"
 
@@ -18,7 +18,7 @@ struct Head {
 
 struct Extension {
   std::size_t struct_size;
-  int32_t type;  // 1: the caller asks for metadata
+  int32_t type;  // 1: the caller queries metadata
   Extension* next;
 };
 
@@ -46,7 +46,7 @@ struct DeviceMemoryFree : Head {
 };
 static_assert(offsetof(DeviceMemoryAllocate, data) == 40 && sizeof(DeviceMemoryFree) == 40);
 
-// Its functions begin at byte 40.
+// The functions begin at byte 40.
 struct Api {
   std::size_t struct_size;
   void* extension_start;
@@ -70,14 +70,14 @@ static_assert(offsetof(Api, error_create) == 48 && offsetof(Api, stream_get) == 
               offsetof(Api, memory_allocate) == 120 && offsetof(Api, memory_free) == 128);
 
 struct Buffer : Head {
-  int32_t dtype;  // XLA's own numbers, which are not those of PJRT: 11 float32, 16 bfloat16
+  int32_t dtype;  // XLA's own codes, which differ from PJRT's: 11 float32, 16 bfloat16
   void* data;
   int64_t rank;
   const int64_t* dims;
 };
 static_assert(offsetof(Buffer, data) == 24 && offsetof(Buffer, dims) == 40);
 
-struct List : Head {  // of operands, and of results
+struct List : Head {  // operands, or results
   int64_t size;
   const int32_t* types;  // 1: a buffer
   void* const* values;
@@ -126,7 +126,7 @@ static_assert(offsetof(MetadataExtension, metadata) == 24);
 
 enum Traits : uint32_t { no_traits = 0, command_buffer_compatible = 1 };
 
-// Answers the question about metadata; true where the frame was one.
+// Answers a metadata query; true if the frame was one.
 inline bool answer_metadata(CallFrame* frame, uint32_t traits) {
   Extension* extension = frame->extension_start;
   if (!extension || extension->type != 1) return false;
@@ -137,7 +137,7 @@ inline bool answer_metadata(CallFrame* frame, uint32_t traits) {
   return true;
 }
 
-// The value of an attribute by its name: a Scalar or a ByteSpan; null where there is none.
+// The value of the attribute `name`: a Scalar or a ByteSpan; null if there is none.
 inline const void* find_attribute(const CallFrame* frame, std::string_view name) {
   const Attributes& all = frame->attributes;
   for (int64_t i = 0; i < all.size; ++i) {
@@ -146,7 +146,7 @@ inline const void* find_attribute(const CallFrame* frame, std::string_view name)
   return nullptr;
 }
 
-// The stream on which the program runs; null where it has none.
+// The stream on which the program runs; null if it has none.
 inline void* stream_of(const CallFrame* frame) {
   StreamGet get{};
   get.struct_size = sizeof get;
@@ -154,7 +154,7 @@ inline void* stream_of(const CallFrame* frame) {
   return frame->api->stream_get(&get) ? nullptr : get.stream;
 }
 
-// What a handler returns that has failed.
+// The return value of a handler that failed.
 inline Error* failure(const CallFrame* frame, const char* message) {
   ErrorCreate create{};
   create.struct_size = sizeof create;

@@ -29,7 +29,7 @@ std::unordered_map<int64_t, HostCalls::Call>& all_calls() {
   return *calls;
 }
 
-// Copies between a GPU and the host inside a handler, by the driver that the plugin itself has loaded.
+// Copies between a GPU and the host inside a handler, through the driver that the plugin has loaded.
 struct CudaDriver {
   int (*to_host)(void*, uint64_t, std::size_t, void*) = nullptr;
   int (*to_device)(uint64_t, const void*, std::size_t, void*) = nullptr;
@@ -50,7 +50,7 @@ struct CudaDriver {
   bool complete() const { return to_host && to_device && synchronize; }
 };
 
-// How a handler reads and writes the buffers of its frame.
+// Reads and writes the buffers of a handler's frame.
 class Copier {
  public:
   Copier(const ffi::CallFrame* frame, bool on_host) : on_host_(on_host) {
@@ -106,7 +106,7 @@ void run_host_call(ffi::CallFrame* frame, bool on_host) {
     if (it == all_calls().end()) throw InternalError("host call: its program is gone");
     call = it->second;
   }
-  // A call with a side effect has a token behind its operands and its results.
+  // A call with a side effect has a token after its operands and after its results.
   const int64_t tokens = frame->operands.size - static_cast<int64_t>(call.inputs.size());
   if (tokens < 0 || tokens > 1 || frame->results.size != static_cast<int64_t>(call.outputs.size()) + tokens) {
     throw InternalError(
@@ -127,7 +127,7 @@ void run_host_call(ffi::CallFrame* frame, bool on_host) {
     inputs.push_back(Array::from_buffer(call.inputs[i], std::move(buffers[i])));
   }
   const Arrays outputs = call.owner->run(call, std::move(inputs));
-  std::vector<capibara::Buffer> wide;  // alive until the copies have ended
+  std::vector<capibara::Buffer> wide;  // alive until the copies are complete
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const ArrayType carried = carried_type(call.outputs[i]);
     const auto& to = *static_cast<const ffi::Buffer*>(frame->results.values[i]);

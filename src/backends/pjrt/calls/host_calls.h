@@ -1,7 +1,7 @@
 // Operations that the host runs while a program runs on a device: callbacks, LAPACK, expectations of StableHLO files.
 //
-// Each is a foreign call in the program's text; the plugin calls our handler with the operands, and the handler gives
-// them to the thread that started the program, so that callbacks see that thread's configuration, scopes and
+// Each is a foreign call in the program's text; the plugin calls our handler with the operands, and the handler hands
+// them to the thread that launched the program, so that callbacks see that thread's configuration, scopes and
 // interpreter.
 #pragma once
 
@@ -20,8 +20,8 @@ namespace capibara::pjrt {
 
 inline constexpr const char* host_call_target = "capibara_host_call";
 
-// As what an operand or result travels: numbers of fewer than 8 bits as int8, uint8 or float32, since plugins do not
-// agree with themselves on whether such arrays are packed.
+// The type in which an operand or result is transferred: numbers of fewer than 8 bits as int8, uint8 or float32, since
+// plugins are inconsistent about whether arrays of these types are packed.
 ArrayType carried_type(ArrayType type);
 
 // The host calls of one compiled program.
@@ -31,12 +31,12 @@ class HostCalls {
   ~HostCalls();
   HostCalls(const HostCalls&) = delete;
 
-  // Returns the number by which the program's text names the call.
+  // Returns the number that identifies the call in the program's text.
   int64_t add(const Primitive& primitive, const Attrs& attrs, Types inputs, Types outputs);
   bool empty() const { return numbers_.empty(); }
 
-  // Runs `program` to its end on a thread of its own, and here what it asks of the host. The first error of a call is
-  // raised.
+  // Runs `program` to completion on a separate thread and serves its host calls on this one. Raises the first error of
+  // a call.
   void serve(const std::function<void()>& program);
 
   struct Call {
@@ -45,7 +45,7 @@ class HostCalls {
     Attrs attrs;
     Types inputs, outputs;
   };
-  Arrays run(const Call& call, Arrays inputs);  // on the thread that serves; raises what the call raised
+  Arrays run(const Call& call, Arrays inputs);  // on the serving thread; rethrows what the call raised
 
  private:
   struct Request {
@@ -61,13 +61,13 @@ class HostCalls {
   };
 
   std::vector<int64_t> numbers_;
-  std::recursive_mutex serving_;  // one run at a time; a callback may run the same program again
+  std::recursive_mutex serving_;  // one run at a time, but a callback may run the same program again
   std::mutex mutex_;
   std::condition_variable changed_;
   Session* session_ = nullptr;
 };
 
-// Tells the plugin of our handler, once for each client. Raises RuntimeError where it takes none.
+// Registers our handler with the plugin, once per client. Raises RuntimeError if it accepts none.
 void register_host_calls(const Client& client);
 
 }  // namespace capibara::pjrt

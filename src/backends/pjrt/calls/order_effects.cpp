@@ -1,4 +1,4 @@
-// Ordering side effects by data: a token runs through every program that holds a host call with one.
+// Orders side effects by data dependence: a token is threaded through every program with an effectful host call.
 #include "backends/pjrt/calls/order_effects.h"
 
 #include <unordered_map>
@@ -25,7 +25,7 @@ class Ordering {
   }
 
  private:
-  // One more input and output: the token.
+  // Adds the token as one more input and output.
   Program threaded(const Program& program) {
     auto [it, is_new] = threaded_.try_emplace(program);
     if (!is_new) return it->second;

@@ -1,4 +1,4 @@
-// Finds attention that a program writes out, after the passes that give it one form, and hands it to cuDNN.
+// Finds attention written out in a program, after the passes that canonicalise it, and hands it to cuDNN.
 #include "backends/pjrt/calls/plain_attention.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Attention that programs write out, on NVIDIA GPUs: fused, where cuDNN computes all of it.
+// Attention written out in programs, on NVIDIA GPUs: fused if cuDNN computes all of it.
 #pragma once
 
 #include <capibara/program.h>
@@ -7,8 +7,8 @@
 
 namespace capibara::pjrt {
 
-// The program with calls of cuDNN in place of attention that it writes out, and of its reverse derivative; the program
-// itself where there is none, or where some of it would be left to the composition. `capability` is as for call_cudnn.
+// Replaces written-out attention and its reverse derivative by cuDNN calls; returns the program unchanged if there is
+// none, or if some of it would be left to the composition. `capability` is as for call_cudnn.
 Program call_cudnn_for_plain(const Program& program, const std::function<int64_t()>& capability);
 
 }  // namespace capibara::pjrt

@@ -1,4 +1,4 @@
-// Buffers: values on devices, which are all the memory of this process.
+// Buffers: values on devices, all of which use the memory of this process.
 #include <capibara/error.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ DType dtype_of(abi::Type type) {
   static const std::vector<std::pair<abi::Type, DType>> types = [] {
     std::vector<std::pair<abi::Type, DType>> list;
     for (const DTypeRow& row : dtype_table) {
-      const bool narrow = row.bits == 1 || row.bits == 6;  // PJRT has no such types
+      const bool narrow = row.bits == 1 || row.bits == 6;  // PJRT has no types of this width
       if (!narrow && row.kind != Kind::float0 && row.kind != Kind::key && row.kind != Kind::token)
         list.emplace_back(type_of(row.dtype), row.dtype);
     }
@@ -49,7 +49,7 @@ namespace {
   throw Failure(Code::invalid_argument, concat(what, " called on deleted or donated buffer"));
 }
 
-// Readers outside keep the value until the last of them is gone.
+// External readers keep the value alive until the last of them is gone.
 void forget(abi::Buffer& buffer) {
   buffer.deleted = true;
   if (buffer.readers == 0) buffer.array = Array();
@@ -76,7 +76,7 @@ namespace {
 
 // ---- from the host -------------------------------------------------------------------------------------------------
 
-// The elements in row-major order, whatever the strides that they are given with.
+// Copies elements with arbitrary strides to row-major order.
 void copy_strided(const std::byte* from, const Shape& dims, const int64_t* strides, std::size_t element,
                   std::byte* to) {
   const int64_t count = element_count(dims);
@@ -167,7 +167,7 @@ void from_host(abi::BufferFromHost& args) {
   args.done_with_host = new abi::Event{{}, std::move(gate)};
 }
 
-// Memory of somebody else, until he is told that it is not needed any more.
+// Borrows memory of the client, which is notified when it is no longer needed.
 void view_of_memory(abi::ViewOfMemory& args) {
   check_layout(args.layout, "CreateViewOfDeviceBuffer");
   const ArrayType type{checked_dims(args.dims, args.rank), dtype_of(args.type)};
@@ -211,7 +211,7 @@ void raw_to_host(abi::BufferRawToHost& args) {
 
 // ---- copies --------------------------------------------------------------------------------------------------------
 
-// All devices share the memory of the process, and values do not change: a copy is another handle on the same value.
+// All devices share the memory of the process, and values are immutable: a copy is another handle to the same value.
 abi::Buffer* copied(abi::Buffer& from, abi::Memory& memory) {
   return make_buffer(*memory.device, memory, live_array(from, "CopyToMemorySpace()"));
 }
@@ -220,7 +220,7 @@ void copy_to_device(abi::BufferCopyToDevice& args) { args.copy = copied(*args.fr
 
 void copy_to_memory(abi::BufferCopyToMemory& args) { args.copy = copied(*args.from, *args.memory); }
 
-// ---- what a buffer is ----------------------------------------------------------------------------------------------
+// ---- properties of a buffer ----------------------------------------------------------------------------------------
 
 void buffer_destroy(abi::BufferOnly& args) { delete args.buffer; }
 
@@ -270,14 +270,14 @@ void buffer_memory(abi::BufferMemoryOf& args) { args.memory = args.buffer->memor
 
 void buffer_is_on_cpu(abi::BufferIsOnCpu& args) { args.is_on_cpu = true; }
 
-// A deleted buffer is ready: a function whose failure ends the client.
+// A deleted buffer counts as ready: the client aborts if this function fails.
 void buffer_ready_event(abi::BufferReadyEvent& args) {
   const std::lock_guard lock(args.buffer->mutex);
   args.event = new abi::Event{};
   if (args.buffer->array.defined()) args.event->arrays.push_back(args.buffer->array);
 }
 
-// ---- readers outside -----------------------------------------------------------------------------------------------
+// ---- external readers ----------------------------------------------------------------------------------------------
 
 void increase_references(abi::BufferOnly& args) {
   const std::lock_guard lock(args.buffer->mutex);
@@ -287,7 +287,7 @@ void increase_references(abi::BufferOnly& args) {
 
 void decrease_references(abi::BufferOnly& args) {
   const std::lock_guard lock(args.buffer->mutex);
-  if (args.buffer->readers == 0) return;  // a function whose failure ends the client
+  if (args.buffer->readers == 0) return;  // the client aborts if this function fails
   if (--args.buffer->readers == 0 && args.buffer->deleted) args.buffer->array = Array();
 }
 

@@ -45,7 +45,7 @@ const Interpreter& interpreter() {
   return found;
 }
 
-// float32:140737353:2,3 for each value, a dash for a token.
+// Appends float32:140737353:2,3 (type, address, shape) for a value, a dash for a token.
 void describe(std::string& text, const Array* value, const std::byte* address) {
   if (!text.empty() && text.back() != '|') text += ';';
   if (!value) {

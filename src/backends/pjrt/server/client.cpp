@@ -25,7 +25,7 @@ void set_text(Args& args, const std::string& text) {
   args.size = text.size();
 }
 
-// The version and the kind of processor: jax keeps compiled programs by this text.
+// The version and the kind of processor: jax uses this text in its key for cached compiled programs.
 std::string platform_version() {
 #if defined(__x86_64__)
   static constexpr const char* levels[] = {"x86_64", "x86_64 with AVX2", "x86_64 with AVX-512", "x86_64 with VNNI",
@@ -77,11 +77,11 @@ void client_create(abi::ClientCreate& args) {
     throw Failure(Code::invalid_argument,
                   concat("client option 'cpu_device_count' must be from 1 to ", most_devices, ", got ", count));
   }
-  // Programs know as many devices as their client has.
+  // Programs see as many devices as their client has.
   Config settings = config();
   settings.num_cpu_devices = std::max(settings.num_cpu_devices, static_cast<int>(count));
   update_config(settings);
-  capibara::backend("cpu");  // refuses where the compiler is missing
+  capibara::backend("cpu");  // raises if the compiler is missing
   client->version = platform_version();
   for (int id = 0; id < count; ++id) {
     auto device = std::make_unique<abi::Device>();

@@ -76,7 +76,7 @@ void Gate::then(std::function<void()> what) {
 
 namespace {
 
-// An array that was donated had its value before: whoever took it has waited.
+// A donated array is complete: whoever took it has waited for its value.
 bool is_over(const Array& array) { return array.is_deleted() || array.is_ready(); }
 
 bool is_over(const abi::Event& event) {
@@ -87,7 +87,7 @@ bool is_over(const abi::Event& event) {
   return true;
 }
 
-// The error of the program that should have filled the arrays; null where there is none.
+// The error of the program that should have filled the arrays; null if there is none.
 std::exception_ptr outcome(const std::vector<Array>& arrays) {
   for (const Array& array : arrays) {
     try {
@@ -106,11 +106,11 @@ void wait_for(const abi::Event& event) {
     std::rethrow_exception(error);
 }
 
-// Waits for arrays on behalf of those who want to be called back: programs run in order, so one thread is enough.
+// Waits for arrays and then runs the registered callbacks: programs run in order, so one thread is enough.
 class Watcher {
  public:
   static Watcher& instance() {
-    static auto* watcher = new Watcher;  // lives as long as the process: the end of the program does not wait for it
+    static auto* watcher = new Watcher;  // lives as long as the process: exit does not wait for it
     return *watcher;
   }
   void watch(std::vector<Array> arrays, std::function<void(std::exception_ptr)> then) {

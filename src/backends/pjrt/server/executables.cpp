@@ -1,4 +1,4 @@
-// Executables: compiling, running, and what clients ask of them.
+// Executables: compilation, execution, and clients' queries.
 #include <capibara/error.h>
 
 #include "backends/pjrt/server/program.h"
@@ -36,7 +36,7 @@ void deserialize(abi::DeserializeAndLoad& args) {
 
 // ---- running -------------------------------------------------------------------------------------------------------
 
-// Which operands the results may take, by what the module says and the client allows.
+// The operands that results may reuse: donated by the module and allowed by the client.
 std::vector<bool> donated_operands(const Compiled& compiled, const abi::ExecuteOptions* options) {
   std::vector<bool> donated;
   for (const Border& argument : compiled.arguments()) donated.push_back(argument.donated);
@@ -68,7 +68,7 @@ void execute(abi::LoadedExecute& args) {
   if (options && (options->send_count || options->recv_count))
     throw Failure(Code::unimplemented, "transfers by send and receive callbacks are not supported");
   std::vector<bool> donated = donated_operands(compiled, options);
-  // A buffer is looked at before any is donated: an execution that is refused leaves them as they were.
+  // All buffers are checked before any is donated: a refused execution leaves them unchanged.
   std::vector<Arrays> operands(args.device_count);
   for (std::size_t device = 0; device < args.device_count; ++device) {
     for (std::size_t i = 0; i < expected; ++i) {
@@ -114,7 +114,7 @@ void hand_out(Args& args, std::string bytes) {
   args.deleter = [](abi::Serialized* held) { delete held; };
 }
 
-// ---- what an executable is -----------------------------------------------------------------------------------------
+// ---- properties of an executable -----------------------------------------------------------------------------------
 
 void executable_destroy(abi::ExecutableDestroy& args) { delete args.executable; }
 
@@ -189,7 +189,7 @@ void output_shardings(abi::ExecutableShardings& args) {
   args.sizes = known ? lists.result_sharding_sizes.data() : nullptr;
 }
 
-// ---- what is loaded ------------------------------------------------------------------------------------------------
+// ---- loaded programs -----------------------------------------------------------------------------------------------
 
 void loaded_destroy(abi::LoadedDestroy& args) { delete args.executable; }
 
@@ -213,7 +213,7 @@ void loaded_assignment(abi::LoadedAssignment& args) { hand_out(args, args.loaded
 
 // ---- extensions ----------------------------------------------------------------------------------------------------
 
-// jaxlib's name for the functions that an execution's callbacks call: a list of objects of Python.
+// jaxlib's id for the functions that an execution's callbacks call: a list of Python objects.
 constexpr int64_t callbacks_type = 7357244197867843242;
 
 void user_data_add(abi::FfiUserDataAdd& args) {

@@ -1,4 +1,4 @@
-// What stands behind the handles of a client of the plugin. capibara::Array holds the values of a buffer.
+// The objects behind the handles of a client of the plugin. capibara::Array holds the values of a buffer.
 #pragma once
 
 #include <capibara/array.h>
@@ -31,7 +31,7 @@ enum class Code : int32_t {
   internal = 13
 };
 
-// An error with the code that its client sees.
+// An error with the code that the client sees.
 class Failure : public Error {
  public:
   Failure(Code code, const std::string& text) : Error(text), code(code) {}
@@ -40,13 +40,13 @@ class Failure : public Error {
 // The client's form of an error; the caller owns it.
 abi::Error* make_error(const std::exception_ptr& error);
 
-// Something that happens once.
+// An event that happens once, with callbacks.
 class Gate {
  public:
   bool is_open() const { return open_.load(std::memory_order_acquire); }
   void open();
   void wait();
-  void then(std::function<void()> what);  // now where it is open
+  void then(std::function<void()> what);  // runs it now if open
 
  private:
   std::mutex mutex_;
@@ -95,13 +95,13 @@ struct Client {
   void* python_call = nullptr;  // a function of Python that calls others: callbacks.h
 };
 
-// Over when the arrays have their values, or when the gate is open; with neither, from the beginning.
+// Complete when the arrays have their values, or when the gate is open; with neither, from the start.
 struct Event {
   std::vector<Array> arrays;
   std::shared_ptr<server::Gate> gate;
 };
 
-// A value on one device. Its array is gone when it was deleted or donated, unless somebody outside reads it.
+// A value on one device. Deletion or donation drops its array, unless there are external readers.
 struct Buffer {
   Device* device;
   Memory* memory;
@@ -111,11 +111,11 @@ struct Buffer {
   Array array;
   std::size_t readers = 0;  // external references
   bool deleted = false;
-  // The layout as it is told: row-major.
+  // The layout reported to clients: row-major.
   std::vector<int64_t> minor_to_major;
 };
 
-// Both kinds of executables share what was compiled.
+// Both kinds of executables share the compiled program.
 struct Executable {
   std::shared_ptr<server::Compiled> compiled;
 };
@@ -125,7 +125,7 @@ struct LoadedExecutable {
   bool deleted = false;
 };
 
-// What belongs to one execution: the functions that its callbacks call.
+// The state of one execution: the functions that its callbacks call.
 struct ExecuteContext {
   std::vector<void*> functions;
 };
@@ -141,15 +141,15 @@ namespace capibara::pjrt::server {
 // ---- arrays as buffers: buffers.cpp --------------------------------------------------------------------------------
 
 DType dtype_of(abi::Type type);  // raises Failure for a type that arrays do not have
-abi::Type type_of(DType dtype);  // the same the other way round
+abi::Type type_of(DType dtype);  // the inverse
 abi::Buffer* make_buffer(abi::Device& device, abi::Memory& memory, Array array);
-Array live_array(abi::Buffer& buffer, const char* what);  // raises Failure where it was deleted
-// The value for an execution that takes it over: the buffer counts as deleted. Where others read it, a copy is made.
+Array live_array(abi::Buffer& buffer, const char* what);  // raises Failure if it was deleted
+// The value, for an execution that takes ownership: the buffer counts as deleted. If there are other readers, a copy.
 Array donated_array(abi::Buffer& buffer, bool& alone);
 
 // ---- the functions of the table, by subject ------------------------------------------------------------------------
 
-// A table of functions, which clients find by their offsets.
+// A table of functions, which clients find by offset.
 class Table;
 void add_client_functions(Table& table);
 void add_buffer_functions(Table& table);
@@ -158,7 +158,7 @@ void add_event_functions(Table& table);
 
 class Table {
  public:
-  // A function of one structure, which may raise.
+  // Adds a function that takes one structure and may raise.
   template <auto function>
   void add(abi::Function where) {
     set(where, reinterpret_cast<void*>(&call<function>));
@@ -172,7 +172,7 @@ class Table {
 
   template <class Args>
   static Args* argument_of(void (*)(Args&));
-  // The form in which clients call it: an error is a handle.
+  // The function as clients call it: an error is a handle.
   template <auto function>
   static abi::Error* call(decltype(argument_of(function)) args) noexcept {
     try {

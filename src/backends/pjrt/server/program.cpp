@@ -1,4 +1,4 @@
-// Reading compile requests: numbers of fields are those of xla's compile_options.proto and xla_data.proto.
+// Reads compile requests: field numbers are those of xla's compile_options.proto and xla_data.proto.
 #include "backends/pjrt/server/program.h"
 
 #include <capibara/error.h>
@@ -36,7 +36,7 @@ struct Options {
 }
 
 std::vector<int64_t> packed_integers(std::string_view bytes) {
-  // A list of varints reads as the fields of a message whose keys are given: each value gets one.
+  // Decodes varints: seven bits per byte, lowest first; the top bit marks that more bytes follow.
   std::vector<int64_t> values;
   uint64_t value = 0;
   int shift = 0;
@@ -73,7 +73,7 @@ Options read_options(std::string_view bytes) {
   Options options;
   ProtobufReader fields(bytes);
   while (fields.next()) {
-    if (fields.is_text(7) && options.first_override.empty()) {  // one of the user's own
+    if (fields.is_text(7) && options.first_override.empty()) {  // an override set by the user
       ProtobufReader entry(fields.text());
       while (entry.next()) {
         if (entry.is_text(1)) options.first_override = entry.text();
@@ -131,16 +131,16 @@ const stablehlo::Operation& entry_place() {
   return place;
 }
 
-// Axes of a mesh among all of them: how many parts they make, and moving between the devices of one group.
+// A subset of the axes of a mesh: the number of parts they make, and moves between the devices of one group.
 class AxesOf {
  public:
   AxesOf(const Mesh& mesh, const AxisList& axes) : mesh_(mesh), axes_(axes) {
     for (const std::string& axis : axes) count_ *= mesh.axis_size(axis);
   }
   int64_t count() const { return count_; }
-  // Of the device at a position of the mesh, row-major over these axes in the order of the mesh.
+  // The index of the device at a position of the mesh, row-major over these axes in the order of the mesh.
   int64_t index(std::size_t position) const { return walk(position, std::nullopt).first; }
-  // The position of the device beside it whose index is another one.
+  // The position of the device of the same group that has another index.
   std::size_t with_index(std::size_t position, int64_t index) const { return walk(position, index).second; }
 
  private:
@@ -166,8 +166,8 @@ class AxesOf {
   int64_t count_ = 1;
 };
 
-// A message OpSharding: 1 kind (0 replicated, 3 tiles), 3 counts of tiles, 4 their devices, 6 the last count is one of
-// replicas, 8 what the counts behind those of the dimensions are of (0 replicas, 6 sums still to be taken).
+// An OpSharding message: 1 kind (0 replicated, 3 tiles), 3 tile counts, 4 their devices, 6 the last count is of
+// replicas, 8 the kinds of the counts after those of the dimensions (0 replicas, 6 unreduced sums).
 std::string sharding_message(const Border& border) {
   const NamedSharding sharding = border.sharding.value_or(NamedSharding{"cpu", {}, {}, {}, {}});
   ProtobufWriter message;
@@ -182,7 +182,7 @@ std::string sharding_message(const Border& border) {
     tiles.push_back(static_cast<uint64_t>(sharding.parts(dim)));
     count *= sharding.parts(dim);
   }
-  // An array of as many elements as parts says which part each device holds.
+  // Sharding an array with one element per part tells which part each device holds.
   const Shape parts(tiles.begin(), tiles.end());
   std::vector<std::vector<uint64_t>> holders(static_cast<std::size_t>(count * summed.count()));
   for (std::size_t position = 0; position < sharding.devices.size(); ++position) {
@@ -207,7 +207,7 @@ std::string sharding_message(const Border& border) {
   return message.take();
 }
 
-// The whole of an argument, from what each device holds.
+// Joins an argument from the parts that the devices hold.
 Array joined(const Border& border, const std::vector<Arrays>& operands, std::size_t argument) {
   const NamedSharding& sharding = *border.sharding;
   const AxesOf summed(sharding.mesh, border.unreduced);
@@ -224,7 +224,7 @@ Array joined(const Border& border, const std::vector<Arrays>& operands, std::siz
   return total;
 }
 
-// What each device holds of a result: of sums still to be taken, the first device of each group has the whole sum.
+// Distributes a result over the devices: of unreduced values, the first device of each group gets the whole sum.
 void hand_out(const Border& border, const Array& whole, std::vector<Arrays>& by_device) {
   const NamedSharding& sharding = *border.sharding;
   const AxesOf summed(sharding.mesh, border.unreduced);
@@ -252,7 +252,7 @@ std::optional<Mesh> mesh_of_all(const stablehlo::Module& module, int64_t devices
   return std::nullopt;
 }
 
-// An array that stands for a token.
+// The array that represents a token.
 Array token_array() { return Array::from_buffer({{0}, DType::bool_}, capibara::Buffer::allocate(0)); }
 
 }  // namespace
@@ -298,7 +298,7 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
     NamedSharding sharding;
     sharding.platform = "cpu";
     sharding.devices = devices;
-    if (own.axis_names.empty()) return std::nullopt;  // replicated, or said of one device alone
+    if (own.axis_names.empty()) return std::nullopt;  // replicated, or only for one device
     if (own.size() != static_cast<int64_t>(devices_.size())) {
       throw Failure(Code::invalid_argument, concat("mesh @", value.sharding->mesh, " has ", own.size(),
                                                    " devices, the program is for ", devices_.size()));
@@ -324,8 +324,8 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
   for (const stablehlo::EntryValue& value : entry.arguments) arguments_.push_back(border_of(value));
   for (const stablehlo::EntryValue& value : entry.results) results_.push_back(border_of(value));
 
-  // Arguments that nothing is said of are whole on every device; results that nothing is said of lie as propagation
-  // finds.
+  // Unannotated arguments are replicated; unannotated results are placed by
+  // propagation.
   if (devices_.size() > 1) {
     if (!mesh) mesh = mesh_of_all(module, static_cast<int64_t>(devices_.size()));
     NamedSharding whole;
@@ -344,7 +344,7 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
     }
     for (sharding::MaybeShardings* list : {&given, &wanted}) {
       for (std::optional<NamedSharding>& one : *list) {
-        if (one) one->devices = whole.devices;  // whose order moves no splits
+        if (one) one->devices = whole.devices;  // their order does not affect the splits
       }
     }
     std::optional<std::vector<NamedSharding>> found;
@@ -363,7 +363,7 @@ void Compiled::place(const stablehlo::Module& module, const stablehlo::Entry& en
       if (border.sharding) border.part.shape = border.sharding->shard_shape(border.whole.shape);
     }
   }
-  // An argument that no result can take the place of stays its owner's, as with XLA.
+  // An argument whose memory no result can reuse stays with its owner, as in XLA.
   std::multiset<int64_t> places;
   const auto bytes_of = [](const Border& border) { return border.part.size() * storage_size(border.part.dtype); };
   for (const Border& result : results_) places.insert(bytes_of(result));
@@ -418,7 +418,7 @@ std::vector<Arrays> Compiled::run(const std::vector<Arrays>& operands, const std
     }
   }
   Arrays outputs = executable_->execute(inputs, taken);
-  // Every buffer owns its value: what is returned as it came, or twice, becomes a view of its own.
+  // Every buffer owns its value: an input returned unchanged, or a result returned twice, becomes a separate view.
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const capibara::Buffer& buffer = outputs[i].buffer();
     const auto shares = [&](const Array& other) { return !other.is_deleted() && other.buffer().same_as(buffer); };
@@ -443,7 +443,7 @@ std::vector<Arrays> Compiled::run(const std::vector<Arrays>& operands, const std
   return by_device;
 }
 
-// ---- files and figures ---------------------------------------------------------------------------------------------
+// ---- serialization -------------------------------------------------------------------------------------------------
 
 std::string Compiled::serialized() const {
   return concat(magic, module_.size(), " ", options_.size(), "\n", module_, options_);

@@ -1,4 +1,4 @@
-// What a client asks to be compiled: read, and made ready to run on the devices of a client.
+// A client's compile request: read, and compiled for the devices of the client.
 #pragma once
 
 #include <map>
@@ -18,20 +18,20 @@ namespace capibara::pjrt::server {
 
 // An argument or a result of the module's main function, on each device.
 struct Border {
-  bool is_token = false;                  // an empty array of booleans stands for it
-  ArrayType whole, part;                  // of all devices, of one
-  std::optional<NamedSharding> sharding;  // nothing for programs of one device
-  AxisList unreduced;                     // axes of its mesh over which the devices' values are still to be summed
+  bool is_token = false;                  // represented by an empty array of booleans
+  ArrayType whole, part;                  // over all devices, on one
+  std::optional<NamedSharding> sharding;  // nullopt for programs of one device
+  AxisList unreduced;                     // mesh axes over which the devices' values have yet to be summed
   std::string memory_kind;
   bool donated = false;
 };
 
 class Compiled {
  public:
-  // Raises what the reader and the compiler raise, and Failure for options that this compiler does not have.
+  // Raises what the reader and the compiler raise, and Failure for unsupported options.
   Compiled(std::string module, std::string options, abi::Client& client);
 
-  // The results of each device, from the operands of each.
+  // Returns the results of each device, from the operands of each.
   std::vector<Arrays> run(const std::vector<Arrays>& operands, const std::vector<bool>& donated,
                           const std::vector<void*>& functions);
 
@@ -44,13 +44,13 @@ class Compiled {
   std::string serialized() const;
   // The module and the options of `serialized`; raises Failure for other bytes.
   static std::pair<std::string, std::string> deserialized(std::string_view bytes);
-  // A message DeviceAssignmentProto.
+  // A DeviceAssignmentProto message.
   std::string assignment() const;
 
   MemoryUse memory() const;
   const std::vector<abi::NamedValue>& costs() const { return costs_.list(); }
 
-  // Lists as the C interface hands them out.
+  // Lists in the form that the C interface returns.
   struct Lists {
     std::vector<abi::Type> types;
     std::vector<int64_t> dims;

@@ -16,7 +16,7 @@ void Table::extend(abi::Extension& extension) {
 
 namespace {
 
-// What this plugin does not have is refused, by a function that can stand in every place.
+// Refuses unsupported functions: fits every slot of the table.
 abi::Error* refuse(void*) {
   return make_error(std::make_exception_ptr(
       Failure(Code::unimplemented, "this function of PJRT's interface is not supported by capibara's plugin")));

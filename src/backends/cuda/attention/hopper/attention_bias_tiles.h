@@ -1,4 +1,4 @@
-// Slopes of the bias that are those of the logits, stored a tile at a time by the kernel whose rows are queries.
+// Gradients of a bias that equal those of the logits, stored tile by tile by the kernel whose rows are queries.
 #pragma once
 
 #include "backends/cuda/attention/attention_parts.h"
@@ -18,15 +18,15 @@ inline __device__ void store_transposed(uint32_t to, const uint32_t (&words)[4])
                : "memory");
 }
 
-// Slopes of turned logits, to where the bias was read.
+// Stores gradients of transposed logits over the bias's tile in shared memory.
 template <class T>
 __device__ void store_turned(uint32_t first, const uint32_t (&slopes)[4][4]) {
 #pragma unroll
   for (int n = 0; n < 4; ++n) store_transposed(BiasTile<T>::template at<true>(first, n), slopes[n]);
 }
 
-// A tile of gradients that a worker has written to shared memory is stored from there by one of its threads, which
-// waits until it has left before the memory is released.
+// A tile of gradients that a worker has written to shared memory is stored to global memory by one of its threads,
+// which waits until it has been read before the shared memory is released.
 inline __device__ bool sends_tiles() { return threadIdx.x % group_threads == 0; }
 inline __device__ bool may_send_tile(int worker) {
   publish_writes();
@@ -36,16 +36,16 @@ inline __device__ bool may_send_tile(int worker) {
 template <class T>
 struct BiasSlopes {
   using Layout = TileOf<T, 64, 64>;
-  T* first;  // of the batch entry and head
+  T* first;  // of this batch entry and head
 
   __device__ BiasSlopes(const Problem& p, int batch, int head)
       : first(static_cast<T*>(p.dbias) + batch * p.bias_step[0] + head * p.bias_step[1]) {}
 
   __device__ void store_piece(const Problem& p, int query, int key, const uint4& piece) const {
     if (query >= p.queries || key >= p.keys) return;
-    __stcs(reinterpret_cast<uint4*>(first + query * p.bias_step[2] + key), piece);  // no one reads it soon
+    __stcs(reinterpret_cast<uint4*>(first + query * p.bias_step[2] + key), piece);  // not read again soon
   }
-  // The rows of a warp of the tile, through shared memory that the warp alone uses.
+  // Stores a warp's rows of the tile through shared memory that only this warp uses.
   __device__ void store(const Problem& p, const uint32_t (&slopes)[4][4], uint32_t shared, int query, int key) const {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16;
     __syncwarp();
@@ -62,7 +62,7 @@ struct BiasSlopes {
       store_piece(p, query + own, key + lane % 8 * 8, piece);
     }
   }
-  // Zeros of the tiles that no worker visits, and of those that one of them does not: by 128 threads.
+  // Stores zeros for tiles that no worker visits, and for the halves that one worker skips: by 128 threads.
   __device__ void store_zeros(const Problem& p, const Visits& visits, int count, int query) const {
     const int row = threadIdx.x / 8, column = threadIdx.x % 8 * 8;
     T* to = first + (query + row) * p.bias_step[2] + column;

@@ -1,14 +1,14 @@
-// What the warpgroup that copies does for kernels whose rows are queries.
+// The copier warpgroup of kernels whose rows are queries.
 #pragma once
 
 #include "backends/cuda/attention/attention_problem.h"
 #include "backends/cuda/attention/hopper/attention_extras.h"
 
-// A mask as bits: made of its bytes once by a kernel of its own, and read a word at a time by those of warpgroups.
+// A mask as bits: packed once from its bytes by a separate kernel, and read a word at a time by warpgroup kernels.
 
 namespace capibara::cuda::attention {
 
-// Of 16 bytes that are 0 or 1, the bits.
+// Packs 16 bytes that are 0 or 1 into bits.
 inline __device__ uint32_t bits_of(const uint4& bytes) {
   const uint32_t words[4] = {bytes.x, bytes.y, bytes.z, bytes.w};
   uint32_t bits = 0;
@@ -17,7 +17,7 @@ inline __device__ uint32_t bits_of(const uint4& bytes) {
   return bits;
 }
 
-// Words of a row of keys.
+// Words per row of keys.
 inline __host__ __device__ int mask_words(const Problem& p) { return (p.keys + 63) / 64; }
 
 inline __device__ const uint64_t* mask_bits_at(const Problem& p, int batch, int head, int query, int key) {
@@ -25,13 +25,13 @@ inline __device__ const uint64_t* mask_bits_at(const Problem& p, int batch, int 
   return p.mask_bits + row * mask_words(p) + key / 64;
 }
 
-// The word of a query and the 64 keys from `key` on, all ones where there is no mask.
+// The word for a query and the 64 keys starting at `key`, all ones if there is no mask.
 inline __device__ uint64_t mask_word(const Problem& p, int batch, int head, int query, int key) {
   if (!p.mask || query >= p.queries || key >= p.keys) return ~uint64_t{0};
   return __ldg(mask_bits_at(p, batch, head, query, key));
 }
 
-// A thread makes the bits of 16 keys.
+// Each thread packs the bits of 16 keys.
 static __global__ void mask_bits_kernel(const __grid_constant__ Problem p) {
   const int pieces = 4 * mask_words(p);
   const int64_t piece = blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x;
@@ -54,18 +54,18 @@ template <bool biased, bool split>
 inline constexpr int backward_stages = biased  ? 3
                                        : split ? 5
                                                : 4;
-// Bytes of shared memory: the tiles of two operands of all own rows, and stages.
+// Bytes of shared memory: tiles of two operands for the block's own rows, and stages.
 template <class T, int D, bool biased, bool split>
 inline constexpr int backward_group_bytes = group_bytes<T, D, biased, split ? 1 : 2, backward_stages<biased, split>>;
 
-// Whether all threads of the copier copy something of a stage.
+// True if all threads of the copier, not only the copy engine, copy parts of a stage.
 template <bool biased>
 __device__ bool copied_by_threads(const Problem& p) {
   return has_odd_rows(p) || (biased && has_bias_pieces(p) && !has_bias_boxes(p));
 }
 
-// Starts to copy `tiles` of 64 rows of two operands in turn, by all threads: from row number `row` on, of which
-// `exist`.
+// Starts copying tiles of 64 rows, alternating between two operands, by all threads: from row `row` on, of which
+// `exist` rows exist.
 template <class T, int D>
 __device__ void copy_own_pairs(const Problem& p, const void* first, const void* second, int64_t row, int exist,
                                int tiles, uint32_t to) {
@@ -78,7 +78,7 @@ __device__ void copy_own_pairs(const Problem& p, const void* first, const void* 
   end_copies();
 }
 
-// Keys and values of the visits, and what the workers read beside them.
+// Copies keys and values for the visits, and the other data that workers read with them.
 template <class T, int D, bool biased, int Rows, int Count>
 __device__ void copy_keys(const Problem& p, const BoxSources& sources, const RowBlock<Rows>& rows, const Visits& visits,
                           const Stages<Count>& stages, TileBits<false>* bits, int count, uint32_t tiles) {
@@ -106,7 +106,7 @@ __device__ void copy_keys(const Problem& p, const BoxSources& sources, const Row
     }
     if (biased) copy_bias<T, false>(p, sources, to + 2 * bytes, rows.batch, rows.head, rows.first, first, barrier);
   };
-  uint64_t next_mask = mask_of(0);  // loaded while the visit before it is copied
+  uint64_t next_mask = mask_of(0);  // loaded while the previous visit is copied
   auto make = [&](int stage, int i) {
     const uint64_t mask = next_mask;
     next_mask = mask_of(i + 1);

@@ -1,5 +1,5 @@
-// The bias of the tiles of warpgroups, which comes through shared memory where its rows are pieces of 16 bytes, and
-// what makes logits of products.
+// The bias of warpgroup tiles, loaded through shared memory if its rows are 16-byte pieces, and the conversion of
+// products to logits.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include "backends/cuda/attention/attention_problem.h"
 #include "backends/cuda/attention/hopper/attention_groups.h"
 
-// Which of 64 neighbouring keys a query sees, as bits: what positions, segments and patterns say.
+// The keys visible to a query among 64 neighbours, as bits: by position, segment and pattern.
 
 namespace capibara::cuda::attention {
 
@@ -46,7 +46,7 @@ inline __device__ uint64_t bits_by_pattern(const Problem& p, int batch, int head
   return bits;
 }
 
-// `level` is that of a rectangle in which they are: none of them, all, or some.
+// `level` is the visibility of an enclosing rectangle: none, all, or some.
 inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, int head, int query, int key) {
   if (query >= p.queries || key >= p.keys || level == none) return 0;
   const int count = min(64, p.keys - key);
@@ -59,27 +59,27 @@ inline __device__ uint64_t seen_bits(const Problem& p, Level level, int batch, i
   return bits;
 }
 
-// Bits of the tiles of warpgroups: which elements are seen and which dropout keeps. The copier makes them for both
-// workers while they multiply; a thread of a worker reads its 32 elements of each as one word.
+// Bits of warpgroup tiles: which elements are visible and which dropout keeps. The copier computes them for both
+// workers while they multiply; a worker's thread reads each kind for its 32 elements as one word.
 
-// The bit of element e of eight columns j among those that are seen, in the word of a thread.
+// The visibility bit of element e of eight columns j in a thread's word.
 template <bool turned>
 __host__ __device__ constexpr int seen_bit(int j, int e) {
   return turned ? j + e / 2 * 8 + e % 2 * 16 : j % 4 * 8 + j / 4 * 2 + e / 2 * 4 + e % 2;
 }
 
-// `keeps`: whether the copier makes those of dropout too.
+// `keeps`: the copier also computes the dropout bits.
 template <bool turned, bool keeps = false>
 struct TileBits {
-  // Straight: a row of 64 keys for each query of both workers. Turned: for each warp of both workers and pair of
-  // queries of a thread, the 16 keys of the warp for one and for the other.
+  // Straight: a row of 64 keys per query of both workers. Turned: for each warp of both workers and each pair of
+  // queries of a thread, the warp's 16 keys for the first and the second query.
   alignas(16) uint64_t seen[workers * 64];
   uint32_t kept[keeps ? workers * group_threads : 1];
   alignas(8) Level levels[group_threads / 32];
 
-  // A thread of the copier makes the bits of one query and 64 keys of worker threadIdx.x / 64.
+  // A copier thread computes the bits of one query and 64 keys for worker threadIdx.x / 64.
 
-  // `mask`: its bits, all ones where there is none.
+  // `mask`: its bits, all ones if there is none.
   __device__ void write_seen(const Problem& p, Level level, int batch, int head, int query, int key, uint64_t mask) {
     if (level == some || (level == all && p.mask)) {
       const uint64_t bits = mask & seen_bits(p, level, batch, head, query, key);
@@ -89,7 +89,7 @@ struct TileBits {
     }
     if (threadIdx.x % 32 == 0) levels[threadIdx.x / 32] = level;
   }
-  // Of the 128 queries from `query` on and 64 keys.
+  // For the 128 queries starting at `query` and 64 keys.
   __device__ void write_kept(const Problem& p, uint2 dropout, int query, int key) {
     const KeptBits bits{p, dropout};
     const int row = threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4;
@@ -110,7 +110,7 @@ struct TileBits {
   }
 };
 
-// The same as a thread of a worker reads them: those of tile `number` of an array.
+// The bits as read by a worker's thread, for tile `number` of an array.
 template <bool turned, bool keeps = false>
 struct BitsView {
   using Bits = TileBits<turned, keeps>;
@@ -167,7 +167,7 @@ struct BitsView {
   }
 };
 
-// Logits of the eight columns from `first` on that are not seen become -inf.
+// Sets hidden logits of the eight columns starting at `first` to -inf.
 template <bool turned, int N>
 __device__ void hide(float (&logits)[N][4], uint32_t seen, int first = 0) {
 #pragma unroll
@@ -179,8 +179,8 @@ __device__ void hide(float (&logits)[N][4], uint32_t seen, int first = 0) {
   }
 }
 
-// Pairs of narrow elements from `first` on, those that are dropped set to 0: the sign of each byte of two is repeated
-// over half of a word. One shift serves two pairs.
+// Sets dropped elements of narrow pairs starting at `first` to 0: the sign bit of each of two bytes is replicated
+// over half a word. One shift serves two pairs.
 template <bool turned, int N>
 __device__ void drop_pairs(uint32_t (&pairs)[N][4], uint32_t kept, int first = 0) {
 #pragma unroll
@@ -205,12 +205,12 @@ __device__ float2 unpacked_pair(uint32_t word) {
   return {static_cast<float>(pair[0]), static_cast<float>(pair[1])};
 }
 
-// A tile of 64 queries by 64 keys in shared memory, rows are queries.
+// A tile of 64 queries by 64 keys in shared memory; rows are queries.
 template <class T>
 struct BiasTile {
   using Layout = TileOf<T, 64, 64>;
 
-  // The copier's part. What does not exist is 0.
+  // Called by the copier. Elements that do not exist become 0.
   static __device__ void copy(const Problem& p, uint32_t to, int batch, int head, int query, int key) {
     const T* bias = static_cast<const T*>(p.bias) + batch * p.bias_step[0] + head * p.bias_step[1] + key;
     const int piece = threadIdx.x % 8;
@@ -222,7 +222,7 @@ struct BiasTile {
     }
   }
 
-  // What a thread reads of a tile: 16 columns of its warp's rows; where they are turned, its warp's columns of 16 rows.
+  // The part of a tile that a thread reads: 16 columns of its warp's rows; if turned, its warp's columns of 16 rows.
   template <bool turned>
   static __device__ uint32_t first_at() {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
@@ -233,7 +233,7 @@ struct BiasTile {
   static __device__ uint32_t at(uint32_t first, int n) {
     return turned ? first + n * 2048 : first ^ n * 32;
   }
-  // Of the thread's elements, where the first it reads is at `first`: change(bias, j, e).
+  // Loads change(bias, j, e) for the thread's elements, of which the first is read at `first`.
   template <bool turned, class Change>
   static __device__ void load(float (&to)[8][4], uint32_t first, Change&& change) {
 #pragma unroll
@@ -254,7 +254,7 @@ struct BiasTile {
   }
 };
 
-// Where a thread of a worker reads its bias in a stage, from the first byte of the stage on: computed once.
+// The offset in bytes, from the start of a stage, at which a worker's thread reads its bias: computed once.
 template <class T, int D, bool turned>
 __device__ uint32_t bias_offset(int worker) {
   uint32_t offset = 2 * GroupTile<T, D>::bytes + worker * bias_tile_bytes + BiasTile<T>::template first_at<turned>();
@@ -262,7 +262,7 @@ __device__ uint32_t bias_offset(int worker) {
   return offset;
 }
 
-// The copier's part for both workers, whose tiles are one beside the other.
+// Called by the copier for both workers, whose tiles are adjacent.
 template <class T, bool turned>
 __device__ void copy_bias(const Problem& p, const BoxSources& sources, uint32_t to, int batch, int head, int query,
                           int key, uint32_t barrier) {
@@ -278,7 +278,7 @@ __device__ void copy_bias(const Problem& p, const BoxSources& sources, uint32_t 
       BiasTile<T>::copy(p, to, batch, head, query, key);
   }
 }
-// Any other bias, read where it is.
+// Any other bias, read from global memory.
 template <class T, bool turned>
 __device__ void add_any_bias(const Problem& p, float (&logits)[8][4], const Place& at) {
   const float scale = p.scale * log2e;
@@ -291,15 +291,15 @@ __device__ void add_any_bias(const Problem& p, float (&logits)[8][4], const Plac
   });
 }
 
-// Products that nothing is added to are scaled in the exponent.
+// Products without a bias are scaled in the exponent.
 template <bool biased>
 __device__ float factor_of(const Problem& p) {
   if constexpr (biased) return p.exponent_factor;
   return p.scale > 0 ? p.scale * log2e : 1.0f;
 }
 
-// Products become logits, which times `factor_of` are to the base 2; `first` is where the thread reads its bias, if
-// that comes in pieces. A bare bias was added before.
+// Converts products to logits, which times `factor_of` are base-2 exponents; the thread reads its bias at `first`, if
+// it is in pieces. A bare bias has already been added.
 template <class T, bool turned, Bias kind>
 __device__ void make_group_logits(const Problem& p, float (&logits)[8][4], const Place& at, uint32_t first, bool whole,
                                   uint32_t seen) {

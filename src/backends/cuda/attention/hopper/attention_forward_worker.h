@@ -1,4 +1,4 @@
-// What a warpgroup accumulates in attention forwards: shares of its rows, their sums, and the log-sum-exp.
+// The accumulators of a warpgroup in forward attention: shares of its rows, their sums, and the log-sum-exp.
 #pragma once
 
 #include "backends/cuda/attention/hopper/attention_extras.h"
@@ -6,7 +6,7 @@
 
 namespace capibara::cuda::attention {
 
-// What a worker knows: its rows, and what it has accumulated. It takes Keys keys at a time.
+// The state of a worker: its rows and accumulators. It processes Keys keys at a time.
 template <class T, int D, bool biased, int Keys = 64>
 struct ForwardWorker {
   static constexpr int parts = Keys / 64;
@@ -23,10 +23,10 @@ struct ForwardWorker {
     first_row = rows.first + 64 * worker % Rows + threadIdx.x / 32 % 4 * 16;
   }
 
-  // Of dropout, where the worker makes them.
+  // The dropout bits, if the worker computes them.
   __device__ uint32_t kept_of(int tile) const { return KeptBits{p, at.dropout[0]}.straight(at.row[0], tile * 64); }
 
-  // Logits become shares; sums are scaled once `ready` says that their product has ended.
+  // Converts logits to shares; sums are rescaled after `ready` has waited for their matmul.
   template <bool drops = true, class Ready>
   __device__ void share_out(float (&logits)[Keys / 8][4], const uint32_t (&kept)[parts], Ready&& ready) {
     float decay[2];
@@ -49,7 +49,7 @@ struct ForwardWorker {
     }
   }
 
-  // Both workers have the same rows: the second leaves what it has accumulated to the first.
+  // If both workers have the same rows, the second passes its accumulators to the first.
   __device__ void leave_all(float* shared) const {
     const float numbers[1][4] = {{softmax.maximum[0], softmax.maximum[1], softmax.sum[0], softmax.sum[1]}};
     leave(shared, sums);

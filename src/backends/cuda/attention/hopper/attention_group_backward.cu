@@ -1,5 +1,5 @@
-// Starts attention backwards by warpgroups, on Hopper: the gradients of queries, then those of keys and values, or
-// first these and with them the gradients of logits, of which others make the rest.
+// Launches backward attention by warpgroups, on Hopper: dQ, then dK and dV; or first dK and dV together with the
+// gradients of the logits, from which other kernels compute the rest.
 #include <type_traits>
 
 #include "backends/cuda/attention/attention_parts.h"
@@ -9,16 +9,16 @@
 #include "backends/cuda/attention/hopper/attention_copies.h"
 #include "backends/cuda/attention/hopper/attention_worker_stages.h"
 
-// Numbers of the queries that a stage brings to a worker whose rows are keys.
+// Per-query numbers of a stage, for workers whose rows are keys.
 
 namespace capibara::cuda::attention {
 
-// Of the queries of a stage: what logits are taken relative to, and delta. Rows that do not exist have
+// For the queries of a stage: the offset of the logits, and delta. Rows that do not exist have
 // zeros: their cotangents are zeros too.
 struct RowNumbers {
   float2 base[32], delta[32];
 
-  // A thread of the copier has one of them.
+  // Each copier thread writes one of them.
   __device__ void write(float value, float unit, float of_delta) {
     reinterpret_cast<float*>(this)[threadIdx.x] = threadIdx.x < 64 ? base_of(value, unit) : value * of_delta;
   }
@@ -30,7 +30,7 @@ inline __device__ float2 load_pair(uint32_t address) {
   return pair;
 }
 
-// Of a thread's eight pairs of queries, and the same for both of its keys.
+// Loads the numbers of a thread's eight pairs of queries; `spread_numbers` repeats them for both of its keys.
 inline __device__ void load_numbers(float2 (&numbers)[8], uint32_t from) {
 #pragma unroll
   for (int j = 0; j < 8; ++j) numbers[j] = load_pair(from + 32 * j);
@@ -43,13 +43,13 @@ inline __device__ void spread_numbers(float (&to)[8][4], uint32_t from) {
   }
 }
 
-// What the warpgroup that copies does for the kernel whose rows are keys.
+// The copier warpgroup of the kernel whose rows are keys.
 
-// The rows of a block of keys, and the tiles of queries: of each head of the group those of its queries.
+// The rows of a block of keys, and its tiles of queries: those of every head of the group.
 template <int Rows>
 struct KeyBlock {
   int batch, group, first, query_tiles, per_group;
-  int64_t begin;  // number of row 0 among [batch, groups, keys]
+  int64_t begin;  // index of row 0 in [batch, groups, keys]
 
   __device__ KeyBlock(const Problem& p, int block) {
     const int tiles = (p.keys + Rows - 1) / Rows;
@@ -75,13 +75,13 @@ struct KeyBlock {
   }
 };
 
-// What a thread of the copier needs of the next visit, copied while it waits for this one: a row's number, which
-// RowNumbers has, and a word of the mask.
+// Data of the next visit that a copier thread needs, prefetched during the current one: one of RowNumbers, and a
+// word of the mask.
 struct NextVisits {
   float numbers[2][group_threads];
   uint64_t masks[2][group_threads];
 
-  // Of the queries from row number `row` on, of which `exist`, and the keys from `key` on.
+  // For the queries starting at row `row`, and the keys starting at `key`.
   __device__ void copy(const Problem& p, int visit, int batch, int head, int query, int key, int64_t row) {
     const int own = static_cast<int>(threadIdx.x % 64);
     const bool exists = query + own < p.queries;
@@ -109,14 +109,14 @@ struct NextVisits {
   }
 };
 
-// The copier's work: queries and cotangents of the visits, and what the workers read beside them.
+// The copier's loop: queries and cotangents for the visits, and the other data that workers read with them.
 template <class T, int D, Bias kind, int Rows, int Count>
 __device__ void copy_queries(const Problem& p, const BoxSources& sources, const KeyBlock<Rows>& block,
                              const Visits& visits, const Stages<Count>& stages, TileBits<true>* bits,
                              RowNumbers* numbers, NextVisits& ahead, int count, uint32_t tiles) {
   constexpr int bytes = GroupTile<T, D>::bytes;
   constexpr bool biased = kind != Bias::none;
-  const int worker = Rows == 64 ? 0 : static_cast<int>(threadIdx.x / 64), above = 64 * worker;  // of the thread
+  const int worker = Rows == 64 ? 0 : static_cast<int>(threadIdx.x / 64), above = 64 * worker;  // of this thread
   using At = typename KeyBlock<Rows>::At;
   const bool odd = has_odd_rows(p);
   At next = count > 0 ? block.at(visits.tile(0)) : At{}, now{};
@@ -150,7 +150,7 @@ __device__ void copy_queries(const Problem& p, const BoxSources& sources, const 
   auto make = [&](int stage, int i) {
     await_copies<0>();
     const uint64_t mask = ahead.mask(p, i);
-    constexpr bool bare = kind == Bias::bare;  // products are added to both
+    constexpr bool bare = kind == Bias::bare;  // products accumulate on both
     numbers[stage].write(ahead.number(i), bare ? p.bias_factor : log2e, bare ? -1.0f : 1.0f);
     if (i + 1 < count) look_ahead(i + 1);
     bits[stage].write_seen(p, visits.level(i, worker), block.batch, now.head, now.query + threadIdx.x % 64,
@@ -159,8 +159,8 @@ __device__ void copy_queries(const Problem& p, const BoxSources& sources, const 
   stages.copy_all(count, copied_by_threads<biased>(p), odd, copy, make);
 }
 
-// What a worker does for the gradients of keys and values: sums over queries, and the gradients of logits, which are
-// stored where a bias needs them.
+// A worker's loop for dK and dV: sums over queries, and the gradients of the logits, which are
+// stored if a bias needs them.
 
 template <class T, int D, Bias kind, bool split, int Count>
 __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const KeyBlock<rows_of<split>>& keys,
@@ -174,7 +174,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
   Place at{keys.batch, {-1, -1}, {first_row + lane / 4, first_row + lane / 4 + 8}, 0, {}};
   float key_sums[D / 8][4] = {}, value_sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
   uint32_t narrow_shares[4][4], narrow_slopes[4][4];
-  Level level = none;  // of the visit that was asked for last, and what it sees
+  Level level = none;  // of the last visit queried, and its visibility bits
   uint32_t seen = 0;
   int dropout_head = -1;
   uint2 dropout{};
@@ -190,7 +190,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
     if (level != all) seen = level == some ? bits.seen_word(stages.slot(i), worker) : 0;
     return level != none || (stores && stages.level(i) != none);
   };
-  // What products are added to, where that is how a bias is added.
+  // Initialises the accumulators of products if the bias is bare.
   auto prepare = [&](int i) {
     if constexpr (bare) {
       float2 base[8];
@@ -201,7 +201,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
       compute_now(shares);
     }
   };
-  // From the logits until the last products are on their way.
+  // From the logits to launching the last matmuls.
   auto step = [&](int i) {
     const uint32_t from = stage(i), operand = operand_at(from), own_numbers = numbers_of(i);
     if constexpr (bare) {
@@ -226,7 +226,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
       at.column = place.query + 2 * (lane % 4);
     }
     const bool whole = level == all;
-    float2 base[8];  // loaded before the logits are there
+    float2 base[8];  // loaded before the logits are ready
     if (!bare) load_numbers(base, own_numbers);
     await_products<1>();
     make_group_logits<T, true, kind>(p, shares, at, from + offset, whole, seen);
@@ -253,7 +253,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
           p, shares, slopes, [](int, int) { return true; }, delta);
     compute_now(slopes);
     narrow<T>(narrow_slopes, slopes);
-    if (stores) store_turned<T>(from + offset, narrow_slopes);  // where the bias was
+    if (stores) store_turned<T>(from + offset, narrow_slopes);  // over the bias
     begin_products();
     start_across_of<T, D>(key_sums, narrow_slopes, operand);
     end_products();
@@ -267,8 +267,8 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
     prepare(i);
     for (bool more = true; more; ++i) {
       step(i);
-      more = bare && wants(i + 1);  // neighbours: nothing is skipped while a stage is held
-      if (more) prepare(i + 1);     // while the last products are computed
+      more = bare && wants(i + 1);  // consecutive visits: none is skipped while a stage is held
+      if (more) prepare(i + 1);     // overlaps with the last matmuls
       await_products<0>();
       if (stores && sends_tiles()) await_stores();
       stages.release(i);
@@ -288,7 +288,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
   }
 }
 
-// The gradients of keys and values by warpgroups: rows are keys, sums go over the queries of all heads of a group in a
+// dK and dV by warpgroups: rows are keys, sums run over the queries of all heads of a group in a
 // fixed order.
 
 template <class T, int D, Bias kind, bool split>
@@ -331,8 +331,8 @@ __global__ void __launch_bounds__(all_threads, 1)
 #endif
 }
 
-// The gradients of queries by warpgroups: sums over keys in a fixed order. The last product of one tile runs while
-// those of the next do.
+// dQ by warpgroups: sums over keys in a fixed order. The last matmul of one tile overlaps with those of the
+// next.
 
 template <class T, int D, bool biased, bool split, int Count>
 __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>& rows,
@@ -351,7 +351,7 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
   }
   float sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
   uint32_t queries[D / 16][4], narrowed[4][4], seen = 0, kept = 0;
-  Level level = none;  // of the visit that was asked for last
+  Level level = none;  // of the last visit queried
   load_rows<T, D>(queries, own);
   auto stage = [&](int i) { return tiles + stages.slot(i) * stage_bytes_of<T, D, biased>; };
   const uint32_t offset = bias_offset<T, D, false>(worker);
@@ -403,7 +403,7 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
     narrow<T>(narrowed, slopes);
     for (; wants(i + 1); ++i) {
       start_logits(i + 1);
-      begin(i + 1);  // while the tensor cores compute logits
+      begin(i + 1);  // overlaps with the logits on the tensor cores
       start_slopes(i + 1);
       start_across<T, D>(sums, narrowed, stage(i));
       end_products();

@@ -1,4 +1,4 @@
-// Starts the gradients of a broadcast bias by warpgroups, on Hopper.
+// Launches the warpgroup kernel for the gradients of a broadcast bias, on Hopper.
 #include "backends/cuda/attention/hopper/attention_group_bias.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace capibara::cuda::attention {
 
 cudaError_t start_group_bias(const Problem& problem, Element element, cudaStream_t stream) {
   const int blocks = BiasGrid(problem, group_rows, bias_columns).blocks();
-  constexpr int enough = 512, longest = 16;  // blocks of threads, and tiles of one
+  constexpr int enough = 512, longest = 16;  // thread blocks, and tiles per block
   const int run = has_bias_boxes(problem) ? std::clamp(blocks / enough, 1, longest) : 1;
   const dim3 grid(static_cast<unsigned>((blocks + run - 1) / run));
   return by_group_size(problem, element, [&](auto type, auto size) {

@@ -1,25 +1,25 @@
-// The gradients of a bias that is broadcast, by warpgroups: a block has 128 queries by 128 keys, of which each worker
-// sums 64 rows in registers over what the bias is broadcast along.
+// The gradients of a broadcast bias by warpgroups: a block has 128 queries by 128 keys, of which each worker
+// sums 64 rows in registers over the axes along which the bias is broadcast.
 #pragma once
 
 #include "backends/cuda/attention/attention_slopes.h"
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 #include "backends/cuda/attention/hopper/attention_copies.h"
 
-// What the warpgroup that copies does for the gradients of a broadcast bias: tiles of all iterations, in slots.
+// The copier warpgroup for the gradients of a broadcast bias: copies the tiles of all iterations into slots.
 
 namespace capibara::cuda::attention {
 
-// Tiles of an iteration, in their order: queries and cotangents of both workers, then keys and values of each half.
+// Tiles of an iteration, in order: queries and cotangents of both workers, then keys and values of each half.
 inline constexpr int bias_parts = 8, bias_slots = 12, bias_columns = 128;
 template <class T, int D>
 inline constexpr int group_bias_bytes = bias_slots* GroupTile<T, D>::bytes + bias_bytes + 1024;
 
-// Bits of four halves of keys: when they are written again, all workers are two iterations further.
+// Bits of four halves of keys: by the time they are rewritten, all workers are two iterations ahead.
 using BiasTileBits = TileBits<false, true>;
 using BiasBits = BiasTileBits[4];
 
-// Iterations of a tile.
+// The number of iterations for a tile.
 inline __device__ int bias_count(const Problem& p, const BiasGrid& grid, int block) {
   const BiasPlace at = grid.place(block, 0);
   const Rectangle tile{at.query, min(at.query + group_rows, p.queries), at.key, min(at.key + bias_columns, p.keys)};
@@ -27,7 +27,7 @@ inline __device__ int bias_count(const Problem& p, const BiasGrid& grid, int blo
   return same && seen_by_position(p, tile) == none ? 0 : grid.iterations();
 }
 
-// Of a tile of which nothing is seen: by the threads that copy.
+// Stores zeros for a tile with no visible element, by the threads that copy.
 template <class T>
 __device__ void store_bias_zeros(const Problem& p, const BiasPlace& at) {
   const BiasSlopes<T> to(p, at.batch, at.head);
@@ -78,9 +78,9 @@ __device__ void copy_for_bias(const Problem& p, const BoxSources& sources, const
   stages.copy_all((begin + count) * bias_parts, odd, odd, copy, make, begin * bias_parts);
 }
 
-// A bias in pieces of 16 bytes as the kernel of its gradients reads it, in pairs.
+// A bias in 16-byte pieces, read in pairs by the kernel of its gradients.
 
-// The bias of a thread's elements in a tile of 64 x 64, in pairs.
+// The bias of a thread's elements in a 64 x 64 tile, in pairs.
 template <class T>
 struct BiasPairs {
   uint32_t words[8][2];
@@ -95,7 +95,7 @@ struct BiasPairs {
         words[j][half] = __ldg(reinterpret_cast<const uint32_t*>(own + min(column + 8 * j, p.keys - 2)));
     }
   }
-  // Products become logits to the base 2.
+  // Converts products to base-2 logits.
   __device__ void add(float (&logits)[8][4], float scale) const {
 #pragma unroll
     for (int j = 0; j < 8; ++j) {
@@ -190,7 +190,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
     return;
   }
   constexpr int threads = workers * group_threads;
-  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");  // both have read all slots, where the sums go
+  asm volatile("bar.sync 1, %0;" ::"n"(threads) : "memory");  // both have read all slots, which the sums overwrite
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
 #pragma unroll

@@ -1,4 +1,4 @@
-// Starts attention forwards by warpgroups, on Hopper.
+// Launches forward attention by warpgroups, on Hopper.
 #include "backends/cuda/attention/hopper/attention_group_forward.h"
 
 #include <type_traits>
@@ -8,7 +8,7 @@
 namespace capibara::cuda::attention {
 
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream) {
-  // Tiles that a pattern leaves are few and apart, and beside a bias two tiles of keys have no room.
+  // The tiles left by a pattern are few and scattered, and with a bias two tiles of keys do not fit.
   if (!problem.bias && !problem.blocks) return start_wide_forward(problem, element, stream);
   return by_group_size(problem, element, [&](auto type, auto size) {
     using T = decltype(type);

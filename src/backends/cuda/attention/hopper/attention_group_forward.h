@@ -1,5 +1,5 @@
-// Attention forwards by warpgroups: the product with the values of one tile runs while the softmax of the next is
-// computed. Of a bias, and of patterns of blocks, whose visits the workers share.
+// Forward attention by warpgroups: the matmul with the values of one tile overlaps with the softmax of the next.
+// Used with a bias, and with block patterns, whose visits are split between the workers.
 #pragma once
 
 #include "backends/cuda/attention/hopper/attention_copies.h"
@@ -19,7 +19,7 @@ __device__ void work_forward(const Problem& p, const RowBlock<rows_of<kind == Bi
   uint32_t queries[D / 16][4], seen = 0, kept[1] = {};
   const uint32_t offset = bias_offset<T, D, false>(worker);
   bool whole = false;
-  Level level = none;  // of the visit that was asked for last
+  Level level = none;  // of the last visit queried
   load_rows<T, D>(queries, own);
   auto stage = [&](int i) { return tiles + stages.slot(i) * stage_bytes_of<T, D, biased>; };
   auto wants = [&](int i) {
@@ -27,7 +27,7 @@ __device__ void work_forward(const Problem& p, const RowBlock<rows_of<kind == Bi
     stages.await_full(i);
     return (level = bits.level(stages.slot(i), worker)) != none;
   };
-  // A bare bias is what products are added to.
+  // Products accumulate on a bare bias.
   auto start_logits = [&](float(&logits)[8][4], int i) {
     if constexpr (bare) {
       BiasTile<T>::template load<false>(logits, stage(i) + offset,
@@ -48,7 +48,7 @@ __device__ void work_forward(const Problem& p, const RowBlock<rows_of<kind == Bi
     make_group_logits<T, false, kind>(p, logits, work.at, stage(i) + offset, whole, seen);
     work.template share_out<!bare>(logits, kept, ready);
   };
-  // Runs of neighbouring visits: what is held back by the last product of one is released before others are skipped.
+  // Runs of consecutive visits: the stage held by the last matmul of a run is released before other visits are skipped.
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
     float logits[8][4];
     start_logits(logits, i);

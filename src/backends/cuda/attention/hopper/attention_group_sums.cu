@@ -1,4 +1,4 @@
-// Starts what is made of stored gradients of logits, on Hopper: the gradients of queries and of a bias.
+// Launches the kernels that compute dQ and dBias from stored gradients of the logits, on Hopper.
 #include "backends/cuda/attention/hopper/attention_group_sums.h"
 
 #include <type_traits>
@@ -6,11 +6,11 @@
 #include "backends/cuda/attention/attention_start.h"
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 
-// The gradients of a bias that all entries of a batch share: sums of those of their logits, which are stored.
+// The gradients of a bias shared by all entries of a batch: sums of the stored gradients of their logits.
 
 namespace capibara::cuda::attention {
 
-// A block of threads has a tile of 64 queries by 64 keys.
+// A thread block has a tile of 64 queries by 64 keys.
 template <class T>
 __global__ void __launch_bounds__(group_threads) bias_sums_kernel(const __grid_constant__ Problem p) {
   const int key = static_cast<int>(blockIdx.x) * 64, query = static_cast<int>(blockIdx.y) * 64;
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(group_threads) bias_sums_kernel(const __grid_c
   float sums[4][8] = {};
   for (int batch = 0; batch < p.batch; ++batch) {
     if (seen_in(p, {query, query + 64, key, key + 64}, batch, head) == none) continue;
-    // The first entry's are where the sums will be: this thread reads them before it writes there.
+    // The first entry's are in place of the sums: this thread reads them before it overwrites them.
     const T* slopes = static_cast<const T*>(batch == 0 ? p.dbias : p.slopes);
     const int64_t first = static_cast<int64_t>(batch == 0 ? head : slope_number(p, batch, head)) * p.queries;
 #pragma unroll

@@ -1,5 +1,5 @@
-// The gradients of queries from those of the logits, which the pass over keys has stored, by warpgroups: a product for
-// each tile. Of a bias that both entries of a batch of two share, their sums too.
+// dQ by warpgroups from the gradients of the logits stored by the pass over keys: one matmul per
+// tile. For a bias shared by both entries of a batch of two, also their sums.
 #pragma once
 
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
@@ -7,7 +7,7 @@
 
 namespace capibara::cuda::attention {
 
-// Of a stage: the keys of each entry, then the gradients of each entry's workers.
+// A stage holds the keys of each entry, then the gradients of each entry's workers.
 template <class T, int D, int Entries>
 inline constexpr int sum_stage_bytes = Entries*(GroupTile<T, D>::bytes + bias_bytes);
 template <int Entries>
@@ -20,8 +20,8 @@ __device__ uint32_t slopes_in(uint32_t stage, int entry, int worker) {
   return stage + Entries * GroupTile<T, D>::bytes + (entry * workers + worker) * bias_tile_bytes;
 }
 
-// Whether a tile of the bias has the sum of two entries, which see the same tiles. It replaces the first one's
-// gradients, which nothing else reads.
+// True if a tile of the bias gets the sum of two entries, which see the same tiles. It replaces the first entry's
+// gradients, which have no other reader.
 inline __host__ __device__ bool adds_two_entries(const Problem& p) {
   return shares_slopes(p) && p.batch == 2 && !p.query_segments && !(p.blocks && p.block_step[0]);
 }
@@ -48,7 +48,7 @@ __device__ void copy_slopes(const Problem& p, const BoxSources& sources, const R
   stages.copy_all(count, false, false, copy, [](int, int) {});
 }
 
-// The warp's rows of a tile: sums of pairs of two entries.
+// Stores the warp's rows of a tile: sums of pairs of two entries.
 template <class T>
 __device__ void store_sums(uint32_t tile, const uint32_t (&one)[4][4], const uint32_t (&other)[4][4]) {
   const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane % 16;

@@ -1,4 +1,4 @@
-// Attention by warpgroups: one copies tiles into stages of shared memory, two multiply, each 64 rows of its own.
+// Attention by warpgroups: a copier loads tiles into stages of shared memory, two workers multiply 64 rows each.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,7 +8,7 @@
 #include "backends/cuda/attention/attention_products.h"
 #include "backends/cuda/attention/attention_rows.h"
 
-// Barriers in shared memory, between the warpgroup that copies and those that multiply, and waits for products.
+// Barriers in shared memory between the copier and the workers, and waits for matmuls.
 
 namespace capibara::cuda::attention {
 
@@ -18,11 +18,11 @@ inline __device__ void set_up_barrier(uint32_t barrier, int arrivals) {
 inline __device__ void arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
-// When the copies that this thread has started have ended.
+// Arrives when the copies started by this thread are complete.
 inline __device__ void arrive_after_copies(uint32_t barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
-// Until the phase of this parity has ended.
+// Waits until the phase of this parity is complete.
 inline __device__ void await_phase(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n.reg .pred done;\nagain:\n"
@@ -31,7 +31,7 @@ inline __device__ void await_phase(uint32_t barrier, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
-// What this thread wrote to shared memory becomes visible to tensor cores that read it there.
+// Makes this thread's writes to shared memory visible to the tensor cores.
 inline __device__ void publish_writes() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- products of warpgroups: until they have started, and ended ---------------------------------------------------
@@ -43,13 +43,13 @@ __device__ void await_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Left) : "memory");
 }
 
-// What follows, which may be to wait for a product, comes after `value` is computed: a branch that is never taken,
-// since no arithmetic makes this NaN.
+// Forces `value` to be computed before the following code, such as a wait for a matmul: a branch that is never taken,
+// since no arithmetic yields this NaN.
 inline __device__ void compute_first(float value) {
   if (__float_as_uint(value) == 0xffc12345u) asm volatile("nanosleep.u32 1;" ::: "memory");
 }
 
-// Values that are computed before what follows, which may be to wait for a product, although nothing there needs them.
+// Forces values to be computed before the following code, such as a wait for a matmul, although it does not need them.
 template <int N>
 __device__ void compute_now(float (&values)[N][4]) {
 #pragma unroll
@@ -57,10 +57,10 @@ __device__ void compute_now(float (&values)[N][4]) {
     asm volatile("" : "+f"(values[j][0]), "+f"(values[j][1]), "+f"(values[j][2]), "+f"(values[j][3])::"memory");
 }
 
-// Operands of products of warpgroups, in shared memory.
+// Operands of warpgroup matmuls in shared memory.
 
-// An operand in shared memory: parts of 128 bytes of all rows, groups of eight rows 1024 bytes apart. The address is
-// the same in all threads of a warp; they say so, since its registers are then those that a warp has once.
+// An operand in shared memory: 128-byte parts of all rows, groups of eight rows 1024 bytes apart. The address is
+// the same in all threads of a warp; stating that lets the compiler use uniform registers.
 template <int Rows = 64>
 __device__ uint32_t operand_at(uint32_t address) {
   constexpr uint32_t part = (Rows * 128) >> 4;
@@ -71,10 +71,10 @@ inline __device__ uint64_t further(uint32_t operand, int bytes) {
   return (group | permuted_by_128_bytes << 30) << 32 | (operand + bytes / 16);
 }
 
-// Tensor cores of Hopper: products of 64 rows by a warpgroup of four warps, operands in shared memory.
+// Hopper's tensor cores: matmuls of 64 rows by a warpgroup of four warps, operands in shared memory.
 //
-// Operands in shared memory are tiles of 64 or 128 rows as TileOf lays them out. Sums are laid out over the threads as
-// those of attention_products.h.
+// Operands in shared memory are tiles of 64 or 128 rows in TileOf's layout. Sums are distributed over the threads as
+// in attention_products.h.
 
 #define CAPIBARA_FOUR(d, j) "+f"(d[j][0]), "+f"(d[j][1]), "+f"(d[j][2]), "+f"(d[j][3])
 #define CAPIBARA_SUMS(d, j)                                                                       \
@@ -95,13 +95,13 @@ inline __device__ uint64_t further(uint32_t operand, int bytes) {
                "%32, %33, p, 1, 1, 0, 0;\n}\n"                                                           \
                : CAPIBARA_SUMS(sums, 0)                                                                  \
                : "l"(left), "l"(right), "r"(add))
-// The same of 128 columns.
+// The same for 128 columns.
 #define CAPIBARA_SHARED_128(type)                                                                          \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %66, 0;\n" CAPIBARA_WGMMA("128", type) CAPIBARA_NAMES_128 \
                "%64, %65, p, 1, 1, 0, 0;\n}\n"                                                             \
                : CAPIBARA_SUMS(sums, 0), CAPIBARA_SUMS(sums, 8)                                            \
                : "l"(left), "l"(right), "r"(add))
-// Of 64 columns, the left operand in registers.
+// For 64 columns, the left operand in registers.
 #define CAPIBARA_REGISTERS(type)                                                                         \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n" CAPIBARA_WGMMA("64", type) CAPIBARA_NAMES_64 \
                "{%32, %33, %34, %35}, %36, p, 1, 1, 0;\n}\n"                                             \
@@ -156,7 +156,7 @@ __device__ void multiply_group(float (&sums)[16][4], const uint32_t (&left)[4], 
     CAPIBARA_REGISTERS_128("f16");
 }
 
-// sums[64, 8 N] = the 64 rows of operand a by the 8 N of operand b, transposed, or are `added`. Started, not awaited.
+// sums[64, 8 N] = (or, if `added`, +=) the 64 rows of operand a by the 8 N of operand b, transposed. Not awaited.
 template <class T, int D, bool added, int N>
 __device__ void start_rows_of(float (&sums)[N][4], uint32_t a, uint32_t b) {
 #pragma unroll
@@ -166,7 +166,7 @@ __device__ void start_rows_of(float (&sums)[N][4], uint32_t a, uint32_t b) {
                       added || k > 0);
   }
 }
-// The same of tiles.
+// The same for tiles.
 template <class T, int D, int N>
 __device__ void start_rows(float (&sums)[N][4], uint32_t left, uint32_t right) {
   start_rows_of<T, D, false>(sums, operand_at(left), operand_at<8 * N>(right));
@@ -186,7 +186,7 @@ __device__ void start_rows(float (&sums)[8][4], const uint32_t (&left)[D / 16][4
     multiply_group<T>(sums, left[k], further(b, k / 4 * (64 * 128) + k % 4 * 32), added || k > 0);
   }
 }
-// sums[64, D] += shares[64, 16 N] by the 16 N rows of an operand, or of a tile.
+// sums[64, D] += shares[64, 16 N] by the 16 N rows of an operand or a tile.
 template <class T, int D, int N>
 __device__ void start_across_of(float (&sums)[D / 8][4], const uint32_t (&shares)[N][4], uint32_t b) {
 #pragma unroll
@@ -197,7 +197,7 @@ __device__ void start_across(float (&sums)[D / 8][4], const uint32_t (&shares)[N
   start_across_of<T, D>(sums, shares, operand_at<16 * N>(right));
 }
 
-// Sums of a product as the left operand of the next.
+// Narrows the sums of a matmul to the left operand of the next.
 template <class T, int N>
 __device__ void narrow(uint32_t (&to)[N][4], const float (&from)[2 * N][4]) {
 #pragma unroll
@@ -215,19 +215,19 @@ inline constexpr int group_rows = 64 * workers, max_tiles = 2048;
 
 template <class T, int D>
 using GroupTile = TileOf<T, D, 64>;
-// The bias of a tile of each worker.
+// The bias tile of each worker.
 inline constexpr int bias_tile_bytes = 64 * 64 * 2, bias_bytes = workers * bias_tile_bytes;
-// Of a stage: two tiles, and the bias of what the workers compute of them.
+// Bytes per stage: two tiles, and the bias for the workers' results.
 template <class T, int D, bool biased>
 inline constexpr int stage_bytes_of = 2 * GroupTile<T, D>::bytes + (biased ? bias_bytes : 0);
-// `Own` tiles of each worker, and stages; some more to align the first.
+// `Own` tiles per worker, the stages, and padding to align the first.
 template <class T, int D, bool biased, int Own, int Count>
 inline constexpr int group_bytes = Own* workers* GroupTile<T, D>::bytes + Count* stage_bytes_of<T, D, biased> + 1024;
 
 inline __device__ uint32_t aligned_memory(const void* memory) {
   return (static_cast<uint32_t>(__cvta_generic_to_shared(memory)) + 1023) & ~1023u;
 }
-// An address in shared memory that is computed once: the compiler computes those it knows again for every use.
+// An address in shared memory that is computed once: the compiler would otherwise recompute it for every use.
 inline __device__ uint32_t kept_address(const void* memory) {
   uint32_t address = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
   asm volatile("" : "+r"(address));
@@ -239,7 +239,7 @@ inline __device__ float* aligned_floats(unsigned char* memory) {
                                   (aligned_memory(memory) - static_cast<uint32_t>(__cvta_generic_to_shared(memory))));
 }
 
-// The tiles that some worker visits, in order: their number times 16, and the levels of the workers, two bits each.
+// The tiles visited by any worker, in order: their index times 16, plus the workers' levels, two bits each.
 struct Visits {
   uint32_t entries[max_tiles];
   int counts[all_threads / 32];
@@ -265,7 +265,7 @@ struct Visits {
     }
     return total;
   }
-  // Tiles of keys, for rows that are queries.
+  // Lists the tiles of keys, for rows that are queries.
   template <int Rows>
   __device__ int fill_for(const Problem& p, const RowBlock<Rows>& rows) {
     return fill((p.keys + 63) / 64, [&](int tile, int worker) {
@@ -278,16 +278,16 @@ struct Visits {
   __device__ Level level(int i, int worker) const { return static_cast<Level>(entries[i] >> 2 * worker & 3); }
 };
 
-// Which stages are full and which may be written: stage i % Count holds visit i. A worker holds two at most.
+// Barriers for full and empty stages: stage i % Count holds visit i. A worker holds at most two.
 template <int Count>
 struct Stages {
   using Barriers = uint64_t[2 * Count];
-  uint32_t barriers;  // where they are
+  uint32_t barriers;  // their address
 
   __device__ explicit Stages(const Barriers& memory) : barriers(kept_address(memory)) {}
   __device__ uint32_t full(int i) const { return barriers + i % Count * 8; }
   __device__ uint32_t empty(int i) const { return full(i) + Count * 8; }
-  // `warps` release each stage; `by_threads`: all threads of the copier copy, not the copy engine alone.
+  // `warps` warps release each stage; `by_threads`: all threads of the copier copy, not only the copy engine.
   __device__ void set_up(bool by_threads, int warps = workers * group_threads / 32) const {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Count; ++s) {
@@ -302,9 +302,9 @@ struct Stages {
     if (threadIdx.x % 32 == 0) arrive(empty(i));
   }
 
-  // The copier's loop: copy(stage, visit, barrier) starts copies for each, which announce themselves when they have
-  // ended, and make(stage, visit) stores what is computed. `by_threads` as above; `odd`: tiles are among what they
-  // copy. Visits before `begin` were copied before.
+  // The copier's loop: copy(stage, visit, barrier) starts the copies of each visit, which signal their completion, and
+  // make(stage, visit) stores computed data. `by_threads` as above; `odd`: threads copy tiles
+  // too. Visits before `begin` have already been copied.
   template <class Copy, class Make>
   __device__ void copy_all(int count, bool by_threads, bool odd, Copy&& copy, Make&& make, int begin = 0) const {
     for (int i = begin; i < count; ++i) {
@@ -326,7 +326,7 @@ struct Stages {
   }
 };
 
-// Starts to copy the queries of all workers, by all threads.
+// Starts copying the queries of all workers, by all threads.
 template <class T, int D, int Rows>
 __device__ void copy_own_queries(const Problem& p, const RowBlock<Rows>& rows, uint32_t to) {
   for (int w = 0; w < Rows / 64; ++w) {
@@ -337,8 +337,8 @@ __device__ void copy_own_queries(const Problem& p, const RowBlock<Rows>& rows, u
   end_copies();
 }
 
-// Of the registers that a thread of each warpgroup has, 504 together, the copier keeps some and the workers share the
-// others.
+// Of 504 registers, counting one thread of each warpgroup, the copier keeps some and the workers share the
+// rest.
 template <int Registers>
 __device__ void keep_registers() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(Registers));

@@ -1,4 +1,4 @@
-// Starts attention forwards by warpgroups that take 128 keys at a time, on Hopper, and the bits of a mask.
+// Launches forward attention by warpgroups, 128 keys at a time, on Hopper, and the kernel that packs mask bits.
 #include "backends/cuda/attention/hopper/attention_wide_forward.h"
 
 #include <type_traits>

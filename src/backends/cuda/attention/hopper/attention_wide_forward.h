@@ -1,18 +1,18 @@
-// Attention forwards by warpgroups, 128 keys at a time: two visits of 64 are one, and keys and values have slots of
-// their own, so that those of the keys are free as soon as the logits are computed.
+// Forward attention by warpgroups, 128 keys at a time: two visits of 64 are merged, and keys and values have separate
+// slots, so that those of the keys are free as soon as the logits are computed.
 #pragma once
 
 #include "backends/cuda/attention/hopper/attention_copies.h"
 #include "backends/cuda/attention/hopper/attention_forward_worker.h"
 
-// What the warpgroup that copies does for attention forwards by 128 keys: keys and values in slots of their own.
+// The copier warpgroup of forward attention with 128 keys: keys and values in separate slots.
 
 namespace capibara::cuda::attention {
 
 inline constexpr int wide_keys = 128;
 template <class T, int D>
 using WideTile = TileOf<T, D, wide_keys>;
-// Slots hold keys and values in turn.
+// Slots alternately hold keys and values.
 template <int D>
 inline constexpr int wide_slots = D == 64 ? 8 : 5;
 template <class T, int D>
@@ -52,7 +52,7 @@ __device__ void copy_wide_keys(const Problem& p, const BoxSources& sources, cons
                                                        p.keys - first, width);
     }
   };
-  uint64_t next[2] = {mask_of(0), mask_of(1)};  // loaded while the visits before them are copied
+  uint64_t next[2] = {mask_of(0), mask_of(1)};  // loaded while the previous visits are copied
   auto make = [&](int, int item) {
     if (item % 2) return;
 #pragma unroll
@@ -73,7 +73,7 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
   ForwardWorker<T, D, false, wide_keys> work(p, rows, worker);
   uint32_t seen[2] = {}, kept[2] = {};
   bool whole[2] = {};
-  Level levels[2] = {};  // of the visit that was asked for last
+  Level levels[2] = {};  // of the last visit queried
   auto slot = [&](int item) { return slots + item % Count * WideTile<T, D>::bytes; };
   auto wants = [&](int i) {
     if (i == count) return false;
@@ -81,8 +81,8 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
     for (int part = 0; part < 2; ++part) levels[part] = bits.level(i % Count * 2 + part, worker);
     return levels[0] != none || levels[1] != none;
   };
-  // The workers take turns at starting products: one computes shares while the tensor cores work for the other. Each
-  // takes one turn for every visit, wanted or not.
+  // The workers alternate in starting matmuls: one computes shares while the tensor cores work for the other. Each
+  // takes one slot per visit, masked or not.
   auto turn = [&] { asm volatile("bar.sync %0, %1;" ::"r"(2 + worker), "n"(2 * group_threads) : "memory"); };
   auto give_turn = [&] { asm volatile("bar.arrive %0, %1;" ::"r"(3 - worker), "n"(2 * group_threads) : "memory"); };
   if (worker == 1) give_turn();
@@ -105,7 +105,7 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
       if (!whole[part]) seen[part] = levels[part] == none ? 0 : bits.seen_word(number, worker);
     }
   };
-  // The bits of dropout, made before the second product starts: beside two they take longer.
+  // The dropout bits, computed before the second matmul starts: alongside two matmuls they take longer.
   auto drop = [&](int i) {
     if (p.threshold == 0) return;
 #pragma unroll
@@ -139,10 +139,10 @@ __device__ void work_wide_forward(const Problem& p, const RowBlock<group_rows>& 
     await_products<0>();
     share_out(logits, i, [] {});
     for (; wants(i + 1); ++i) {
-      stages.await_full(2 * i + 1);  // before the first product: no wait may come between two of them
+      stages.await_full(2 * i + 1);  // before the first matmul: no wait may come between two of them
       turn();
       start_logits(logits, i + 1);
-      drop(i + 1);  // while the tensor cores compute logits
+      drop(i + 1);  // overlaps with the logits on the tensor cores
       begin_products();
       start_sums(i);
       give_turn();

@@ -1,16 +1,16 @@
-// Which visits a worker has, and how two that have the same rows put together what they accumulated.
+// The visits of a worker, and combining the accumulators of two workers with the same rows.
 #pragma once
 
 #include "backends/cuda/attention/hopper/attention_groups.h"
 
 namespace capibara::cuda::attention {
 
-// Whether both workers of a block have the same 64 rows and every other visit; else each has 64 rows and all visits.
-// So they waste nothing where rows that are neighbours see few of the same tiles.
+// `split`: both workers of a block have the same 64 rows and alternate visits; else each has 64 rows and all visits.
+// Splitting wastes nothing if neighbouring rows see few common tiles.
 template <bool split>
 inline constexpr int rows_of = split ? 64 : group_rows;
 
-// The stages of the visits of a worker, by the number of the visit among its own.
+// The stages of a worker's visits, indexed by its own visits.
 template <bool split, int Count>
 struct WorkerStages {
   const Stages<Count>& stages;
@@ -26,10 +26,10 @@ struct WorkerStages {
   __device__ void release(int i) const { stages.release(visit(i)); }
 };
 
-// Until both workers are here.
+// Waits until both workers arrive.
 inline __device__ void meet_worker() { asm volatile("bar.sync 1, %0;" ::"n"(workers * group_threads) : "memory"); }
 
-// A thread of the second worker leaves values in shared memory for the same thread of the first.
+// A thread of the second worker passes values through shared memory to the same thread of the first.
 template <int N>
 __device__ void leave(float* shared, const float (&values)[N][4]) {
 #pragma unroll
@@ -44,7 +44,7 @@ __device__ void add_left(float (&values)[N][4], const float* shared) {
   for (int i = 0; i < 4 * N; ++i) values[i / 4][i % 4] += left_value(shared, i);
 }
 
-// The sums of the second worker are added to those of the first, where both have the same rows.
+// Adds the sums of the second worker to those of the first if both have the same rows.
 template <bool split, int N>
 __device__ void add_up(int worker, float* shared, float (&sums)[N][4]) {
   if constexpr (split) {
@@ -55,7 +55,7 @@ __device__ void add_up(int worker, float* shared, float (&sums)[N][4]) {
   }
 }
 
-// The next visit from i on that the worker wants; those before it are released.
+// The next visit, from i on, that the worker needs; skipped ones are released.
 template <class OwnStages, class Wants>
 __device__ int next_visit(const OwnStages& stages, int i, int count, Wants&& wants) {
   for (; i < count && !wants(i); ++i) {
