@@ -172,7 +172,7 @@ class OcdbtReader {
   // The limit for nodes that take this many bytes in their files.
   static uint64_t max_decoded(uint64_t stored) { return free_node_bytes + max_ratio * stored; }
 
-  // The sizes are counted: nodes and values that share bytes would add up to more than their file.
+  // The sizes are counted: overlapping nodes and values would together exceed their file.
   Blob part(const DataFile& data, uint64_t offset, uint64_t length) {
     auto it = opened_.find(data.path);
     if (it == opened_.end()) it = opened_.emplace(data.path, Blob::open(folder_ + "/" + data.path)).first;

@@ -24,7 +24,7 @@ inline constexpr double short_cosine_tail[] = {2.443808547459069e-05, -0.0013887
 
 inline constexpr double reducible = 1073741824;  // 2^30
 
-// x = turns pi/2 + (r + low) with |r| <= pi/4; in double precision. `turns` stands in the last bits of a large number.
+// x = `turns` pi/2 + (r + low) with |r| <= pi/4; in double precision. `turns` is in the last bits of a large number.
 template <class V>
 struct Reduced {
   V turns, r, low;
