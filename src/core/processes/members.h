@@ -23,7 +23,7 @@ struct MemberState {
   std::string status;     // its last report
 };
 
-// The server's side. A process that reports is alive until it announces its leave, or its connection closes without
+// The server's side. A process that reports is alive until it announces its departure, or its connection closes without
 // that.
 class MemberRoll {
  public:

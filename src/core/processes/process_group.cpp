@@ -25,7 +25,7 @@ struct Current {
   ProcessGroup group;
 };
 Current& current() {
-  static auto* instance = new Current;  // never freed: a plugin's client may ask until the very end
+  static auto* instance = new Current;  // never freed: a plugin's client may query it until the process exits
   return *instance;
 }
 

@@ -2,7 +2,7 @@
 //
 // One program of the queue runs at a time, so that each finds the results of those before it. A thread that waits for a
 // result runs the queue itself if no other does: waiting right after a call costs no thread switch. Long programs it
-// leaves to the queue's thread, if it may be interrupted: it polls the host language for signals at intervals, with
+// leaves to the queue's thread, if it may be interrupted: it then polls the host language for signals regularly, with
 // that language's lock released. A program whose wait is interrupted is given up: it is signalled to stop, and if it
 // does not within some milliseconds (LAPACK, a plugin, a callback) its thread continues with it alone, keeping its
 // buffers alive, while the queue gets a new thread.

@@ -16,7 +16,7 @@ void give_small_block(void* block, std::size_t bytes) noexcept;  // with the byt
 void count_small_blocks() noexcept;
 std::size_t kept_small_bytes() noexcept;  // of the blocks that this thread keeps for later
 
-// For std::allocate_shared. `extra` bytes are allocated behind the object.
+// For std::allocate_shared. `extra` bytes are allocated after the object.
 template <class T>
 struct SmallBlocks {
   using value_type = T;

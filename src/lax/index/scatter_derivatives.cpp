@@ -149,7 +149,7 @@ JvpResult scatter_jvp(const JvpArgs& args) {
     Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0];
     return {{out}, {bind1(args.primitive, {x_tangent, indices, updates_tangent}, args.attrs)}};
   }
-  // The order of several updates to one element is unspecified. So each window gets a positive number, the numbers are
+  // Which of several updates to one element wins is unspecified. So each window gets a positive number, the numbers are
   // scattered and read back, and only the winners contribute to a scatter-add of values and of tangents.
   Shape id_shape = updates.shape();
   for (int64_t dim : window.dims.update_window_dims) id_shape[static_cast<std::size_t>(dim)] = 1;

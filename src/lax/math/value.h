@@ -2,7 +2,7 @@
 //
 // A template `V erf(V x)` may use + - * /, unary minus and the functions below, nothing else. It never branches on a
 // value: `select` takes both sides, `iterate` loops while a condition holds. It may branch on `is_double(like)`, which
-// is known at compile time. Every other kind of value (an Array, a value in generated code) joins by
+// is known when the template is expanded. Every other kind of value (an Array, a value in generated code) joins by
 // specialising `Operations<V>` with the same members as `NativeOperations`; Array's is in array_value.h.
 #pragma once
 

@@ -38,7 +38,7 @@ Arrays backward_pass(const Program& program, const std::vector<bool>& is_linear,
                      std::span<const Array> cotangents, std::span<const Array> sums = {});
 
 // The transpose as a program: (nonlinear inputs, cotangents of outputs marked in `nonzero`) -> cotangents of the linear
-// inputs; zeros are instantiated where `instantiate` is set (by default everywhere), others are left out and marked in
+// inputs; zeros are instantiated if `instantiate` (the default), else left out, as recorded in
 // `nonzero_results`.
 struct TransposedProgram {
   Program program;

@@ -1,7 +1,7 @@
 // The conditions under which equations may be replaced by others, stated once for every recognizer of patterns.
 //
 // A recognizer proves each of them or leaves the program unchanged: types and sizes, ranges of integers, other readers
-// of values that disappear, and operands that depend on each other's equations.
+// of values that disappear, and operands that are computed from the very equations to be replaced.
 #pragma once
 
 #include <capibara/primitive.h>

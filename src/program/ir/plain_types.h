@@ -6,7 +6,7 @@
 
 namespace capibara {
 
-// The same program with such types: of its variables, constants and literals, and of the programs inside.
+// The same program with plain types: those of its variables, constants and literals, and of the programs inside.
 Program with_plain_types(const Program& program);
 // The same program with a constraint on each result whose type has Explicit axes, for texts whose types omit
 // them. The devices are those of `devices`, or the first ones for the mesh.
