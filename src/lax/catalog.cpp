@@ -31,7 +31,7 @@ const Catalog& the_catalog() {
   return catalog;
 }
 
-// Single-letter edits that turn one name into the other.
+// The number of single-letter edits between two names.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

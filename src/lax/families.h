@@ -24,6 +24,6 @@ Family sharding_family();    // sharding_constraint
 Family effect_family();      // callbacks, debug prints, refs, tokens, custom_call, barriers
 
 using FamilyMaker = Family (*)();
-std::span<const FamilyMaker> primitive_families();  // that the program was linked with, in their order: src/assembly
+std::span<const FamilyMaker> primitive_families();  // those linked into the program, in order: src/assembly
 
 }  // namespace capibara

@@ -71,7 +71,7 @@ BatchResult batch_elementwise(const BatchArgs& args) {
   }
   if (agree) return bind_at(args.inputs, dim);
 
-  // Unmapped operands get a dimension of size 1; the operation's own broadcasting does the rest.
+  // Unmapped operands get a dimension of size 1, which the operation itself broadcasts.
   Arrays inputs;
   int64_t rank = 0;
   for (std::size_t i = 0; i < count; ++i) {

@@ -14,7 +14,7 @@ inline const std::vector<DType> float_dtypes = {DType::bfloat16, DType::float16,
 
 // ---- values -----------------------------------------------------------------------------------------------------
 
-// A rank-0 constant of the dtype of `like`; weakly typed where `like` is a weakly typed scalar.
+// A rank-0 constant of the dtype of `like`; weakly typed if `like` is a weakly typed scalar.
 Array scalar_like(const Array& like, double value);
 Array scalar_of(DType dtype, double value, bool weak_type = false);
 
@@ -24,22 +24,22 @@ Array scalar_of(DType dtype, double value, bool weak_type = false);
 inline int64_t shifted(int64_t dim, int64_t batch_dim) { return dim >= batch_dim ? dim + 1 : dim; }
 Ints shifted(const Ints& dims, int64_t batch_dim);
 
-// For operations that act on each element alone: aligns the mapped axes and binds once.
+// For elementwise operations: aligns the mapped axes and binds once.
 BatchResult batch_elementwise(const BatchArgs& args);
 // For operations on trailing dimensions that take any number of leading batch dimensions.
 BatchResult batch_leading(const BatchArgs& args);
 
 // ---- derivatives ------------------------------------------------------------------------------------------------
 
-// The jvp of an operation linear in all its inputs: itself on the tangents (zeros instantiated).
+// The jvp of an operation linear in all its inputs: the operation on the tangents (zeros instantiated).
 JvpRule linear_jvp();
-// The jvp of a product: linear in each of its two inputs while the other stays as it is.
+// The jvp of a product: linear in each of its two inputs with the other held fixed.
 JvpResult bilinear_jvp(const JvpArgs& args);
 // jvp of an elementwise operation from the derivative in each input: df[i](g, primal output, inputs, attrs).
 using Derivative =
     std::function<Array(const Array& tangent, const Array& output, std::span<const Array> inputs, const Attrs& attrs)>;
 JvpRule elementwise_jvp(std::vector<Derivative> derivatives);  // an empty function: no dependence (zero)
-// jvp where outputs have no tangent (integer-valued functions).
+// jvp of functions whose outputs have no tangent (integer-valued functions).
 JvpRule zero_jvp();
 // Sums a cotangent over the dimensions along which an elementwise input was broadcast.
 Array unbroadcast(const Array& cotangent, const ArrayType& to);

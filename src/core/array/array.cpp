@@ -1,4 +1,4 @@
-// Array: types, host values and what a handle can be asked.
+// Array: types, host values and queries on a handle.
 #include <capibara/array.h>
 #include <capibara/config.h>
 #include <capibara/placement.h>
@@ -57,7 +57,7 @@ std::string dims_text(const Shape& shape, const Sharding& sharding = {}) {
   return text + "]";
 }
 
-// Says why an array has no value to read. Apart from `concrete`, which every read of every operand goes through.
+// Raises the error for an array without a readable value. Apart from `concrete`, which runs on every operand read.
 [[noreturn, gnu::cold]] void refuse_reading(const Array& array, const char* what) {
   if (!array.defined()) throw ValueError(concat(what, ": the array handle is empty"));
   if (array.is_tracer()) {
@@ -108,7 +108,7 @@ Array Array::from_host(DType dtype, Shape shape, const void* elements, bool weak
     std::memcpy(buffer.mutable_data(), elements, static_cast<std::size_t>(count * storage_size(stored)));
   } else {
     const auto size = static_cast<std::size_t>(storage_size(dtype));
-    std::vector<std::byte> aligned;  // elements of a mapped file may lie at any byte
+    std::vector<std::byte> aligned;  // elements of a mapped file may be unaligned
     if (reinterpret_cast<std::uintptr_t>(elements) % size != 0) {
       const auto* bytes = static_cast<const std::byte*>(elements);
       aligned.assign(bytes, bytes + static_cast<std::size_t>(count) * size);

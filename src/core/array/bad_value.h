@@ -6,9 +6,9 @@
 namespace capibara {
 
 enum class BadValue { none, nan, inf };
-// The first bad value of a concrete array, of the kinds looked for.
+// The first NaN (if `nans`) or infinity (if `infs`) of a concrete array.
 BadValue find_bad_value(const Array& array, bool nans, bool infs);
-// Raises FloatingPointError where a concrete array has a value that these settings look for; `where` is what made it.
+// Raises FloatingPointError if a concrete array has a value that these settings report; `where` names what computed it.
 void require_good_values(const Array& array, const std::string& where);
 
 }  // namespace capibara

@@ -15,7 +15,7 @@ class ArrayBody {
   explicit ArrayBody(ArrayType t) : type(std::move(t)) {}
   virtual ~ArrayBody() = default;
   virtual Trace* trace() const { return nullptr; }  // null: a concrete value
-  // Of a tracer, for error texts: the kind of its trace, and why its value is not known (empty, or a line of its own).
+  // For error messages about tracers: the kind of trace, and why the value is unknown (empty, or a line of its own).
   virtual const char* trace_kind() const { return ""; }
   virtual std::string origin_line() const { return {}; }
 };
@@ -24,7 +24,7 @@ class ConcreteBody final : public ArrayBody {
  public:
   Buffer buffer;
   bool committed;
-  // On which of the host's devices it counts as; null: on the one of its buffer. The buffer holds the whole array.
+  // The host devices it is reported to be on; null: the device of its buffer. The buffer holds the whole array.
   std::shared_ptr<const NamedSharding> placement;
 
   ConcreteBody(ArrayType t, Buffer b, bool c, std::shared_ptr<const NamedSharding> p = nullptr)

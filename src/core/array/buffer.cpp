@@ -22,7 +22,7 @@ struct Buffer::State {
   Device device;
   std::byte* block = nullptr;              // of the arena
   std::function<void()> release;           // of borrowed memory
-  std::shared_ptr<Completion> completion;  // null: was filled by whoever made it
+  std::shared_ptr<Completion> completion;  // null: filled by its creator
   std::shared_ptr<DeviceMemory> memory;    // the device's copy, under the mutex
   std::mutex mutex;
   std::atomic<bool> deleted{false};
@@ -104,7 +104,7 @@ const std::byte* Buffer::data() const {
   return fetched();
 }
 
-// The host's copy, made once. Buffers without memory of either kind are those of size 0.
+// The host's copy, made once. Only buffers of size 0 have neither host nor device memory.
 const std::byte* Buffer::fetched() const {
   std::lock_guard lock(state_->mutex);
   if (std::byte* data = state_->data.load(std::memory_order_acquire)) return data;
@@ -122,7 +122,7 @@ const std::byte* Buffer::fetched() const {
 std::byte* Buffer::mutable_data() {
   std::byte* data = const_cast<std::byte*>(this->data());
   std::lock_guard lock(state_->mutex);
-  state_->memory.reset();  // the device's copy would not see what is written
+  state_->memory.reset();  // the device's copy would not see the writes
   return data;
 }
 

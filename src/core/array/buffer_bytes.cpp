@@ -1,4 +1,4 @@
-// Bytes of buffers: a product of sizes that may be beyond 64 bits.
+// Buffer sizes in bytes: a product of dimensions that may overflow 64 bits.
 #include "core/array/buffer_bytes.h"
 
 #include "core/runtime/arena.h"

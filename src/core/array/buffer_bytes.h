@@ -1,4 +1,4 @@
-// How many bytes an array's buffer takes, where they can exist at all.
+// The size in bytes of an array's buffer, or an error if no machine could hold it.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace capibara {
 
-// Raises the error of memory that is not there, with the true number of bytes, where no machine could hold them.
+// Raises the out-of-memory error, with the true number of bytes, if no machine could hold them.
 std::size_t buffer_bytes(const ArrayType& type);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// The bytes of an array of a type, as buffers hold it.
+// The size in bytes of an array of a given type in its buffer.
 #pragma once
 
 #include <capibara/array.h>

@@ -55,7 +55,7 @@ DType dtype_from(const DLDataType& type) {
 struct Exported {
   DLManagedTensor tensor;
   Array array;
-  Buffer held;  // so that no program writes over what is looked at
+  Buffer held;  // keeps programs from overwriting the exported memory
   Shape shape;
 };
 

@@ -73,7 +73,7 @@ To convert_value(From value) {
   }
 }
 
-// A bool is read through its byte: foreign data may hold other values than 0 and 1.
+// A bool is read through its byte: foreign data may hold values other than 0 and 1.
 template <class T>
 T read_element(const void* data, std::int64_t index) {
   if constexpr (std::is_same_v<T, bool>)

@@ -144,7 +144,7 @@ decltype(auto) visit_compute(DType dtype, F&& f) {
   }
 }
 
-// Whether buffers of `dtype` hold values of the compute type C as they are.
+// True if buffers of `dtype` store values of the compute type C without conversion.
 template <class C>
 constexpr bool stored_as(DType dtype) {
   if constexpr (std::is_same_v<C, bool>) return dtype == DType::bool_ || dtype == DType::float0;

@@ -44,7 +44,7 @@ Decimal to_decimal(auto value, Precision... fraction_digits) {
   return parse_scientific({text, static_cast<std::size_t>(end.ptr - text)});
 }
 
-// The fewest digits that tell `value`, exactly an element of `dtype`, from its neighbours there.
+// The fewest digits that distinguish `value`, exactly an element of `dtype`, from its neighbours in that dtype.
 Decimal shortest(DType dtype, double value) {
   if (dtype == DType::float64) return to_decimal(value);
   if (dtype != DType::float16) return to_decimal(static_cast<float>(value));
@@ -84,7 +84,7 @@ std::string padded_left(const std::string& text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
-// Formats real numbers of one array alike, after a first pass over all of them.
+// Formats the real numbers of an array uniformly, after a first pass over all of them.
 class RealFormat {
  public:
   RealFormat(DType dtype, const std::vector<double>& values, int precision, bool always_sign)
@@ -119,7 +119,7 @@ class RealFormat {
       return padded_left(text, left_ + right_ + 1);
     }
     if (exponential_) {
-      // Elements with few digits are filled up with further exact ones, not with zeros.
+      // Elements with few digits are padded with more of their exact digits, not with zeros.
       Decimal decimal = scientific(value);
       if (decimal.digits.size() - 1 < fraction_width_) decimal = to_decimal(value, static_cast<int>(fraction_width_));
       std::string fraction = decimal.digits.substr(1);
@@ -137,7 +137,7 @@ class RealFormat {
  private:
   std::string sign(bool negative) const { return negative ? "-" : (always_sign_ ? "+" : ""); }
 
-  // Exponents are used where positional digits would get long or lose too much.
+  // Exponents are used where positional digits would be too long or lose too much.
   void choose_notation(const std::vector<double>& values) {
     double greatest = 0;
     double least = 0;
@@ -201,7 +201,7 @@ class RealFormat {
   std::size_t exponent_width_ = 0;
 };
 
-// Numbers of ml_dtypes print on their own, six digits at most.
+// ml_dtypes elements are printed individually, with at most six digits.
 std::string six_digits(double value) {
   if (std::isnan(value)) return "nan";
   char text[32];

@@ -1,4 +1,4 @@
-// Hasher: the one way structural hashes are mixed.
+// Hasher: mixes all structural hashes.
 #pragma once
 
 #include <capibara/array.h>

@@ -206,7 +206,7 @@ ScalarType promote_types(std::span<const ScalarType> types, bool x64, PromotionM
   if (types.size() == 1) return result(types[0]);
   if (all_equal && !all_weak) return {types[0].dtype, false};
 
-  // Weak types alone are bounded as if strong, lest a weak int16 turn into the default integer.
+  // Weak types alone are bounded as if strong, lest a weak int16 become the default integer.
   const bool as_strong = all_weak && mode != PromotionMode::strict;
   std::vector<Node> nodes;
   for (const ScalarType& type : types) {

@@ -1,4 +1,4 @@
-// Which dtype an operation on several dtypes has: JAX's promotion lattice with weak types.
+// The result dtype of an operation on several dtypes: JAX's promotion lattice with weak types.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ enum class PromotionMode : std::uint8_t {
 
 enum class PythonScalar : std::uint8_t { bool_, int_, float_, complex_ };
 
-// The type a Python scalar enters with: all are weak but bool.
+// The type of a Python scalar as an operand: weak for all but bool.
 ScalarType python_scalar_type(PythonScalar scalar, bool x64);
 
-// The least upper bound of `types` on the lattice. One type, or equal strong ones, come back as they
-// are, keys included; 64-bit results of other cases are canonicalised. Throws TypePromotionError
-// where there is no bound, ValueError for dtypes outside the lattice or for no types at all.
+// The least upper bound of `types` on the lattice. One type, or equal strong ones, are returned
+// unchanged, keys included; 64-bit results of other cases are canonicalised. Throws TypePromotionError
+// if there is no bound, ValueError for dtypes outside the lattice or an empty list.
 ScalarType promote_types(std::span<const ScalarType> types, bool x64, PromotionMode mode = PromotionMode::standard);
 
 inline ScalarType promote_types(ScalarType a, ScalarType b, bool x64, PromotionMode mode = PromotionMode::standard) {

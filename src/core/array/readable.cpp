@@ -1,4 +1,4 @@
-// What is said of arrays whose values are in other processes.
+// The error and the text for arrays whose values are in other processes.
 #include "core/array/readable.h"
 
 #include "core/array/body.h"

@@ -6,15 +6,15 @@
 
 namespace capibara {
 
-// Whether the devices of this process hold every element of an array placed so, as src/assembly names it.
+// True if this process's devices hold every element of an array with this placement; defined in src/assembly.
 using HoldsElements = bool(const NamedSharding& placement);
 extern HoldsElements* const holds_every_element;
 
-// Whether the values of a concrete array of the host may be read.
+// True if the values of a concrete array on the host can be read.
 bool is_readable(const Array& array);
-// Says that they may not, in jax's words.
+// Raises jax's error for values that cannot be read.
 [[noreturn]] void refuse_distant_values();
-// The text of an array whose values may not be read.
+// The text of an array whose values cannot be read.
 std::string text_without_values(const Array& array);
 
 }  // namespace capibara

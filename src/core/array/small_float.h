@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// How a format spends the codes that IEEE 754 gives to infinities, NaNs and the negative zero.
+// How a format uses the codes that IEEE 754 reserves for infinities, NaNs and the negative zero.
 enum class Specials : std::uint8_t {
   ieee,           // infinities and NaNs at the greatest exponent
   one_nan,        // "fn": only the all-ones code is NaN; overflow gives NaN
@@ -79,7 +79,7 @@ constexpr std::uint32_t encode_small_float(const SmallFormat& format, double val
     if (field > (1 << format.exponent_bits)) return format.overflow(sign);
     code = static_cast<std::uint32_t>(field) << format.mantissa_bits;
   } else {
-    // Below its least value this format still has no zero to give; what float32 cannot hold is NaN.
+    // This format has no zero: underflow gives its least value, or NaN for values below float32's range.
     if (powers) return field >= format.bias - 149 ? 0 : format.nan(0);
     shift += 1 - field;
     kept = significand;

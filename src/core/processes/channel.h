@@ -16,7 +16,7 @@ class Progress {
  public:
   explicit Progress(int processes_here);
   void set_watch(Watch* watch) { watch_ = watch; }
-  // Raises DistributedError where the watch has found another process dead.
+  // Raises DistributedError if the watch has found another process dead.
   template <class Ready>
   void until(const Ready& ready) const {
     for (int step = 0; !ready(); ++step) pause(step);
@@ -29,7 +29,7 @@ class Progress {
   Watch* watch_ = nullptr;
 };
 
-// Position `position` of a group calls something else than this process.
+// Position `position` of a group makes a different call than this process.
 struct Mismatch {
   int position;
 };
@@ -41,16 +41,16 @@ class Channel {
   int size() const { return size_; }
   int position() const { return position_; }
 
-  // Says what the next call is. Raises Mismatch where another process says something else; 0: nothing is compared.
+  // Announces the next call. Raises Mismatch if another process announces a different one; 0: nothing is compared.
   virtual void begin(uint64_t signature) = 0;
   virtual void all_gather(const std::byte* from, std::byte* to, std::size_t bytes) = 0;
   virtual void all_to_all(const std::byte* from, std::byte* to, std::size_t bytes) = 0;
   virtual void broadcast(std::byte* data, std::size_t bytes, int root) = 0;
   virtual void permute(const std::byte* from, std::byte* to, std::size_t bytes, int source, int target) = 0;
   virtual void barrier() = 0;
-  // Reduces one block of `count` elements of dtype `wire` of each into `count` elements of `dtype`.
+  // Reduces one block of each position, `count` elements of dtype `wire`, into `count` elements of `dtype`.
   virtual void reduce(const Reduce& what, DType wire, const std::byte* from, std::byte* to) = 0;
-  // The same, of which position i keeps part i.
+  // The same, but position i keeps only part i.
   virtual void reduce_scatter(const Reduce& what, DType wire, const std::byte* from, std::byte* to) = 0;
 
  protected:
@@ -64,6 +64,6 @@ std::unique_ptr<Channel> make_message_channel(const mpi::Table& mpi, mpi::Group*
 std::unique_ptr<Channel> make_window_channel(const mpi::Table& mpi, mpi::Group* group, int size, int position,
                                              const Progress& progress);
 
-void check_mpi(const char* wrong);  // raises RuntimeError of MPI's text
+void check_mpi(const char* wrong);  // raises RuntimeError with MPI's text
 
 }  // namespace capibara::processes

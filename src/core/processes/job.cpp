@@ -1,4 +1,4 @@
-// jax::distributed: meets the other processes, by MPI or at an address, and parts from them.
+// jax::distributed: joins the other processes, by MPI or at an address, and leaves them.
 #include "core/processes/job.h"
 
 #include <arpa/inet.h>
@@ -102,8 +102,8 @@ void start_watch(Job& now, const WatchOptions& options) {
   auto heartbeat = Heartbeat::connect(group.address, {group.secret, group.process_id}, options.heartbeat_seconds);
   now.watch = std::make_shared<Watch>(std::move(heartbeat), group.process_id, group.process_count, options);
   group.store->barrier("capibara/watch", group.process_count,
-                       300000);  // everybody is on the roll before anyone is missed
-  now.watch->refresh();          // so that even who dies at once is known by host and pid
+                       300000);  // all are on the roll before any can be missing
+  now.watch->refresh();          // so that even a process that dies at once is known by host and pid
 }
 
 // Process 0 serves at a free port; its address and the job's secret travel by MPI.

@@ -8,19 +8,19 @@
 
 namespace capibara::processes {
 
-// What the host language knows of this process, for the watch: the line at which its main thread is, and the exception
-// that ends it.
+// State set by the host language, for the watch: the line that its main thread is at, and the exception that ends the
+// process.
 void set_where(const std::string& where);
 void set_ending(const std::string& ending);
 
-// The processes that exchange what they compute: those that MPI started and that have met; else this one alone.
+// The processes that exchange results: those that MPI started and that have met; else this one alone.
 struct Exchanging {
   int own = 0, count = 1;
 };
 Exchanging exchanging();
 
-// Something is about to be computed: from now on jax.distributed.initialize comes too late. A process of `capibara
-// launch` that has not called it is told so, once.
+// Called before anything is computed: from now on jax.distributed.initialize is too late. Warns once in a process of
+// `capibara launch` that has not called it.
 void note_use();
 
 }  // namespace capibara::processes

@@ -1,4 +1,4 @@
-// The secret that the processes of one job share, and how they come by it.
+// The secret that the processes of one job share, and how they obtain it.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace capibara {
 
-// CAPIBARA_JOB_SECRET, or the content of the file CAPIBARA_JOB_SECRET_FILE. Nothing where neither is set. Raises
+// CAPIBARA_JOB_SECRET, or the content of the file CAPIBARA_JOB_SECRET_FILE. Empty if neither is set. Raises
 // ValueError for a secret of fewer than 16 bytes, or a file that others may read.
 std::optional<std::string> given_job_secret();
 

@@ -31,7 +31,7 @@ using std::chrono::milliseconds;
 constexpr int request_seconds = 60;                               // the rest of a request after its first byte
 constexpr int64_t max_wait_ms = int64_t{365} * 24 * 3600 * 1000;  // longer waits are as good as this one
 constexpr milliseconds look_at_peer(500);
-constexpr uint64_t entry_overhead = 128;  // bytes that the map takes for an entry, about
+constexpr uint64_t entry_overhead = 128;  // approximate bytes per map entry
 
 // One request, read whole.
 struct Question {
@@ -103,7 +103,7 @@ struct KeyValueServer::State {
     }
   }
 
-  // Threads that have nothing left to do but to return.
+  // Joins the threads of finished connections.
   void join_finished() {
     for (auto it = connections.begin(); it != connections.end();) {
       if (!it->finished) {
@@ -149,7 +149,7 @@ struct KeyValueServer::State {
   bool answer_next(const Socket& socket, int process, bool& reports) {
     char what = 0;
     if (!socket.wait_for_input() || !socket.read(&what, 1)) return false;
-    // What is read counts as taken until it is answered.
+    // Bytes read for a request count as taken until it is answered.
     struct Taken {
       State& state;
       uint64_t size = 0;
@@ -175,7 +175,7 @@ struct KeyValueServer::State {
     return socket.write(reply);
   }
 
-  // Whether it holds before the time is over, the peer is gone, or the server ends.
+  // True if the condition holds before the timeout, a disconnect of the peer, or the end of the server.
   template <class Condition>
   bool wait(std::unique_lock<std::mutex>& lock, int64_t wait_ms, const Socket& socket, const Condition& condition) {
     const Clock::time_point end = Clock::now() + milliseconds(wait_ms);
@@ -270,7 +270,7 @@ struct KeyValueServer::State {
     }
     if (static_cast<int>(barrier->waiting.size()) == count) {
       barrier->open = true;
-      barriers.erase(question.key);  // the next to come start another one
+      barriers.erase(question.key);  // later arrivals start a new one
       changed.notify_all();
       return Answer::well;
     }

@@ -1,4 +1,4 @@
-// The client of the key-value store: one connection for each request under way.
+// The client of the key-value store: one connection for each request in flight.
 #include "core/processes/key_value_store.h"
 
 #include <sys/socket.h>
@@ -42,8 +42,8 @@ class TcpStore final : public KeyValueStore {
     ask(Request::barrier, timeout_ms, name, std::to_string(count));
   }
 
-  // A connection of its own for each request under way: one that waits holds up no one. Null: no one answers;
-  // `stranger` is set where someone does who does not know the secret.
+  // One connection for each request in flight, so that one that waits blocks no other. Null: no server answers;
+  // `stranger` is set if one answers that does not know the secret.
   std::unique_ptr<Socket> open(bool& stranger) const {
     AddressList found;
     look_up(address_, found);

@@ -1,7 +1,7 @@
 // A key-value store that the processes of one job share: one of them serves it over TCP, all are its clients.
 //
-// Keys are written once. A reader may wait for a key; a barrier lets everybody go on when everybody has come. Server
-// and clients prove to each other that they know the job's secret before anything else is said (what follows is not
+// Keys are written once. A reader may wait for a key; a barrier releases all processes once all have arrived. Server
+// and clients prove to each other that they know the job's secret before any other exchange (the rest is not
 // encrypted).
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace capibara {
 
-// Who a client is: the server lets no one in who does not know the secret, and counts processes at barriers.
+// Identifies a client: the server admits only those that know the secret, and counts processes at barriers.
 struct JobMember {
   std::string secret;
   int process_id = 0;
@@ -21,16 +21,16 @@ struct JobMember {
 
 class KeyValueStore {
  public:
-  // Connects to HOST:PORT, trying until the time is over. Raises RuntimeError.
+  // Connects to HOST:PORT, retrying until the timeout. Raises RuntimeError.
   static std::shared_ptr<KeyValueStore> connect(const std::string& address, int timeout_seconds,
                                                 const JobMember& member);
   virtual ~KeyValueStore() = default;
 
-  // Waits for the key. Raises RuntimeError "DEADLINE_EXCEEDED: ..." where it does not come in time.
+  // Waits for the key. Raises RuntimeError "DEADLINE_EXCEEDED: ..." on timeout.
   virtual std::string get(const std::string& key, int64_t timeout_ms) = 0;
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
-  // Raises RuntimeError "ALREADY_EXISTS: ..." where the key has a value, unless it may be replaced, and
-  // "RESOURCE_EXHAUSTED: ..." where the server's memory is full.
+  // Raises RuntimeError "ALREADY_EXISTS: ..." if the key has a value and `replace` is false, and
+  // "RESOURCE_EXHAUSTED: ..." if the server's memory is full.
   virtual void put(const std::string& key, const std::string& value, bool replace = false) = 0;
   // Waits until `count` different processes have called it with this name.
   virtual void barrier(const std::string& name, int count, int64_t timeout_ms) = 0;
@@ -73,15 +73,15 @@ struct InitializeOptions {
   int timeout_seconds = 300;
   std::string bind_address = "";  // where process 0 listens; empty: at the coordinator's address
 };
-// Process 0 serves the store. Returns when all have come. Raises RuntimeError where it was called before.
+// Process 0 serves the store. Returns when all have arrived. Raises RuntimeError if it was called before.
 // The secret is CAPIBARA_JOB_SECRET, or the content of CAPIBARA_JOB_SECRET_FILE (mode 0600), or else a random one that
 // process 0 leaves for this user's other processes in the user's cache folder.
 void initialize(const std::string& coordinator_address, int process_count, int process_id,
                 const InitializeOptions& options = {});
-// The same for processes that have met otherwise: process 0 brings the server, all the group with its store.
+// The same for processes that met by other means: process 0 passes the server, all pass the group with its store.
 void adopt(ProcessGroup group, std::unique_ptr<KeyValueServer> server);
-// Forgets the group. Process 0 serves some seconds more, until those who are alive have heard of everything that the
-// roll says.
+// Forgets the group. Process 0 keeps serving for a few seconds, until the living processes have read everything on
+// the roll.
 void leave();
 bool is_initialized();
 ProcessGroup group();

@@ -1,4 +1,4 @@
-// Sockets that give up in time, texts that take memory as they come, and the mutual proof of a secret.
+// Sockets with timeouts, texts whose memory grows as bytes arrive, and the mutual proof of a secret.
 #include "core/processes/key_value_wire.h"
 
 #include <netinet/tcp.h>
@@ -29,7 +29,7 @@ std::string proof(const std::string& secret, const std::string& who, const std::
   return {reinterpret_cast<const char*>(made.bytes.data()), made.bytes.size()};
 }
 
-// In a time that does not depend on where they differ.
+// In time independent of where they differ.
 bool equal(const std::string& a, const std::string& b) {
   unsigned difference = a.size() != b.size();
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);

@@ -1,9 +1,9 @@
-// How client and server of the key-value store speak: sockets, framing, and the proof of the job's secret.
+// The protocol between client and server of the key-value store: sockets, framing, and the proof of the job's secret.
 //
 // First the server sends 32 random bytes, the client 32 of its own, its process id and a proof; the server answers with
-// its proof. A proof is HMAC-SHA-256 of who speaks and all of this, under the secret. Then requests follow: a byte that
-// says what is asked, a number (milliseconds), a key and a value, each with its size before it; the answer is a byte
-// and a text. All numbers are 64 bits, little end first.
+// its proof. A proof is the HMAC-SHA-256 of the speaker's role and all of this, under the secret. Then requests follow:
+// a byte for the kind of request, a number (milliseconds), a key and a value, each preceded by its size; the answer is
+// a byte and a text. All numbers are 64-bit little-endian.
 #pragma once
 
 #include <netdb.h>
@@ -47,7 +47,7 @@ class Socket {
   bool read(void* to, std::size_t size) const;
   bool write(const std::string& text) const;
   std::optional<uint64_t> read_number() const;
-  // `may_take` is asked before memory is taken; memory is taken as bytes come, not as a size promises them.
+  // `may_take` is called before memory is taken; memory grows as bytes arrive, not by the announced size.
   std::optional<std::string> read_text(uint64_t max_size, const std::function<bool(uint64_t)>& may_take = {}) const;
 
  private:
@@ -57,7 +57,7 @@ class Socket {
 void add_number(std::string& out, uint64_t number);
 void add_text(std::string& out, const std::string& text);
 
-// Each proves the secret to the other. False, or no process id: the other does not know it.
+// Each proves the secret to the other. False, or no process id: the peer does not know it.
 bool greet_as_client(const Socket& socket, const JobMember& member);
 std::optional<int> greet_as_server(const Socket& socket, const std::string& secret);
 
@@ -69,7 +69,7 @@ struct AddressList {
   }
   AddressList(const AddressList&) = delete;
 };
-// Fills the list with what HOST:PORT means; without a host that is this machine alone. Raises ValueError and
+// Resolves HOST:PORT into the list; without a host, this machine alone. Raises ValueError and
 // RuntimeError.
 void look_up(const std::string& address, AddressList& found);
 

@@ -12,8 +12,8 @@ struct Launcher {
   const char *by, *process_id, *process_count;
 };
 
-// srun sets PMIX_* or PMI_* besides its own, as its option --mpi says. Open MPI 4: OMPI_*; 5 and others over PMIx:
-// PMIX_RANK alone, where MPI itself knows the number of processes. MPICH, Intel MPI and others over PMI: PMI_*.
+// srun sets PMIX_* or PMI_* besides its own variables, depending on its option --mpi. Open MPI 4: OMPI_*; 5 and others
+// over PMIx: PMIX_RANK alone, where MPI itself knows the number of processes. MPICH, Intel MPI, others over PMI: PMI_*.
 constexpr Launcher launchers[] = {
     {"mpirun (Open MPI)", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
     {"mpiexec (PMI)", "PMI_RANK", "PMI_SIZE"},

@@ -1,4 +1,4 @@
-// What started this process, by the variables that launchers set.
+// The launcher that started this process, found by the environment variables that it sets.
 #pragma once
 
 #include <functional>
@@ -16,11 +16,11 @@ struct Launched {
 
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
-// Nothing where no launcher of MPI did.
+// Empty if no MPI launcher did.
 std::optional<Launched> find_launch(const Variables& variables);
 std::optional<Launched> find_launch();  // from the environment
 
-// Whether `capibara launch` did.
+// True if `capibara launch` did.
 bool launched_by_us();
 
 }  // namespace capibara::processes

@@ -16,7 +16,7 @@ namespace capibara::processes {
 
 namespace {
 
-// -1 where no launcher listens.
+// -1 if no launcher listens.
 int launcher_pipe() {
   const char* text = std::getenv(launch_report_variable);
   int number = -1;
@@ -32,7 +32,7 @@ void tell_launcher(const std::string& line) {
   if (pipe >= 0) (void)!::write(pipe, line.data(), line.size());  // shorter than PIPE_BUF: one piece
 }
 
-// By the clock of all machines: the first failure is the one with the lowest time.
+// Wall-clock time, comparable between machines: the first failure is the one with the lowest time.
 int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
       .count();

@@ -14,7 +14,7 @@
 
 namespace capibara {
 
-// What the roll says of one process.
+// The entry of one process on the roll.
 struct MemberState {
   enum State : uint64_t { alive, left, dead };
   int process = 0;
@@ -23,7 +23,7 @@ struct MemberState {
   std::string status;     // its last report
 };
 
-// The server's side. A process that reports is alive until it says that it leaves, or its connection closes without
+// The server's side. A process that reports is alive until it announces its departure, or its connection closes without
 // that.
 class MemberRoll {
  public:
@@ -57,9 +57,9 @@ class Heartbeat {
   // Raises RuntimeError where the store does not answer.
   static std::unique_ptr<Heartbeat> connect(const std::string& address, const JobMember& member, int timeout_seconds);
   virtual ~Heartbeat() = default;
-  // Reports and returns the roll; nothing where the server is gone or silent for the time-out.
+  // Reports and returns the roll; empty if the server is gone or silent for the timeout.
   virtual std::optional<std::vector<MemberState>> beat(const std::string& status) = 0;
-  // The same, and this process counts as gone in peace from now on.
+  // Also marks this process as having left cleanly.
   virtual std::optional<std::vector<MemberState>> leave(const std::string& status) = 0;
 };
 

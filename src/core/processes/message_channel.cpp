@@ -55,7 +55,7 @@ class MessageChannel final : public Channel {
       combine(what, wire, all.data(), what.count, to);
       return;
     }
-    // Everybody reduces one part; the last may be padded.
+    // Each process reduces one part; the last may be padded.
     const int64_t part = (what.count + size_ - 1) / size_;
     std::vector<std::byte> parts(bytes_of(wire, part) * static_cast<std::size_t>(size_)),
         result(bytes_of(what.dtype, part) * static_cast<std::size_t>(size_));

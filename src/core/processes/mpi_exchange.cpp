@@ -1,4 +1,4 @@
-// The comm thread: works off calls one after the other, in the order in which the program started them.
+// The comm thread: runs calls one at a time, in the order in which the program started them.
 #include "core/processes/mpi_exchange.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t max_told_bytes = 1000;
 
-// Equal on all processes where they move the same: never 0.
+// A signature, equal on all processes that move the same data; never 0.
 template <class... Parts>
 uint64_t sign(const Call& call, const Parts&... parts) {
   if (!call.checked) return 0;
@@ -37,7 +37,7 @@ bool wants_windows() {
   return !given || std::string_view(given) != "0";
 }
 
-// Waits for work of the comm thread that no watch looks after yet.
+// Waits for work of the comm thread that the watch does not cover yet.
 template <class Result>
 Result get_in_time(std::future<Result> future, int timeout_seconds, const char* what) {
   if (future.wait_for(std::chrono::seconds(timeout_seconds)) != std::future_status::ready) {
@@ -100,7 +100,7 @@ std::unique_ptr<Channel> MpiExchange::make_channel(const std::vector<int>& membe
   if (size == process_count_) on_one_node_ = near;
   auto messages = make_message_channel(mpi_, group, size, position, *progress_);
   if (!near || size == 1) return messages;
-  // All or none: where one process has no window, all send messages.
+  // All or none: if one process has no window, all send messages.
   auto window = wants_windows() ? make_window_channel(mpi_, group, size, position, *progress_) : nullptr;
   const auto own = static_cast<std::byte>(window != nullptr);
   std::vector<std::byte> all(members.size());

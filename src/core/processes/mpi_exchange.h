@@ -1,4 +1,4 @@
-// The exchange over MPI: one thread that owns MPI, and the calls that it works off.
+// The exchange over MPI: one thread that owns MPI, and its queue of calls.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ namespace capibara::processes {
 
 class MpiExchange final : public Exchange {
  public:
-  // Starts MPI on the comm thread. Raises RuntimeError where it does not start within the time, or MPI is absent.
+  // Starts MPI on the comm thread. Raises RuntimeError if it does not start within the time, or MPI is absent.
   explicit MpiExchange(int timeout_seconds);
   // Only after shut_down: otherwise the comm thread may be inside of MPI.
   ~MpiExchange() override;
@@ -37,12 +37,12 @@ class MpiExchange final : public Exchange {
   Pending barrier(const Call& call) override;
   void agree(const Call& call, const std::string& fingerprint, const std::string& description) override;
 
-  // Whether all processes are on this machine.
+  // True if all processes are on this machine.
   bool on_one_node() const { return on_one_node_; }
-  // Before the watch exists: process 0's text of at most 1000 bytes for all. Raises RuntimeError after the time.
+  // Broadcasts process 0's text of at most 1000 bytes, before the watch exists. Raises RuntimeError on timeout.
   std::string tell_all(const std::string& text, int timeout_seconds);
   void set_watch(std::shared_ptr<Watch> watch);
-  // Ends MPI where nothing failed and the others do so too. False: the comm thread is left alone, for ever.
+  // Finalizes MPI if nothing failed and the others do so too. False: the comm thread is abandoned.
   bool shut_down(int timeout_seconds);
 
  private:

@@ -1,4 +1,4 @@
-// Opens the MPI module at first use and checks that it and its MPI library fit.
+// Opens the MPI module at first use and checks that it and its MPI library match.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace capibara::processes {
 
-// Raises RuntimeError that says what is missing or does not fit.
+// Raises a RuntimeError that names what is missing or does not match.
 const mpi::Table& require_mpi();
-// What there is, in words; for `capibara doctor`.
+// Names the MPI library, or why there is none; for `capibara doctor`.
 std::string describe_mpi();
 
 }  // namespace capibara::processes

@@ -12,7 +12,7 @@ namespace capibara::processes {
 
 namespace {
 
-// Of a comparison of programs: whoever exchanges values meanwhile is named.
+// The signature of program comparisons: a process that exchanges values instead is named in the error.
 constexpr uint64_t agreement_signature = 1;
 
 uint64_t sign_reduction(const Call& call, const char* name, const Reduce& what) {
@@ -40,7 +40,7 @@ std::vector<const std::byte*> blocks_of(const std::byte* first, std::size_t byte
   return blocks;
 }
 
-// Lanes of a power of two are subtrees, whose sums travel; others travel each, so that all add in the one order.
+// A power of two of lanes is a subtree, and only its sum is sent; else every lane is sent, to keep one order of sums.
 void reduce_lanes(Channel& channel, const Reduce& what, const std::byte* from, std::byte* to, bool scatter) {
   const DType partial = partial_dtype(what.dtype);
   const std::size_t bytes = bytes_of(what.dtype, what.count);
@@ -85,7 +85,7 @@ Pending MpiExchange::reduce_scatter(const Call& call, const Reduce& what, const 
 void MpiExchange::agree(const Call& call, const std::string& fingerprint, const std::string& description) {
   const Digest own = digest(fingerprint);
   const std::size_t size = sizeof own.bytes, count = members_of(call).size();
-  // The descriptions are only asked for where they differ: what a process says of itself is in its report.
+  // Descriptions are only read if the fingerprints differ: each process's is in its report.
   Call named = call;
   named.operation = description;
   auto all = std::make_shared<std::vector<std::byte>>(size * (count + 1));

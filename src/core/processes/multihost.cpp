@@ -1,4 +1,4 @@
-// jax::multihost_utils: what processes tell each other by arrays of the host.
+// jax::multihost_utils: values exchanged between processes as arrays of the host.
 #include <capibara/distributed.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ Call call_for(const char* name, const Array& x, const std::string& line, std::sh
 
 std::size_t bytes_of(const Array& x) { return static_cast<std::size_t>(x.size() * storage_size(x.dtype())); }
 
-// Both ends of a call, which live as long as it does.
+// The input and the output of a call, alive as long as it runs.
 struct Ends {
   Array from;
   Buffer to;
@@ -45,7 +45,7 @@ Array all_gather(const Array& x, bool tiled, const std::string& line) {
   return made_of(x, shape, ends->to);
 }
 
-// Everybody learns who the source is first.
+// All processes first learn which one is the source.
 Array broadcast(const Array& x, std::optional<bool> is_source, const std::string& line) {
   if (jax::process_count() == 1) return x;
   int source = 0;

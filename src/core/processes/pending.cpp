@@ -1,4 +1,4 @@
-// Waits for a call, and looks at the watch and for the user's interruption meanwhile.
+// Waits for a call while polling the watch and the user's interruption.
 #include "core/processes/pending.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The state of a call under way, between the comm thread and whoever waits.
+// The state of a call in flight, shared by the comm thread and the waiting thread.
 #pragma once
 
 #include <atomic>

@@ -25,12 +25,12 @@ struct Current {
   ProcessGroup group;
 };
 Current& current() {
-  static auto* instance = new Current;  // never freed: a plugin's client may ask until the very end
+  static auto* instance = new Current;  // never freed: a plugin's client may query it until the process exits
   return *instance;
 }
 
-// The secret that process 0 leaves may come later, and one of an earlier job may still be there: tries until the store
-// answers to it.
+// The secret that process 0 leaves may appear later, and one of an earlier job may still be there: retries until the
+// store accepts it.
 std::shared_ptr<KeyValueStore> meet_with_left_secret(const std::string& address, int process_id, int timeout_seconds,
                                                      std::optional<std::string>& used) {
   const Clock::time_point end = Clock::now() + std::chrono::seconds(timeout_seconds);
@@ -52,7 +52,7 @@ std::shared_ptr<KeyValueStore> meet_with_left_secret(const std::string& address,
   }
 }
 
-// Until everybody who is alive has reported twice more, and so has read what the roll says now.
+// Waits until every living process has reported twice more, and so has read the current roll.
 void serve_until_told(const KeyValueServer& server) {
   const std::map<int, uint64_t> before = server.reports();
   const Clock::time_point end = Clock::now() + max_told;

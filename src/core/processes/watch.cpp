@@ -1,4 +1,4 @@
-// Reports twice a second, and turns the roll into sentences about who is missing.
+// Reports twice a second, and describes from the roll who is missing.
 #include "core/processes/watch.h"
 
 #include <unistd.h>
@@ -109,7 +109,7 @@ bool Watch::beat_once(bool leaving) {
   return roll.has_value();
 }
 
-// Who died, or is silent for too long, or has found one that did.
+// Finds processes that died, are silent for too long, or have found one that did.
 void Watch::look_for_dead() {
   std::vector<MemberState> members;
   {
@@ -162,7 +162,7 @@ void Watch::fail(const std::string& text, int process) {
   report_blame(process);
 }
 
-// Who has not come to a call, in words.
+// The processes that have not arrived at a call, described in words.
 struct Watch::Missing {
   std::string text;
   std::vector<int> processes;
@@ -173,7 +173,7 @@ struct Watch::Missing {
   }
 };
 
-// Those who will never come, where there are any; else those who have not come yet.
+// Those that will never arrive, if any; else those that have not arrived yet.
 Watch::Missing Watch::missing_from(uint64_t number, const Call& call, bool& hopeless) const {
   std::lock_guard lock(mutex_);
   Missing late, never;
@@ -241,7 +241,7 @@ bool Watch::ends_by_failure() const {
 }
 
 bool Watch::leave(int timeout_seconds) {
-  bool orderly = true;  // else the others will not come to the end: they have time to read why, and no more
+  bool orderly = true;  // else the others will not get to the end: they have time to read why, and no more
   {
     std::lock_guard lock(mutex_);
     left_ = true;
@@ -256,7 +256,7 @@ bool Watch::leave(int timeout_seconds) {
     if (Clock::now() >= end) return !orderly;
     std::this_thread::sleep_for(period / 5);
   }
-  // The first process serves what the others must read, those who have left too: they wait for all to leave.
+  // Process 0 serves the roll that the others must read, including those that have left: they wait for all to leave.
   const Clock::time_point told = Clock::now();
   while (process_id_ == 0 && failed_ && Clock::now() < told + time_to_read && beat_once(true) && !all_have_read(told))
     std::this_thread::sleep_for(period / 5);
@@ -291,7 +291,7 @@ std::string Watch::name_of(int process) {
   return concat("process ", process);
 }
 
-// " while 3 others wait in psum over 'data' (train.py:41)"; the call is this process's, or that of one who waits.
+// " while 3 others wait in psum over 'data' (train.py:41)"; the call is this process's, or a waiting one's.
 std::string Watch::who_waits(const std::vector<int>& besides) const {
   std::lock_guard lock(mutex_);
   auto is_besides = [&](int process) { return std::find(besides.begin(), besides.end(), process) != besides.end(); };

@@ -1,4 +1,4 @@
-// The watch: every process reports what it does, and learns who died, who is silent and who does not come.
+// The watch: every process reports its state, and learns which others died, are silent or are missing.
 #pragma once
 
 #include <atomic>
@@ -20,17 +20,17 @@ namespace capibara::processes {
 struct WatchOptions {
   int heartbeat_seconds = 10;     // of silence before a process counts as dead
   double collective_seconds = 0;  // of waiting before the others count as stalled; 0: never, only a warning
-  double warning_seconds = 30;    // of waiting before a warning says who does not come
+  double warning_seconds = 30;    // of waiting before a warning names who is missing
 };
 
-// What a process reports of itself.
+// A process's report about itself.
 struct Report {
   std::string host, pid;
-  uint64_t calls = 0;           // collectives that it has come to
+  uint64_t calls = 0;           // collectives that it has reached
   std::string operation, line;  // of the last one
   std::string waiting;          // "1" while it waits there
   std::string where;            // the line at which its main thread was last seen, where the host language knows
-  std::string ending;           // why it leaves, where it does: an exception's text
+  std::string ending;           // why it leaves, if it does: an exception's text
   std::string failure;          // what it has found wrong
 };
 std::string encode_report(const Report& report);
@@ -42,28 +42,28 @@ class Watch {
   ~Watch();
   Watch(const Watch&) = delete;
 
-  // A collective begins: returns its number, for `end`.
+  // Registers the start of a collective; returns its number, for `end`.
   uint64_t begin(const Call& call);
   void end(uint64_t number);
-  // Nothing, or what went wrong in the group: to be raised by every wait from then on. Cheap.
+  // Empty, or what went wrong in the group: every wait raises it from then on. Cheap.
   std::optional<std::string> failure();
-  // `process` is the one to blame; -1 where another process has told who it is.
+  // `process` is the one to blame; -1 if another process reports which one it is.
   void fail(const std::string& text, int process = -1);
   bool has_failed() const { return failed_; }
 
   // Reports now, and reads what the others have reported.
   void refresh() { beat_once(false); }
-  // Looks at the roll for a process that has left or does not come to this call; may warn, may fail.
+  // Checks the roll for a process that has left or not arrived at this call; may warn, may fail.
   void examine(uint64_t number, const Call& call);
 
   void set_where(const std::string& where);
   void set_ending(const std::string& ending);
-  bool ends_by_failure() const;  // its own, or that of another
-  // Says goodbye, so that the end of this process is no death, and waits until all others have done so too, or someone
-  // died, or this process ends by an exception. False: they did not come in time.
+  bool ends_by_failure() const;  // its own, or another's
+  // Announces the exit, so that the end of this process is not a failure, and waits until all others have done so too,
+  // one died, or this process ends by an exception. False: they did not arrive in time.
   bool leave(int timeout_seconds);
   std::string name_of(int process);  // "process 2 (host, pid 7)"
-  // What another process calls, once it has reported anew.
+  // Another process's current call, after a fresh report.
   std::string last_call_of(int process);
 
  private:

@@ -1,7 +1,7 @@
 // A channel through memory that the processes of one node share: each fills its own slot, all read each other's.
 //
-// Everything is a series of rounds: wait until no one reads this slot any more, fill it, say so, wait for the others,
-// read. Two slots per process take turns, so that one can be filled while the other is still read.
+// Every call is a series of rounds: wait until no one reads this slot any more, fill it, announce it, wait for the
+// others, read. Each process alternates between two slots, so that one can be filled while the other is still read.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -16,7 +16,7 @@ namespace capibara::processes {
 namespace {
 
 constexpr std::size_t slot_bytes = 2 << 20;
-constexpr std::size_t one_round_bytes = 16 << 10;  // below it everybody reduces everything: one round instead of two
+constexpr std::size_t one_round_bytes = 16 << 10;  // below it each process reduces everything: one round instead of two
 
 struct Header {
   alignas(64) std::atomic<uint64_t> arrived;   // the last round that it has filled
@@ -91,7 +91,7 @@ class WindowChannel final : public Channel {
           if (size * in <= one_round_bytes) {
             return round(fill, [&](const Slots& slots) { combine(what, wire, slots, 0, size, to + first * out); });
           }
-          // Everybody reduces one part of the chunk, then all read the parts.
+          // Each process reduces one part of the chunk, then all read the parts.
           const std::size_t part = (size + count() - 1) / count();
           auto part_of = [&](std::size_t i) {
             return std::pair(std::min(size, i * part), std::min(size, (i + 1) * part));
@@ -136,7 +136,7 @@ class WindowChannel final : public Channel {
   static void copy(std::byte* to, const std::byte* from, std::size_t bytes) {
     if (bytes) std::memcpy(to, from, bytes);
   }
-  // At least one chunk, so that everybody meets even where nothing moves.
+  // At least one chunk, so that all processes meet even if nothing moves.
   template <class Each>
   static void in_chunks(std::size_t total, std::size_t chunk, const Each& each) {
     for (std::size_t first = 0; first == 0 || first < total; first += chunk)

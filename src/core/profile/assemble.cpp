@@ -83,7 +83,7 @@ class Assembly {
     const int64_t listed_end = run.folded.empty() ? run.end : run.folded_from;
     for (std::size_t i = 0; i < run.listed.size(); ++i) {
       const int64_t end = i + 1 < run.listed.size() ? run.listed[i + 1].time : listed_end;
-      // What stands before the first mark is the way into the program.
+      // The time before the first mark is spent entering the program.
       const int64_t start = i == 0 ? run.begin : run.listed[i].time;
       Event own = operation(first_slot + run.listed[i].site, start, end - start, run.step);
       own.program = program;
@@ -146,7 +146,7 @@ class Assembly {
     profile_.events.back().occurrences = calls;
   }
 
-  // The moment at which most memory was in use, and the blocks of it.
+  // Finds the moment of peak memory use, and its live blocks.
   void replay(const std::vector<InitialBlock>& blocks) {
     std::vector<MemorySample>& samples = profile_.memory;
     std::stable_sort(samples.begin(), samples.end(),

@@ -1,4 +1,4 @@
-// Recorders of devices: started and stopped with the session, each by itself.
+// Recorders of devices: started and stopped with the session, each independently.
 #include "core/profile/devices.h"
 
 #include <capibara/profile.h>

@@ -1,4 +1,4 @@
-// Recorders of devices: what only a plugin sees takes part in the profile.
+// Recorders of devices: they add to the profile what only a plugin sees.
 #pragma once
 
 #include <capibara/profile_data.h>
@@ -14,10 +14,10 @@ class DeviceRecorder {
  public:
   virtual ~DeviceRecorder() = default;
   virtual void start() = 0;
-  // Ends it and returns what was recorded as a serialized XSpace; adds the errors that it met and went on from.
+  // Stops, and returns the recording as a serialized XSpace; appends the errors that it recovered from.
   virtual std::string stop(std::vector<std::string>& errors) = 0;
 };
-// From now on it takes part in every profile, at once in one that is being taken. An error of it becomes one of the
+// From now on it takes part in every profile, including one in progress. Its error becomes one of the
 // profile's refusals.
 void add_device_recorder(std::unique_ptr<DeviceRecorder> recorder);
 

@@ -59,7 +59,7 @@ Thread this_thread() {
   return thread;
 }
 
-// The log of this thread in the current session; null where there is none, or another than the one named.
+// The log of this thread in the current session; null if there is none, or it is not the session named.
 ThreadLog* log_of(uint64_t session) {
   Recorder& all = recorder();
   if (session == 0 || all.current.load(std::memory_order_acquire) != session) return nullptr;

@@ -1,7 +1,7 @@
 // The recorder below all rooms: logs of threads without locks, and marks of compiled programs' runs.
 //
-// Every thread appends to a log of its own, which the one that stops the profile reads: a record counts as soon as the
-// log's counter says so. No one waits; what a thread appends after the stop belongs to no profile.
+// Every thread appends to its own log, which the thread that stops the profile reads: a record counts as soon as the
+// log's counter includes it. No one waits; what a thread appends after the stop belongs to no profile.
 #pragma once
 
 #include <capibara/profile.h>
@@ -43,12 +43,12 @@ class Run {
   struct Sum {
     int64_t calls = 0, nanoseconds = 0;
   };
-  // What a log keeps of it.
+  // The part of a run that a log keeps.
   struct Record {
     std::shared_ptr<const SiteTable> table;
     int64_t step = -1, begin = 0, end = 0;
     std::vector<Mark> listed;
-    int64_t folded_from = 0;  // when the calls begin that are only counted
+    int64_t folded_from = 0;  // when the calls that are only counted begin
     std::vector<Sum> folded;  // by site; empty where all are listed
   };
 
@@ -93,11 +93,11 @@ class Timed {
   std::vector<std::pair<std::string, std::string>> arguments_;
 };
 
-// A compiled program was called by this thread, whoever runs it; and how many were.
+// Notes that this thread called a compiled program, whichever thread runs it; and the number of these calls.
 void note_program();
 int64_t programs_called();
 
-// While it lives, operations on this thread are parts of what is timed already.
+// While it lives, operations on this thread are part of something already timed.
 class Inside {
  public:
   Inside();
@@ -137,7 +137,7 @@ struct InitialBlock {
   std::string purpose;
 };
 
-// What start and stop are made of; `blocks` are those in use now.
+// The halves of start and stop; `blocks` are those in use now.
 void begin_session(std::vector<InitialBlock> blocks);
 Profile end_session();
 

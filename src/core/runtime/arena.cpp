@@ -44,8 +44,8 @@ namespace capibara::arena {
 namespace {
 
 constexpr std::size_t huge_page = 2 * 1024 * 1024;
-constexpr std::size_t slack = 256 * 1024 * 1024;    // cached bytes beyond the worst moment of live ones
-constexpr std::size_t examined = 32 * 1024 * 1024;  // requests from here on ask how much memory is available
+constexpr std::size_t slack = 256 * 1024 * 1024;    // cached bytes beyond the peak of live ones
+constexpr std::size_t examined = 32 * 1024 * 1024;  // requests from this size on check the available memory
 constexpr std::size_t reserve = 64 * 1024 * 1024;   // left to the rest of the process
 
 // Eight sizes for each power of two; from 2 MiB on whole huge pages.
@@ -72,7 +72,7 @@ std::optional<double> number_in(const char* path) {
   return std::strtod(text.c_str(), nullptr);
 }
 
-// Physical memory and swap, or what the cgroup of a container allows of it.
+// Physical memory and swap, or the part of it that a container's cgroup allows.
 double machine_bytes() {
   static const double bytes = [] {
     struct sysinfo info;
@@ -167,7 +167,7 @@ struct State {
       unmap_block(block);
     }
   }
-  // Cached bytes that may stay beside `more` new live ones.
+  // Cached bytes that may stay alongside `more` new live ones.
   std::size_t room(std::size_t more) const {
     std::size_t worst = std::max(peak_live, live_bytes + more) + slack, used = live_bytes + more;
     return worst > used ? worst - used : 0;
@@ -184,7 +184,7 @@ State& state() {
   return *made;
 }
 
-// Whether a fresh block of this size can be had without starving the machine. Shrinks the cache where that helps.
+// True if a fresh block of this size can be allocated without starving the machine. Shrinks the cache if that helps.
 bool affordable(State& all, std::size_t bytes) {
   auto wanted = static_cast<double>(bytes), live = static_cast<double>(all.live_bytes);
   if (wanted > machine_bytes() || wanted + live > machine_bytes()) return false;
@@ -200,7 +200,7 @@ void record_block(int64_t bytes, std::size_t live, const std::byte* data, std::s
 
 thread_local std::string_view current_purpose = "allocate";
 
-// Below zero for a moment where one thread frees what another one has not told of.
+// Briefly negative if one thread frees memory that another has not reported yet.
 std::atomic<std::ptrdiff_t> in_use{0}, peak_in_use{0};
 
 void count(std::ptrdiff_t bytes) noexcept {

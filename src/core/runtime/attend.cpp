@@ -22,7 +22,7 @@ namespace capibara {
 
 namespace {
 
-constexpr double brief_nanoseconds = 1e6;  // what an interruption may have to wait for
+constexpr double brief_nanoseconds = 1e6;  // how long an interruption may have to wait
 
 struct Task {
   std::function<void(const std::atomic<int32_t>&)> work;
@@ -31,7 +31,7 @@ struct Task {
   std::exception_ptr error;
 };
 
-// Threads wait for tasks when they have none; as many are made as tasks run at once.
+// Idle threads wait for tasks; there are as many as the most tasks that ran at once.
 class Attendants : public Outliving<Attendants> {
  public:
   void run(const std::shared_ptr<Task>& task) {
@@ -85,7 +85,7 @@ class Attendants : public Outliving<Attendants> {
       } catch (...) {
         task->error = std::current_exception();
       }
-      task->work = nullptr;  // what no one else holds is freed before anyone is told
+      task->work = nullptr;  // frees what no one else holds before the waiting thread is notified
       lock.lock();
       task->done = true;
       --running_;
@@ -102,7 +102,7 @@ class Attendants : public Outliving<Attendants> {
     idle_ = running_ = 0;
   }
 
-  std::deque<std::shared_ptr<Task>> tasks_;  // that no thread has taken yet
+  std::deque<std::shared_ptr<Task>> tasks_;  // not yet taken by a thread
   std::size_t idle_ = 0, running_ = 0;
 };
 

@@ -8,14 +8,14 @@
 
 namespace capibara {
 
-// Whether work that is expected to take this long should not run on this thread, because it may be interrupted
-// meanwhile.
+// True if work that is expected to take this long should not run on this thread, because it may be interrupted
+// in the meantime.
 bool should_attend(double nanoseconds);
 
-// Runs the work on another thread and returns when it is done; raises what it threw. Meanwhile the host language's lock
-// is released and its handler asked. An interruption sets the stop flag, which kernels and generated code look at; work
-// that does not end within some milliseconds (LAPACK, a plugin, a callback) is left alone on its thread. So it must own
-// all that it reads and writes.
+// Runs the work on another thread and returns when it is done; rethrows its exception. While it waits, the host
+// language's lock is released and its handler polled. An interruption sets the stop flag, which kernels and generated
+// code check; work that does not end within some milliseconds (LAPACK, a plugin, a callback) is abandoned on its
+// thread, so it must own all that it reads and writes.
 void run_attended(const std::string& name, std::function<void(const std::atomic<int32_t>& stop)> work);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// The queue of programs in the background, its thread, and what waiting threads do.
+// The queue of background programs, its thread, and what waiting threads do.
 #include "core/runtime/background.h"
 
 #include <capibara/error.h>
@@ -65,7 +65,7 @@ class Background : public Outliving<Background> {
     return queue_.size() + (running_ ? 1 : 0);
   }
 
-  // Runs programs or sleeps until this one is done. Whatever interrupts the wait is thrown, and the program given up.
+  // Runs programs or sleeps until this one is done. An interruption of the wait is thrown, and the program given up.
   void until_done(Completion& completion) {
     const Waiting waiting;
     std::unique_lock lock(mutex_);
@@ -98,7 +98,7 @@ class Background : public Outliving<Background> {
     double nanoseconds;
   };
 
-  // A program being run. Once it is abandoned, its thread belongs to it alone and the queue goes on without it.
+  // A program being run. Once it is abandoned, its thread runs nothing else and the queue continues without it.
   struct Running {
     std::shared_ptr<Completion> completion;
     std::size_t bytes;
@@ -111,7 +111,7 @@ class Background : public Outliving<Background> {
     std::thread([this] { serve(); }).detach();
   }
 
-  // Waits for one program after the other, the oldest first, while there are any and `full` says so.
+  // Waits for programs one at a time, the oldest first, while there are any and `full` holds.
   template <class Full>
   void wait_while(std::unique_lock<std::mutex>& lock, Full full) {
     while (running_depth == 0 && (running_ || !queue_.empty()) && full()) {
@@ -133,8 +133,8 @@ class Background : public Outliving<Background> {
     }
   }
 
-  // Runs the first program with the lock open. Returns what interrupted it, where a waiting thread runs it: the
-  // program's results then say so, and the thread gets the interruption itself.
+  // Runs the first program with the lock released. Returns what interrupted it, if a waiting thread runs it: the
+  // program's results then raise an error, and the thread gets the interruption itself.
   std::exception_ptr run_next(std::unique_lock<std::mutex>& lock, bool asks) {
     Job job = std::move(queue_.front());
     queue_.pop_front();
@@ -158,7 +158,7 @@ class Background : public Outliving<Background> {
       error = asks ? interrupted(*job.completion) : std::current_exception();
     }
     --running_depth;
-    job.work = nullptr;  // inputs that no one else holds are freed before anyone is told
+    job.work = nullptr;  // frees inputs that no one else holds before waiting threads are notified
     lock.lock();
     if (running->abandoned) {
       --abandoned_;
@@ -204,7 +204,7 @@ class Background : public Outliving<Background> {
     Ticking::flag().store(1, std::memory_order_relaxed);
   }
 
-  // The thread that runs it goes on with it alone; a new one takes its place in the queue.
+  // Its thread runs only this program to its end; a new one replaces it in the queue.
   void abandon(const std::shared_ptr<Running>& running) {
     running->abandoned = true;
     ++abandoned_;
@@ -218,7 +218,7 @@ class Background : public Outliving<Background> {
     arrived_.notify_all();
   }
 
-  // The process ends: no one will read what has not run.
+  // The process ends: results that have not been computed will not be read.
   void end(std::unique_lock<std::mutex>& lock, int status) {
     ended_ = true;
     if (running_depth > 0) return;  // a program of this very thread called exit
@@ -226,7 +226,7 @@ class Background : public Outliving<Background> {
     leave_unless(lock, status, [this] { return !running_ && abandoned_ == 0; });
   }
 
-  // In the child the thread is gone, and so is what it was running.
+  // In the child the thread is gone, and with it the program that it was running.
   void after_fork() {
     thread_ = false;
     abandoned_ = 0;
@@ -239,8 +239,8 @@ class Background : public Outliving<Background> {
 
   std::deque<Job> queue_;
   std::shared_ptr<Running> running_;  // the program being run
-  std::size_t bytes_ = 0;             // of the results of all programs on their way
-  bool thread_ = false;               // whether the queue has a thread
+  std::size_t bytes_ = 0;             // of the results of all queued and running programs
+  bool thread_ = false;               // true if the queue has a thread
   int threads_ = 0;                   // counts those it had: the last one serves it
   int abandoned_ = 0;                 // programs that were given up and still run
   bool ended_ = false;

@@ -1,4 +1,4 @@
-// Options of compilations by name, as jit(compiler_options=...) gives them; each backend knows its own.
+// Options of compilations by name, as jit(compiler_options=...) takes them; each backend has its own.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace capibara {
 
 using CompilerOptions = std::map<std::string, std::variant<bool, int64_t, double, std::string>>;
 
-// Of the compilation that this thread runs: the process's, with those of the innermost scope over them.
+// The options of this thread's compilation: the process's, overridden by those of the innermost scope.
 CompilerOptions compiler_options();
 void set_default_compiler_options(CompilerOptions options);  // of the process
 

@@ -32,7 +32,7 @@ int device_count(const std::string& text, const char* variable) {
   throw ValueError(concat(variable, ": the number of CPU devices must be a positive number, got '", text, "'"));
 }
 
-// How many devices the native CPU counts as: JAX_NUM_CPU_DEVICES, or XLA's flag for it.
+// The number of devices that the native CPU is presented as: JAX_NUM_CPU_DEVICES, or XLA's flag for it.
 int devices_from_environment() {
   constexpr const char* variable = "JAX_NUM_CPU_DEVICES";
   if (const char* own = std::getenv(variable); own && *own) return device_count(own, variable);
@@ -79,7 +79,7 @@ Seen& make_seen() {
   return seen;
 }
 
-// Every operation asks: a pointer is one access to the memory of the thread, an object with a destructor is three.
+// Read by every operation: a pointer is one thread-local access, an object with a destructor is three.
 Seen& seen() {
   thread_local Seen* own = nullptr;
   if (!own) own = &make_seen();

@@ -1,4 +1,4 @@
-// Counters of what the process does, always on: an addition each, read by the monitor.
+// Counters of the process's work, always on: one addition each, read by the monitor.
 #pragma once
 
 #include <capibara/analysis.h>
@@ -58,7 +58,7 @@ inline FlopsByType counted_flops() {
   return flops;
 }
 
-// How many programs are queued or running in the background.
+// The number of programs queued or running in the background.
 std::size_t background_depth();
 
 }  // namespace capibara

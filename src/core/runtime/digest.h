@@ -16,7 +16,7 @@ struct Digest {
   friend auto operator<=>(const Digest&, const Digest&) = default;
 };
 Digest digest(std::string_view text);
-// HMAC-SHA-256 (RFC 2104): only who knows the secret can make it.
+// HMAC-SHA-256 (RFC 2104): only those who know the secret can compute it.
 Digest keyed_digest(std::string_view secret, std::string_view text);
 
 }  // namespace capibara

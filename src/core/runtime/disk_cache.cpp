@@ -1,4 +1,4 @@
-// The cache folder: who may own it, what a file holds, and what goes when it is full.
+// The cache folder: its owner, the format of its files, and eviction when it is full.
 #include "core/runtime/disk_cache.h"
 
 #include <dirent.h>
@@ -59,7 +59,7 @@ std::string name_of(const Digest& key) { return key.hex() + std::string(entry_en
 
 bool is_plain_own_file(const struct stat& status) { return S_ISREG(status.st_mode) && status.st_uid == geteuid(); }
 
-// What a writer or a machine that stopped too early leaves is ours too: nothing, or zeros where the magic belongs.
+// Files left by a writer or machine that stopped too early are ours too: empty, or zeros in place of the magic.
 bool has_magic(const char* start, std::size_t size) {
   constexpr char zeros[sizeof magic] = {};
   return size < sizeof magic || std::memcmp(start, magic, sizeof magic) == 0 ||
@@ -98,14 +98,14 @@ struct DiskCache::Folder {
   const Descriptor descriptor;
   const uint64_t limit;
   std::mutex writing;
-  uint64_t written;  // bytes since the last look at the folder: one is due before the first file is added
+  uint64_t written;  // bytes since the last trim: one is due before the first file is added
 
   Descriptor open_entry(const std::string& entry) const {
     return Descriptor(::openat(descriptor.number(), entry.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   }
   void remove(const std::string& entry) const { ::unlinkat(descriptor.number(), entry.c_str(), 0); }
 
-  // Whether the cache wrote what stands under this name, or nothing stands there.
+  // True if the file of this name was written by the cache, or does not exist.
   bool may_replace(const std::string& entry) const {
     struct stat status {};
     if (::fstatat(descriptor.number(), entry.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT;
@@ -132,7 +132,7 @@ std::optional<std::string> DiskCache::Folder::find(const Digest& key) const {
     std::string text(size, '\0');
     if (read_exactly(file.number(), text.data(), text.size())) {
       if (const std::optional<std::string_view> content = cache_entry_content(text, key)) {
-        ::futimens(file.number(), nullptr);  // used lately
+        ::futimens(file.number(), nullptr);  // marks it as recently used
         text.erase(0, static_cast<std::size_t>(content->data() - text.data()));
         return text;
       }
@@ -160,7 +160,7 @@ void DiskCache::Folder::store(const Digest& key, std::string_view content) {
   if (written > limit / 16) trim();
 }
 
-// Looks at files of our names alone, and removes those alone that have our magic.
+// Considers only files with our names, and removes only those with our magic.
 void DiskCache::Folder::trim() {
   written = 0;
   struct File {

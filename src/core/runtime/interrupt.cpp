@@ -1,4 +1,4 @@
-// The handler that interrupts work, and how often it is asked.
+// The handler that interrupts work, and how often it is called.
 #include "core/runtime/interrupt.h"
 
 #include <capibara/error.h>
@@ -16,7 +16,7 @@ namespace capibara {
 
 namespace {
 
-// Never freed: threads may still ask while the process ends, and those that were replaced may be running.
+// Never freed: threads may still poll while the process ends, and replaced handlers may be running.
 struct Handler {
   std::function<void()> ask;
   const Handler* replaced;
@@ -70,7 +70,7 @@ namespace {
 std::atomic<int32_t> tick = 0;
 static_assert(sizeof tick == sizeof(int32_t) && std::atomic<int32_t>::is_always_lock_free);
 
-// The thread that ticks; it sleeps where nothing ran for a while. A child of fork starts without it and makes its own.
+// The thread that ticks; it sleeps after a while without work. A child of fork starts without it and makes its own.
 class Ticker {
  public:
   Ticker() {
@@ -108,7 +108,7 @@ class Ticker {
       }
       std::lock_guard lock(mutex_);
       awake_.store(false);
-      if (running_.load() == 0) return;  // whoever begins from now on sees that no one ticks
+      if (running_.load() == 0) return;  // a Ticking that begins from now on sees that no thread ticks
       awake_.store(true);
     }
   }

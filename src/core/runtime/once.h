@@ -1,4 +1,4 @@
-// Once: work that is done when it is first asked for; where it throws, whoever asks next tries again.
+// Once: work that is done on first use; if it throws, the next caller tries again.
 //
 // std::call_once means the same, but rests on pthread_once, which some C libraries and the thread sanitizer leave
 // locked after an exception: the next caller waits forever.

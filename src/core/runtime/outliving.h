@@ -13,7 +13,7 @@
 
 namespace capibara {
 
-// Never freed. `Self` says what becomes of it in a child of fork, where only the calling thread goes on (`after_fork`),
+// Never freed. `Self` defines what happens in a child of fork, where only the calling thread survives (`after_fork`),
 // and at the end of the process (`end`, with the exit status); both are called with the mutex locked.
 template <class Self>
 class Outliving {
@@ -30,11 +30,11 @@ class Outliving {
   }
 
  protected:
-  static constexpr std::chrono::milliseconds grace{25};  // for work that was told to stop
-  static constexpr std::chrono::milliseconds period{2};  // between two looks at whether a waiting thread is interrupted
+  static constexpr std::chrono::milliseconds grace{25};  // for work that was signalled to stop
+  static constexpr std::chrono::milliseconds period{2};  // between two polls for an interruption of a waiting thread
 
-  // What cannot be stopped must not see the end of the libraries that it uses: unless all is quiet soon, the process
-  // leaves at once.
+  // Work that cannot be stopped must not outlive the libraries that it uses: unless all is quiet soon, the process
+  // exits at once.
   template <class Quiet>
   void leave_unless(std::unique_lock<std::mutex>& lock, int status, Quiet quiet) {
     if (finished_.wait_for(lock, grace, quiet)) return;
@@ -46,7 +46,7 @@ class Outliving {
   std::condition_variable arrived_, finished_;
 
  private:
-  // Threads that waited are gone, and the conditions would wait for them for ever: they begin anew in the same place.
+  // Waiting threads are gone, and the conditions would wait for them for ever: they are constructed anew in place.
   void in_child() {
     new (&arrived_) std::condition_variable;
     new (&finished_) std::condition_variable;

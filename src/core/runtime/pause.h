@@ -1,4 +1,4 @@
-// What a thread does between two looks at a value that another thread is about to change.
+// The pause of a thread that polls a value which another thread is about to change.
 #pragma once
 
 #if defined(__x86_64__)
@@ -7,7 +7,7 @@
 
 namespace capibara {
 
-// Some tens of nanoseconds, in which the processor serves its other hardware thread.
+// Takes some tens of nanoseconds, in which the processor serves its other hardware thread.
 inline void pause_briefly() {
 #if defined(__aarch64__)
   asm volatile("isb");

@@ -1,4 +1,4 @@
-// Checks of owners and modes by descriptor, so that nothing can be swapped between the look and the use.
+// Checks of owners and modes by descriptor, so that nothing can be swapped between check and use.
 #include "core/runtime/private_folder.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ std::pair<Descriptor, std::string> open_private_folder(const std::string& name) 
     return {Descriptor(), concat("it belongs to user ", status.st_uid, ", this process to user ", geteuid(),
                                  "; name a folder of its own")};
   }
-  // Ours by its name, from the days before its mode counted: others could read it, no more.
+  // Ours by its name, from before its mode was checked: others could read it, but not write.
   const bool readable_default =
       (status.st_mode & 077) != 0 && (status.st_mode & 022) == 0 && name == user_cache_folder();
   if (readable_default && ::fchmod(opened.number(), 0700) == 0) return {std::move(opened), ""};

@@ -25,20 +25,20 @@ class Descriptor {
   int number_;
 };
 
-// The user's cache folder: XDG_CACHE_HOME/capibara or HOME/.cache/capibara. Empty where neither is set, or where this
-// program runs with another's rights.
+// The user's cache folder: XDG_CACHE_HOME/capibara or HOME/.cache/capibara. Empty if neither is set, or if this
+// program runs with another user's rights.
 std::string user_cache_folder();
 
-// The folder's one absolute name, without a slash at its end (behind which a link would be followed).
+// The folder's normalised absolute name, without a slash at its end (behind which a link would be followed).
 std::string folder_name(const std::string& folder);
 
-// Opens a folder of mode 0700 that belongs to this user and is no link, and makes it where it does not exist. The text
-// says why another is refused.
+// Opens a folder of mode 0700 that belongs to this user and is no link, creating it if it does not exist. The text
+// says why a folder is refused.
 std::pair<Descriptor, std::string> open_private_folder(const std::string& name);
 
 bool read_exactly(int file, void* to, std::size_t size);
 bool write_whole(int file, std::string_view text);
-// Random bytes of the system as hexadecimal digits. Raises RuntimeError.
+// Random bytes from the system as hexadecimal digits. Raises RuntimeError.
 std::string random_digits(std::size_t bytes);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// Asks the processor for its vector instructions, and the environment how many of them may be used.
+// Detects the processor's vector instructions, and reads from the environment how many of them may be used.
 #include "core/runtime/processor.h"
 
 #include <capibara/error.h>
@@ -32,7 +32,7 @@ bool detects_amx() {
 
 CpuLevel detected_level() {
 #if defined(__x86_64__)
-  // The builtin asks CPUID, and XGETBV whether the kernel saves the wide registers.
+  // The builtin checks CPUID, and with XGETBV that the kernel saves the wide registers.
   __builtin_cpu_init();
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CpuLevel::baseline;
   if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
@@ -72,7 +72,7 @@ CpuLevel cpu_level() {
 
 bool has_amx() {
 #if defined(__x86_64__)
-  // The state of tiles is large, so that Linux gives it only to processes that ask: arch_prctl(ARCH_REQ_XCOMP_PERM,
+  // The tile state is large, so Linux enables it only on request: arch_prctl(ARCH_REQ_XCOMP_PERM,
   // XFEATURE_XTILEDATA), for all threads of the process.
   static const bool permitted = cpu_level() >= CpuLevel::amx && syscall(SYS_arch_prctl, 0x1023, 18) == 0;
   return permitted;

@@ -1,4 +1,4 @@
-// Which vector instructions of x86_64 the kernels and generated code use: those of the processor, or fewer on request.
+// The vector instructions of x86_64 that kernels and generated code use: those of the processor, or fewer on request.
 #pragma once
 
 namespace capibara {
@@ -13,7 +13,7 @@ CpuLevel cpu_level();
 inline bool has_avx2() { return cpu_level() >= CpuLevel::avx2; }      // with FMA
 inline bool has_avx512() { return cpu_level() >= CpuLevel::avx512; }  // F, BW, DQ and VL
 inline bool has_vnni() { return cpu_level() >= CpuLevel::vnni; }
-// Tiles of bfloat16 and of bytes, and the kernel's permission to use them, for which the first call asks.
+// Tiles of bfloat16 and of bytes, and the kernel's permission to use them, which the first call requests.
 bool has_amx();
 
 }  // namespace capibara

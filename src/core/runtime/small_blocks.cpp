@@ -32,12 +32,12 @@ struct List {
   Free* first = nullptr;
   int count = 0;
 };
-// Trivial, so that it can be asked while and after the thread's other objects are destroyed.
+// Trivial, so that it can be read while and after the thread's other objects are destroyed.
 enum class State { unused, used, ended };
 thread_local struct {
   std::array<List, classes> lists;
   State state = State::unused;
-  std::ptrdiff_t uncounted = 0;  // bytes that the arena has not been told of
+  std::ptrdiff_t uncounted = 0;  // bytes not yet reported to the arena
 } kept;
 constexpr std::ptrdiff_t max_uncounted = 16 * 1024;
 
@@ -58,7 +58,7 @@ struct AtEnd {
   }
 };
 
-// Whether the thread has not ended; the first call sees to it that its end is noticed.
+// True until the thread ends; the first call registers for its end.
 bool is_live() {
   if (kept.state == State::used) return true;
   if (kept.state == State::ended) return false;

@@ -7,16 +7,16 @@
 
 namespace capibara {
 
-// Blocks aligned as by malloc. Raises std::bad_alloc. A block may be given back by another thread than took it.
+// Blocks aligned as by malloc. Raises std::bad_alloc. A block may be returned by a thread other than its taker.
 void* take_small_block(std::size_t bytes);
 void give_small_block(void* block, std::size_t bytes) noexcept;  // with the bytes it was taken for
 
-// Tells the arena of the memory that this thread has taken from the C library or given back since it did so last, which
-// happens by itself every 16 KiB.
+// Reports to the arena the memory that this thread has taken from or returned to the C library since the last report;
+// called automatically every 16 KiB.
 void count_small_blocks() noexcept;
 std::size_t kept_small_bytes() noexcept;  // of the blocks that this thread keeps for later
 
-// For std::allocate_shared. `extra` bytes are allocated behind the object.
+// For std::allocate_shared. `extra` bytes are allocated after the object.
 template <class T>
 struct SmallBlocks {
   using value_type = T;

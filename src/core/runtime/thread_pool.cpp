@@ -93,7 +93,7 @@ std::string read_small_file(const std::string& path) {
   return text;
 }
 
-// The processors that the quotas of this process's cgroup and of all above it amount to, rounded up.
+// The number of processors allowed by the quotas of this process's cgroup and all its ancestors, rounded up.
 int cgroup_processors() {
   double least = 1e9;
   auto consider = [&least](double quota, double period) {
@@ -153,7 +153,7 @@ class Pool {
   explicit Pool(int threads) : threads_(threads) {
     std::vector<int> processors = allowed_processors();
     bool pin = threads > 1 && static_cast<std::size_t>(threads) <= processors.size();
-    // Workers sit on the processors after the one where the creator runs, so that several processes spread out.
+    // Workers are pinned to the processors after the creator's, so that several processes spread out.
     auto here = std::find(processors.begin(), processors.end(), sched_getcpu());
     if (here != processors.end()) std::rotate(processors.begin(), here, processors.end());
     // The host language's signals go to its own threads.
@@ -164,7 +164,7 @@ class Pool {
       try {
         workers_.emplace_back([this] { work(); });
       } catch (const std::system_error&) {
-        break;  // the process may have no more threads: those there are do the work
+        break;  // the process may have no more threads: the existing ones do the work
       }
       if (!pin) continue;
       cpu_set_t one;
@@ -305,8 +305,8 @@ class Pool {
   std::exception_ptr error_;
 };
 
-// The pool lives until the process ends, its threads asleep. A child of fork() has none of them: it leaves the old pool
-// where it is and makes its own at first use.
+// The pool lives until the process ends, its threads asleep. A child of fork() has none of them: it abandons the old
+// pool and makes its own at first use.
 std::atomic<Pool*> current{nullptr};
 std::atomic<Pool*> abandoned{nullptr};
 std::mutex creation;
@@ -350,7 +350,7 @@ int32_t parallel_for_cost(int64_t extent, double cost, ParallelBody body) {
   if (extent <= 0) return 0;
   const double total = cost * static_cast<double>(extent);
   if (extent == 1 || total < warm) return body(0, extent);
-  // Whoever interrupts the work does not wait longer than for one chunk.
+  // An interruption waits for one chunk at most.
   const double interruptible = total / max_chunk;
   double wanted = interruptible;
   if (!inside_region) {

@@ -1,4 +1,4 @@
-// The threads of the process: loops whose iterations are independent, shared out in chunks that whoever is free claims.
+// The threads of the process: loops with independent iterations, split into chunks that free threads claim.
 //
 // One region runs at a time. The caller works too and takes every chunk that no worker has claimed, so a worker that
 // the kernel wakes late costs nothing; a caller that finds the pool busy, or that is itself inside a region, runs its
@@ -34,8 +34,8 @@ class FunctionRef<Result(Args...)> {
 
 using ParallelBody = FunctionRef<int32_t(int64_t begin, int64_t end)>;
 
-// How many threads a region may use: CAPIBARA_NUM_THREADS, else the processors that affinity and cgroup leave to this
-// process. Raises ValueError where the variable is not a number from 1 to 1024.
+// The number of threads that a region may use: CAPIBARA_NUM_THREADS, else the processors that affinity and cgroup leave
+// to this process. Raises ValueError if the variable is not a number from 1 to 1024.
 int thread_count();
 
 // Runs body over [0, extent) in chunks of `grain` iterations (the last may be shorter). A status other than 0 stops the
@@ -46,7 +46,7 @@ int32_t parallel_for(int64_t extent, int64_t grain, ParallelBody body);
 // workers are awake), else in chunks that are worth claiming.
 int32_t parallel_for_cost(int64_t extent, double cost, ParallelBody body);
 
-// Whether this thread is inside a region: whatever it starts now runs on it alone.
+// True if this thread is inside a region: loops that it starts now run on it alone.
 bool in_parallel_region();
 
 // Replaces the pool by one of `count` threads, the caller included; for tests. No region may be running.

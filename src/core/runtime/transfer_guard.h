@@ -1,4 +1,4 @@
-// Transfer guards: whether arrays may travel between host and devices without having been told to.
+// Transfer guards: whether arrays may move between host and devices implicitly.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace capibara::transfer {
 enum class Direction { host_to_device, device_to_device, device_to_host };
 inline constexpr int direction_count = 3;
 
-// "allow", "log" and "disallow" speak of implicit transfers; "log_explicit" and "disallow_explicit" of all.
+// "allow", "log" and "disallow" apply to implicit transfers; "log_explicit" and "disallow_explicit" to all.
 enum class Guard { allow, log, disallow, log_explicit, disallow_explicit };
 // Raises ValueError that lists the names.
 Guard guard_named(const std::string& name);
@@ -19,7 +19,7 @@ void set_default(Direction direction, Guard guard);                    // of the
 void set_for_thread(Direction direction, std::optional<Guard> guard);  // nothing: the process's
 std::optional<Guard> for_thread(Direction direction);
 
-// Transfers of this thread are wanted while this lives: device_put, device_get, and what the library needs for itself.
+// Transfers of this thread count as explicit while this lives: device_put, device_get, and the library's own.
 class Explicit {
  public:
   Explicit();
@@ -30,9 +30,9 @@ class Explicit {
   bool before_;
 };
 
-bool is_guarded(Direction direction);  // whether check may do anything on this thread
+bool is_guarded(Direction direction);  // true if check may do anything on this thread
 
-// Raises RuntimeError or writes a line to stderr, as the guard says; `what` describes the array.
+// Raises RuntimeError or writes a line to stderr, depending on the guard; `what` describes the array.
 void check(Direction direction, const std::function<std::string()>& what);
 
 }  // namespace capibara::transfer

@@ -1,4 +1,4 @@
-// The one way a warning takes out of the library.
+// Issues the library's warnings.
 #include "core/runtime/warning.h"
 
 #include <cstdio>

@@ -30,7 +30,7 @@ AxisList other_axes(const Mesh& mesh, const AxisList& axes) {
   return rest;
 }
 
-// Of axes in the order of the mesh: those along which members of a group differ.
+// The axes, in mesh order, along which members of a group differ.
 AxisList differing(const Mesh& mesh, const DeviceGroups& groups) {
   AxisList axes;
   for (const std::string& axis : mesh.axis_names) {
@@ -53,7 +53,7 @@ bool are_devices(const Mesh& mesh, const DeviceGroups& groups) {
   return true;
 }
 
-// The groups as positions along the axes, where they are the same whatever the position along all others; in the order
+// The groups as positions along the axes, if they are the same for every position along the other axes; in the order
 // in which they come.
 std::optional<DeviceGroups> along(const Mesh& mesh, const AxisList& axes, const DeviceGroups& groups) {
   const AxisList rest = other_axes(mesh, axes);
@@ -134,7 +134,7 @@ std::optional<GroupsAlongAxes> find_axes(const Mesh& mesh, const AxisList& bound
     const std::optional<DeviceGroups> own = along(mesh, axes, groups);
     if (own && own->size() == 1 && is_counting((*own)[0], axes_size(mesh, axes))) return GroupsAlongAxes{axes, {}};
   } while (std::next_permutation(axes.begin(), axes.end()));
-  // Else some of them: along the axes that are bound, wherever the others are.
+  // Else part of the devices: along the bound axes, the same wherever the other axes are.
   for (const AxisList& wider : {differing(mesh, groups), bound}) {
     AxisList ordered;
     for (const std::string& axis : mesh.axis_names) {

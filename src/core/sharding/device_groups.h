@@ -1,4 +1,4 @@
-// Devices of a mesh by number: which of them exchange values along axes, and which axes a list of numbers means.
+// Groups of devices of a mesh by number: those that exchange values along axes, and the axes that listed numbers mean.
 #pragma once
 
 #include <capibara/attributes.h>
@@ -10,17 +10,17 @@ namespace capibara {
 
 using DeviceGroups = std::vector<Ints>;
 
-// How many devices lie between neighbours along an axis, in row-major order of the mesh.
+// The stride of an axis, in devices, in row-major order of the mesh.
 int64_t axis_stride(const Mesh& mesh, const std::string& axis);
 int64_t axes_size(const Mesh& mesh, const AxisList& axes);
 
-// The devices, in groups whose members differ along these axes alone: in row-major order of the axes as they are given.
+// The devices, in groups whose members differ along these axes alone: in row-major order of the axes as given.
 DeviceGroups device_groups(const Mesh& mesh, const AxisList& axes);
-// Each of them divided as axis_index_groups say, which number the members of a group.
+// Each group split by axis_index_groups, which number the members of a group.
 DeviceGroups device_groups(const Mesh& mesh, const AxisList& axes, const DeviceGroups& index_groups);
 
-// What a list of groups means to a program over the axes `bound`: the axes along which members differ, and how the
-// positions along them are divided (none: all are one group). Nothing where other axes change what a group is.
+// A list of groups in terms of the axes `bound` of a program: the axes along which members differ, and how the
+// positions along them are grouped (none: all are one group). Empty if other axes change what a group is.
 struct GroupsAlongAxes {
   AxisList axes;
   DeviceGroups index_groups;

@@ -1,4 +1,4 @@
-// Shardings of types: the Explicit part of a specification, the attribute that asks for one, the mesh in context.
+// Shardings of types: the Explicit part of a specification, the attribute that requests one, the mesh in context.
 #include "core/sharding/explicit.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@ namespace capibara {
 
 bool lists_axis(const AxisList& axes, const std::string& axis);
 
-// What a type says of a value that is placed so: the Explicit axes of each dimension. Nothing where no axis is
+// The sharding in the type of a value with this placement: the Explicit axes of each dimension. Empty if no axis is
 // Explicit.
 Sharding type_sharding(const Mesh& mesh, const PartitionSpec& spec, std::size_t rank, const AxisList& varying = {});
 // The type without what Explicit axes split; what varies stays.
@@ -17,7 +17,7 @@ bool any_splits(std::span<const ArrayType> types);
 // The axes that split a dimension; none where no Explicit axis does.
 const AxisList& split_axes(const ArrayType& type, std::size_t dim);
 
-// The sharding that an equation asks for its result, and the devices of the mesh where they are known.
+// The sharding that an equation requests for its result, and the devices of the mesh where they are known.
 class ShardingAttr final : public Opaque {
  public:
   explicit ShardingAttr(Sharding sharding, std::shared_ptr<const NamedSharding> devices = nullptr)
@@ -33,7 +33,7 @@ class ShardingAttr final : public Opaque {
 
 // The attribute of a type's sharding; None where it has no Explicit axes.
 Attr sharding_attr(const Sharding& sharding);
-// What `sharding` or `out_sharding` of an equation asks for; null where neither does.
+// The sharding that `sharding` or `out_sharding` of an equation requests; null if neither does.
 const ShardingAttr* asked_sharding(const Attrs& attrs);
 
 std::string abstract_mesh_text(const Mesh& mesh);        // AbstractMesh('x': 4, axis_types=(Explicit,))

@@ -1,4 +1,4 @@
-// Memory whose place is known, and the attribute that carries a placement inside programs.
+// Memory with a known placement, and the attribute that carries a placement inside programs.
 #pragma once
 
 #include <capibara/array.h>
@@ -15,7 +15,7 @@ class PlacedMemory : public DeviceMemory {
   virtual std::vector<Array> addressable_shards() const { return {}; }
 };
 
-// What sharding_constraint carries. At the border of a function it is a demand on an argument or a result: written as
+// The attribute of sharding_constraint. At a function's boundary it constrains an argument or a result: written as
 // their attribute, not as an operation.
 class PlacementAttr final : public Opaque {
  public:
@@ -34,7 +34,7 @@ class PlacementAttr final : public Opaque {
 
 std::string spec_text(const NamedSharding& placement);  // P('x', None)
 std::string mesh_text(const Mesh& mesh);                // Mesh('x': 4, axis_types=(Auto,))
-// #sdy.sharding's body of an array of this rank: [{"x"}, {}].
+// The body of #sdy.sharding for an array of this rank: [{"x"}, {}].
 std::string shardy_text(const PartitionSpec& spec, std::size_t rank, const std::vector<int64_t>& unconstrained = {});
 
 }  // namespace capibara

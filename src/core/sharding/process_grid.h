@@ -1,4 +1,4 @@
-// Which part of a mesh each process holds: blocks of one shape, so that every axis is (across processes) x (inside).
+// The part of a mesh that each process holds: blocks of one shape, so that every axis is (across processes) x (inside).
 #pragma once
 
 #include <capibara/placement.h>
@@ -10,12 +10,12 @@ namespace capibara {
 
 // The process of a device of the native CPU, whose devices are numbered process by process.
 int process_of_device(int device);
-// Whether all devices are of this process; those of plugins answer for themselves.
+// True if all devices belong to this process, by the numbering of the native CPU.
 bool is_addressable(const NamedSharding& placement);
 
-// Whether the devices of a process hold every element of an array placed so.
+// True if the devices of a process hold every element of an array with this placement.
 bool holds_whole(const NamedSharding& placement, int process);
-// Whether this process's devices do: then it may read the array.
+// True if this process's devices do, so that it can read the array.
 bool is_readable(const NamedSharding& placement);
 
 // One axis of a mesh as this process sees it.
@@ -30,7 +30,7 @@ struct ProcessAxis {
 
 class ProcessGrid {
  public:
-  // Raises ValueError where the devices of this process are no block of the mesh, or not the same in each process.
+  // Raises ValueError if the devices of this process are not a block of the mesh, or blocks differ between processes.
   explicit ProcessGrid(const NamedSharding& devices);
 
   bool spans() const;  // several processes

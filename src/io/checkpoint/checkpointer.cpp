@@ -1,4 +1,4 @@
-// The checkpointer: which step is written when, by whom, and which steps stay.
+// The checkpointer: which step is written when, by which process, and which steps are kept.
 #include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -23,8 +23,8 @@ namespace capibara {
 
 namespace {
 
-// A thread writes when no one else wants the processor or the disk, until someone waits for it or it has taken long:
-// a training that keeps every processor busy would leave it some thousandths of one, and the step unsaved for minutes.
+// A thread writes when nothing else needs the processor or the disk, until someone waits for it or it has taken long:
+// a training that keeps every processor busy would leave it a few thousandths of one, and the step unsaved for minutes.
 void set_idle(pid_t thread, bool idle) {
   const sched_param none{};
   ::sched_setscheduler(thread, idle ? SCHED_IDLE : SCHED_OTHER, &none);
@@ -63,7 +63,7 @@ struct Checkpointer::State {
 
   mutable std::mutex mutex;
   mutable std::condition_variable changed;
-  std::optional<SaveJob> job;  // that the thread should write
+  std::optional<SaveJob> job;  // for the thread to write
   bool writing = false, ending = false, looked_for_leftovers = false;
   std::exception_ptr error;         // of the last asynchronous save
   std::optional<EarlierStep> last;  // what this process saved last
@@ -87,7 +87,7 @@ struct Checkpointer::State {
     last = std::move(written);
     if (options.max_to_keep == 0) return;
     std::vector<int64_t> steps = committed_steps(folder);
-    // A folder with a number for a name may be someone else's: only what has our manifest is removed.
+    // A folder with a number for a name may be another program's: only those with our manifest are removed.
     std::erase_if(steps, [&](int64_t step) { return step == one.step || !has_manifest(step_folder(folder, step)); });
     while (static_cast<int64_t>(steps.size()) >= options.max_to_keep && !steps.empty()) {
       remove_step(folder, steps.front());
@@ -102,7 +102,7 @@ struct Checkpointer::State {
     try {
       if (has_manifest(path)) last = EarlierStep{path, read_manifest(path), {}};
     } catch (const Error&) {
-      // A damaged step is no reason to save less.
+      // A damaged earlier step must not prevent new saves.
     }
   }
 
@@ -127,13 +127,13 @@ struct Checkpointer::State {
         }
         lock.lock();
         if (failure) error = failure;
-      }  // lets go of the arrays
+      }  // releases the arrays
       writing = false;
       changed.notify_all();
     }
   }
 
-  // Lets a save that has been written for long compete with the program.
+  // Raises a save that has been written for long to the program's priority.
   void watch() {
     std::unique_lock lock(mutex);
     while (!ending) {
@@ -150,12 +150,12 @@ struct Checkpointer::State {
     if (writer.joinable()) return;
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals go to the threads of the program
     writer = std::thread([this] { work(); });
     try {
       watcher = std::thread([this] { watch(); });
     } catch (const std::system_error&) {
-      // No thread is left: saves stay idle.
+      // No thread is available: saves stay idle.
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }

@@ -46,7 +46,7 @@ void sync_folder(const std::string& path) { sync_path(path, O_DIRECTORY); }
 
 void make_folder_and_parents(const std::string& path) {
   if (is_object_path(path)) {
-    names_in(path);  // raises where the bucket is not there
+    names_in(path);  // raises if the bucket does not exist
     return;
   }
   if (is_folder(path)) return;
@@ -102,7 +102,7 @@ void NewFolder::write_pieces(const std::string& relative, std::vector<iovec> pie
     }
   }
 #if defined(SYNC_FILE_RANGE_WRITE)
-  ::sync_file_range(file.number(), 0, 0, SYNC_FILE_RANGE_WRITE);  // the disk begins while the next file is made
+  ::sync_file_range(file.number(), 0, 0, SYNC_FILE_RANGE_WRITE);  // starts writing to disk while the next file is made
 #endif
 }
 
@@ -241,7 +241,7 @@ void Blob::prefetch() const {
 std::string Blob::read_all(uint64_t max_bytes) const {
   if (size_ > max_bytes)
     throw CorruptCheckpointError(concat("checkpoint: ", name_, " has ", size_, " bytes, expected at most ", max_bytes));
-  // A file is as long as the system says; of an object only its store says it, so that memory is taken as bytes come.
+  // The system reports a file's true length; an object's is only the store's claim, so memory grows as bytes arrive.
   const std::size_t piece = object_ ? std::size_t{1} << 24 : size_;
   std::string text;
   while (text.size() < size_) {

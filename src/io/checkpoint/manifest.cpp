@@ -35,7 +35,7 @@ bool is_reserved(std::string_view name) {
 
 uint32_t checksum_of(std::string_view text) { return crc32c(std::as_bytes(std::span(text))); }
 
-// Members of the manifest, with errors that name the file.
+// Members of the manifest, with errors that name its file.
 struct ManifestReader {
   const std::string& file;
 
@@ -238,7 +238,7 @@ std::string Manifest::text() const {
                                        {"items", std::move(all_items)},
                                        {"files", std::move(all_files)}})
                          .dump();
-  text.pop_back();  // its closing brace: the checksum of what stands before it comes last
+  text.pop_back();  // its closing brace: the checksum of the text before it comes last
   return text + std::string(checksum_member) + checksum_text(checksum_of(text)) + "\"}\n";
 }
 

@@ -15,21 +15,21 @@ namespace capibara {
 
 inline constexpr char manifest_file[] = "capibara.json";
 
-// A node of a tree that is no container with children: a leaf, or None and empty containers, which have no array.
+// A childless node of a tree: a leaf, or None and empty containers, which have no array.
 struct TreeEntry {
   KeyPath path;
   TreeDef::Kind kind;
 };
 std::vector<TreeEntry> tree_entries(const TreeDef& tree);  // in the order of the leaves
 
-std::string key_text(const TreeKey& key);  // as it stands in names: w, 0
-// The name of an array inside of its item, which is that of its folder: layers.0.w; "value" where the item is one
+std::string key_text(const TreeKey& key);  // as written in names: w, 0
+// The name of an array within its item, which is also its folder's: layers.0.w; "value" if the item is one
 // array.
 std::string array_name(const KeyPath& path);
-// The names of all leaves. Raises ValueError where two arrays have the same, or one is no name for a folder.
+// The names of all leaves. Raises ValueError if two arrays have the same name, or one is not valid for a folder.
 std::vector<std::string> array_names(const std::string& item, const TreeDef& tree);
 void check_item_name(const std::string& item);
-bool is_safe_path(std::string_view path);  // whether a relative path stays in its folder
+bool is_safe_path(std::string_view path);  // true if a relative path stays in its folder
 
 struct ManifestArray {
   ArrayType type;
@@ -49,7 +49,7 @@ struct ManifestFile {
 struct Manifest {
   int64_t step = 0;
   std::map<std::string, ManifestItem> items;
-  std::map<std::string, ManifestFile> files;  // all but those of the elements, by their paths in the step's folder
+  std::map<std::string, ManifestFile> files;  // all but those of the elements, by path in the step's folder
 
   std::string text() const;
   // Raises CorruptCheckpointError that names the file.

@@ -12,7 +12,7 @@ namespace capibara {
 
 namespace {
 
-// Errors of the store, of credentials and of a missing module become those of checkpoints.
+// Converts errors of the store, of credentials and of a missing module to those of checkpoints.
 template <class Function>
 auto in_store(const Function& function) {
   try {

@@ -1,4 +1,4 @@
-// The manifest names the root of a B+tree; its leaves hold keys with values, or with places of values in data files.
+// The manifest names the root of a B+tree; its leaves hold keys with values, or with locations of values in data files.
 #include "io/checkpoint/ocdbt.h"
 
 #include <cstring>
@@ -16,12 +16,12 @@ namespace {
 constexpr uint32_t manifest_magic = 0x0cdb3a2a, node_magic = 0x0cdb20de;
 constexpr uint64_t max_node_bytes = uint64_t{1} << 28, max_entries = uint64_t{1} << 24;
 constexpr int max_height = 64;
-// Texts of a node share their beginnings, and nodes are compressed: what a database takes in memory is bounded by a
-// multiple of what its files have.
+// Texts of a node share their prefixes, and nodes are compressed: the memory for a database is limited to a
+// multiple of the size of its files.
 constexpr uint64_t free_bytes = uint64_t{1} << 20, free_node_bytes = uint64_t{1} << 24, max_ratio = 256;
 constexpr std::size_t max_text_bytes = 65535;
 
-// Numbers and texts of a node, one after the other.
+// Numbers and texts of a node, in sequence.
 class NodeBytes {
  public:
   NodeBytes(std::string bytes, std::string file) : bytes_(std::move(bytes)), file_(std::move(file)) {}
@@ -57,7 +57,7 @@ class NodeBytes {
     if (value > most) fail("a list is too long");
     return value;
   }
-  // Texts that share the beginnings of those before them: prefix lengths, suffix lengths, what stands between,
+  // Texts that share prefixes with those before them: prefix lengths, suffix lengths, the data in between,
   // suffixes.
   template <class Between>
   std::vector<std::string> texts(uint64_t count, Between between) {
@@ -78,7 +78,7 @@ class NodeBytes {
     }
     return result;
   }
-  // Counts the bytes of a text that is made of this node.
+  // Counts the bytes of a text built from this node.
   void charge(uint64_t size) {
     if (size > max_text_bytes) fail("a key is too long");
     charged_ += size;
@@ -92,7 +92,7 @@ class NodeBytes {
   uint64_t charged_ = 0;
 };
 
-// Header, checksum and compression, the same for manifests and nodes.
+// Decodes header, checksum and compression, the same for manifests and nodes.
 NodeBytes open_node(const Blob& blob, uint32_t magic, uint64_t max_bytes) {
   NodeBytes outer(blob.read_all(max_node_bytes), blob.name());
   if (blob.size() < 18) outer.fail("a node is too short");
@@ -120,7 +120,7 @@ NodeBytes open_node(const Blob& blob, uint32_t magic, uint64_t max_bytes) {
 }
 
 struct DataFile {
-  std::string base, path;  // base: what the files of children begin with; path: the whole of it
+  std::string base, path;  // base: the prefix of the files of children; path: the full path
 };
 
 class OcdbtReader {
@@ -169,10 +169,10 @@ class OcdbtReader {
     return files;
   }
 
-  // Of nodes that take so many bytes in their files.
+  // The limit for nodes that take this many bytes in their files.
   static uint64_t max_decoded(uint64_t stored) { return free_node_bytes + max_ratio * stored; }
 
-  // Nodes and values that share bytes would hold more than their file does.
+  // The sizes are counted: overlapping nodes and values would together exceed their file.
   Blob part(const DataFile& data, uint64_t offset, uint64_t length) {
     auto it = opened_.find(data.path);
     if (it == opened_.end()) it = opened_.emplace(data.path, Blob::open(folder_ + "/" + data.path)).first;

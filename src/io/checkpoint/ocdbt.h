@@ -1,4 +1,4 @@
-// OCDBT, tensorstore's key-value store in files, read: where Orbax keeps the chunks of arrays.
+// Reader of OCDBT, tensorstore's key-value store in files: where Orbax keeps the chunks of arrays.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// All keys of the newest version and where their values are. Checks the checksums of all nodes; raises
+// All keys of the newest version and the locations of their values. Verifies the checksums of all nodes; raises
 // CorruptCheckpointError that names the file.
 std::map<std::string, Blob> read_ocdbt(const std::string& folder);
 

@@ -1,4 +1,4 @@
-// The JSON files of Orbax's layout, so that its readers take a step for one of their own.
+// The JSON files of Orbax's layout, so that its readers accept a step as one of their own.
 #include "io/checkpoint/step.h"
 #include "io/files/base64.h"
 
@@ -6,7 +6,7 @@ namespace capibara {
 
 namespace {
 
-// As Python's repr writes a text.
+// Formats a text as Python's repr does.
 std::string python_text(const std::string& text) {
   const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, quote);

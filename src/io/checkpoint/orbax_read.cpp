@@ -27,12 +27,12 @@ Json read_json(const std::string& file) {
   }
 }
 
-// A tree while it grows from the paths of its leaves.
+// A tree that is built from the paths of its leaves.
 struct GrowingTree {
   enum Kind { undecided, leaf, none, dict, list, tuple } kind = undecided;
   std::map<std::pair<std::size_t, std::string>, GrowingTree> children;
 
-  // Dictionaries are in the order of their keys, sequences in that of their numbers.
+  // Dictionaries are ordered by key, sequences by number.
   GrowingTree* child(const std::string& key) { return &children[{kind == list ? key.size() : 0, key}]; }
 };
 

@@ -13,10 +13,10 @@ namespace capibara {
 namespace {
 
 constexpr uint64_t max_manifest_bytes = uint64_t{1} << 30;
-// From this size on an array is read by all threads, chunk by chunk; of smaller ones each thread reads one.
+// From this size on an array is read by all threads, chunk by chunk; smaller ones are read by one thread each.
 constexpr std::size_t large_array = std::size_t{1} << 26;
 
-// Which arrays `only` asks for: an item, an array, or all below a node.
+// The arrays that `only` selects: an item, an array, or all below a node.
 class Selection {
  public:
   explicit Selection(const std::vector<std::string>& only) : only_(only), used_(only.size(), false) {}
@@ -49,7 +49,7 @@ class Selection {
   std::vector<bool> used_;
 };
 
-// The structure with the chosen leaves alone: dictionaries lose what holds none of them, sequences have None in its
+// The structure with only the chosen leaves: dictionaries drop entries without any, sequences have None in their
 // place.
 TreeDef pruned(const TreeDef& tree, const std::vector<bool>& chosen, std::size_t& leaf) {
   if (tree.kind() == TreeDef::Kind::leaf) return chosen[leaf++] ? tree : TreeDef::none();
@@ -150,7 +150,7 @@ class StepReader {
         concat("checkpoint restore: step ", step_, " holds no item '", name, "' (argument 'like'); it holds ", held));
   }
 
-  // A small file, whose checksum the manifest knows.
+  // A small file, verified by the manifest's checksum.
   std::string checked_file(const std::string& file) const {
     const auto it = manifest_.files.find(file);
     const std::string path = folder_ + "/" + file;
@@ -199,7 +199,7 @@ class StepReader {
                               read_zarr(store, array, full_name, &entry.checksums, part ? &words : nullptr).buffer());
   }
 
-  // Arrays to read, each to a place of its own.
+  // Arrays to read, each into its own slot.
   struct Wanted {
     const std::string& item;
     std::string name;
@@ -254,7 +254,7 @@ class StepReader {
     for (std::size_t i = 0; i < paths.size(); ++i) {
       const std::string array = array_name(paths[i]);
       known.insert(array);
-      if (!only_.array(name + "." + array)) continue;  // stays as `like` has it
+      if (!only_.array(name + "." + array)) continue;  // keeps the value of `like`
       const auto it = saved.find(array);
       if (it == saved.end()) {
         throw ValueError(
@@ -285,7 +285,7 @@ class StepReader {
   Selection only_;
 };
 
-// What Orbax saved, put into the structures of `like`.
+// Puts what Orbax saved into the structures of `like`.
 void match_like(Checkpoint& checkpoint, const RestoreOptions& options) {
   for (const auto& [name, like] : options.like) {
     const auto item = checkpoint.items.find(name);

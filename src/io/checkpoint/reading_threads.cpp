@@ -1,4 +1,4 @@
-// Whoever is free takes the next number.
+// Threads that claim numbers from a shared counter.
 #include "io/checkpoint/reading_threads.h"
 
 #include <signal.h>
@@ -15,7 +15,7 @@ namespace capibara {
 
 namespace {
 
-// Four requests keep a disk busy; decompression wants the processors.
+// Four requests keep a disk busy; decompression uses the processors.
 constexpr int least_threads = 4, most_threads = 16;
 
 thread_local bool reading = false;
@@ -26,7 +26,7 @@ class Reads {
 
   void work() {
     reading = true;
-    // Numbers are given out in order: all before the first that fails have begun, and its error is the one to raise.
+    // Numbers are claimed in order: all before the first that fails have begun, and its error is the one to raise.
     for (std::size_t i = next_++; i < count_ && i < failed_; i = next_++) {
       try {
         read_(i);
@@ -67,11 +67,11 @@ void for_each_read(std::size_t count, FunctionRef<void(std::size_t)> read) {
   others.reserve(threads - 1);
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals go to the threads of the program
   try {
     while (others.size() + 1 < threads) others.emplace_back([&] { reads.work(); });
   } catch (const std::system_error&) {
-    // As many as the system lends.
+    // As many as the system allows.
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   reads.work();

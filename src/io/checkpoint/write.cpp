@@ -28,8 +28,8 @@ int64_t now_ns() {
   return static_cast<int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-// The memory of a held array once it is filled. Asking again and again leaves the program to the thread that it has:
-// whoever waits for it would run it, here at the lowest priority.
+// The memory of a held array once it is filled. Polling leaves the program to the thread that runs it:
+// a wait would run the program on this thread, at the lowest priority.
 const std::byte* filled_memory(const HeldArray& array) {
   while (!array.buffer.is_ready()) std::this_thread::sleep_for(std::chrono::microseconds(500));
   array.buffer.wait();  // raises the error of the program
@@ -104,8 +104,8 @@ class StepWriter {
     return hasher.value();
   }
 
-  // Whether the step before holds the same bytes: its checksums say that it may, the file itself that it does; in a
-  // store the hash that this process took of what it wrote.
+  // True if the previous step holds the same bytes: its checksums are the quick test, the file itself the proof; in a
+  // store, the hash that this process took of what it wrote.
   bool is_unchanged(const std::string& path, const HeldArray& array, const ManifestArray& entry,
                     const std::string& data_file, const ShardBytes& bytes) const {
     if (!before_) return false;
@@ -142,7 +142,7 @@ bool is_step_name(const std::string& name) {
          (name[0] != '0' || name.size() == 1);
 }
 
-// Steps without a marker that are older than a committed one: no one writes them any more.
+// Steps without a marker that are older than a committed one: they are no longer being written.
 void remove_object_leftovers(const std::string& folder) {
   const std::vector<int64_t> steps = committed_steps(folder);
   for (const std::string& name : names_in(folder)) {
@@ -189,7 +189,7 @@ SaveJob make_save_job(int64_t step, CheckpointItems items, const std::string& me
             concat("checkpoint save: ", full_name, " has been deleted: its buffer was donated or freed"));
       HeldArray one{names[i], array.type(), array.buffer()};
       one.type.sharding = {};
-      if (!one.buffer.address() && one.buffer.size() > 0) one.buffer.data();  // only a device has it: fetched now
+      if (!one.buffer.address() && one.buffer.size() > 0) one.buffer.data();  // only a device has it: fetched here
       held.arrays.push_back(std::move(one));
     }
   }
@@ -213,7 +213,7 @@ EarlierStep write_step(const std::string& folder, const SaveJob& job, const Chec
     NewFolder files(temporary);
     written = StepWriter(files, job, options, before, false).write(target);
     if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, target.c_str(), RENAME_NOREPLACE) != 0) {
-      // File systems that cannot do that replace at most an empty folder.
+      // File systems without RENAME_NOREPLACE replace at most an empty folder.
       if (errno != EINVAL || ::rename(temporary.c_str(), target.c_str()) != 0) throw_file_error("committing", target);
     }
   } catch (...) {

@@ -11,7 +11,7 @@ namespace capibara {
 
 namespace {
 
-// Types that readers of zarr v3 know by the names of NumPy and ml_dtypes.
+// Types that readers of zarr v3 accept by the names of NumPy and ml_dtypes.
 bool has_zarr_name(DType dtype) {
   if (is_sub_byte(dtype)) return dtype == DType::int4;
   return is_bool(dtype) || is_numeric(dtype);
@@ -43,7 +43,7 @@ ChunkGrid make_chunk_grid(const Shape& shape, int64_t element_bytes, int64_t max
   grid.shard = grid.chunk = shape;
   for (int64_t& size : grid.chunk) size = std::max<int64_t>(size, 1);
   grid.shard = grid.chunk;
-  // The axis along which chunks are cut is the first whose rows fit.
+  // Chunks are cut along the first axis whose rows fit.
   int64_t row_bytes = element_bytes;
   std::size_t axis = shape.size();
   while (axis > 0 && row_bytes * grid.shard[axis - 1] <= max_bytes) row_bytes *= grid.shard[--axis];

@@ -1,4 +1,4 @@
-// Arrays as zarr stores them: version 3 written and read, version 2 read.
+// Arrays in zarr's format: version 3 written and read, version 2 read.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace capibara {
 
 // ---- writing ------------------------------------------------------------------------------------------------------
 
-// How the memory of an array is cut into chunks: each is contiguous, and the last ones of an axis may be padded.
+// The chunks of an array's memory: each is contiguous, and the last ones of an axis may be padded.
 struct ChunkGrid {
   Shape shard, chunk;             // shard: the shape of the array, rounded up to whole chunks
   int64_t outer = 1, pieces = 1;  // chunks = outer x pieces
@@ -29,7 +29,7 @@ struct ChunkGrid {
 };
 ChunkGrid make_chunk_grid(const Shape& shape, int64_t element_bytes, int64_t max_bytes);
 
-// What stands in the file for an array of the dtype: keys are words of uint32, types that zarr has no name for are
+// The stored form of an array of the dtype: keys are words of uint32, types that zarr has no name for are
 // bytes.
 struct StoredType {
   DType dtype;
@@ -59,7 +59,7 @@ class ShardBytes {
 
 // ---- reading ------------------------------------------------------------------------------------------------------
 
-// The value of a key such as "zarr.json" or "c/0/0"; none where there is none.
+// The value of a key such as "zarr.json" or "c/0/0"; empty if it does not exist.
 using ZarrStore = std::function<std::optional<Blob>(const std::string& key)>;
 
 struct ZarrCodec {
@@ -70,16 +70,16 @@ struct ZarrCodec {
 struct ZarrArray {
   ArrayType type;
   Shape chunk;  // of the grid
-  Shape inner;  // of the chunks inside of a shard; empty where chunks are not sharded
+  Shape inner;  // of the chunks inside a shard; empty if chunks are not sharded
   bool sharded = false, index_at_start = false, index_checked = false;
-  std::vector<ZarrCodec> codecs;      // after the elements have become bytes, in the order of writing
+  std::vector<ZarrCodec> codecs;      // applied after the elements have become bytes, in the order of writing
   std::string key_prefix, separator;  // of the keys of chunks
   bool own = false;                   // written by capibara: the manifest must be there
   int version = 3;
 };
 
-// Reads zarr.json or .zarray; raises CorruptCheckpointError where it is malformed, CheckpointError where it asks for
-// what is not supported. `name` is that of the array, for errors.
+// Reads zarr.json or .zarray; raises CorruptCheckpointError if it is malformed, CheckpointError if it requires
+// something unsupported. `name` is the array's, for errors.
 ZarrArray read_zarr_description(const ZarrStore& store, const std::string& name);
 
 // A box of an array.
@@ -87,8 +87,8 @@ struct ZarrPart {
   Shape start, size;
 };
 
-// Reads all elements, or those of a part, whose chunks alone are read; `checksums` are those of the chunks as the
-// manifest knows them. A missing chunk is an error.
+// Reads all elements, or only the chunks of a part; `checksums` are those of the chunks in the
+// manifest. A missing chunk is an error.
 Array read_zarr(const ZarrStore& store, const ZarrArray& array, const std::string& name,
                 const std::vector<uint32_t>* checksums = nullptr, const ZarrPart* part = nullptr);
 

@@ -1,4 +1,4 @@
-// Reading zarr.json and .zarray: what an array is and how its chunks are stored.
+// Reading zarr.json and .zarray: the type of an array and how its chunks are stored.
 #include <algorithm>
 
 #include <capibara/checkpoint.h>
@@ -51,7 +51,7 @@ class Description {
     }
     return shape;
   }
-  // Bytes of a shape; raises where they do not fit.
+  // Checks the bytes of a shape; raises if they overflow.
   void check_size(const Shape& shape, DType dtype) const {
     int64_t bytes = storage_size(dtype);
     bool empty = false;
@@ -67,7 +67,7 @@ class Description {
   Json json_;
 };
 
-// The codecs behind "bytes".
+// The codecs after "bytes".
 std::vector<ZarrCodec> read_codecs(const Description& description, const Json::List& list) {
   std::vector<ZarrCodec> codecs;
   for (std::size_t i = 0; i < list.size(); ++i) {

@@ -10,11 +10,9 @@
 #include "io/checkpoint/zstd.h"
 #include "io/files/crc32c.h"
 
-// What a part of an array takes from one of its chunks, and how it comes to its place.
-
 namespace capibara {
 
-// What a part of an array takes from a chunk.
+// The elements of a chunk that a part of an array needs.
 struct ZarrBox {
   Shape origin, size;  // in the array
   uint64_t elements = 1;
@@ -26,7 +24,7 @@ struct ZarrBox {
       elements *= static_cast<uint64_t>(size[i]);
     }
   }
-  // Whether the box is the first bytes of the chunk, and has its neighbours in the part as well.
+  // True if the box is the start of the chunk and contiguous in the part as well.
   bool is_run(const ZarrPart& part, const Shape& chunk, const Shape& first) const {
     std::size_t i = 0;
     while (i < chunk.size() && chunk[i] == 1) ++i;
@@ -49,8 +47,8 @@ inline Shape difference(Shape a, const Shape& b) {
   return a;
 }
 
-// Takes the bytes of a chunk in their order, in pieces of any size, and copies those of a box to the part: a chunk that
-// is larger than its array takes no memory.
+// Takes the bytes of a chunk in order, in pieces of any size, and copies those of a box to the part: a chunk
+// larger than its array takes no memory.
 class ZarrBoxFiller {
  public:
   ZarrBoxFiller(const ZarrPart& part, const Shape& chunk, const Shape& first, const ZarrBox& box, uint64_t width,
@@ -89,7 +87,7 @@ class ZarrBoxFiller {
     }
     enter_row();
   }
-  // Where the row's share of the box goes; nowhere where it has none.
+  // Sets the destination of the row's share of the box; null if it has none.
   void enter_row() {
     target_ = nullptr;
     Shape in_part = difference(box_.origin, part_.start);
@@ -114,7 +112,7 @@ class ZarrBoxFiller {
 
 namespace {
 
-// Whose chunk is being read, for errors.
+// The chunk being read, for errors.
 struct ChunkName {
   const std::string& array;
   const std::string& file;
@@ -132,11 +130,11 @@ Shape unravel(int64_t index, const Shape& counts) {
   return at;
 }
 
-// The bytes of a chunk as they come: elements go to their places, the checksums behind them are kept.
+// The bytes of a chunk as they arrive: elements are copied to their destinations, the checksums after them are kept.
 struct ChunkBytes {
   uint64_t elements;      // bytes of elements, padding included
-  ZarrBoxFiller* filler;  // none where the elements are in their places already
-  bool checked;           // whether a checksum is wanted
+  ZarrBoxFiller* filler;  // null if the elements are already in place
+  bool checked;           // true if a checksum is needed
   uint64_t at = 0;
   uint32_t checksum = 0;
   std::vector<std::byte> behind = {};
@@ -192,7 +190,7 @@ class ZarrReader {
   }
 
  private:
-  // A description may claim any shape: memory is taken when the files can fill it.
+  // A description may claim any shape: memory is taken only if the files can fill it.
   static constexpr uint64_t unchecked_bytes = uint64_t{1} << 26, unproven_ratio = 64;
   static constexpr uint64_t local_piece = uint64_t{1} << 18, remote_piece = uint64_t{1} << 26;
 
@@ -206,7 +204,7 @@ class ZarrReader {
     }
   }
 
-  // Bytes as they are cannot be more than the files have. Compressed ones can: where they claim to be many times as
+  // Uncompressed bytes cannot exceed those of the files. Compressed ones can: if they claim to be many times as
   // many, they are decompressed once without being kept.
   void check_sizes(uint64_t bytes) const {
     uint64_t stored = 0;
@@ -228,8 +226,8 @@ class ZarrReader {
     return at.empty() && array_.version == 2 ? "0" : text;
   }
 
-  // Calls for the files that hold elements of the part: with the place of its first element, and its number in the
-  // grid.
+  // Calls `function` for the files that hold elements of the part: with the position of its first element, and its
+  // index in the grid.
   template <class Function>
   void for_each_file(const Function& function) const {
     Shape begin = part_.start, count = part_.size;
@@ -250,7 +248,7 @@ class ZarrReader {
     }
   }
 
-  // The same for chunks; numbers are those among the checksums of the manifest.
+  // The same for chunks; indices are those of the manifest's checksums.
   template <class Function>
   void for_each_chunk(const Function& function) const {
     for_each_file([&](const Blob& blob, const Shape& first, int64_t file) {
@@ -266,7 +264,7 @@ class ZarrReader {
         const uint64_t offset = entries[2 * i], bytes = entries[2 * i + 1];
         if (offset > blob.size() || bytes > blob.size() - offset)
           chunk.fail("its place is not inside of the file, or it was never written");
-        // Without a manifest there may be any number of files, and the number is of no use.
+        // Without a manifest the number of files is unlimited, and the index is unused.
         function(blob.part(offset, bytes), chunk, at, checksums_ ? file * count + static_cast<int64_t>(i) : 0);
       });
     });
@@ -292,7 +290,7 @@ class ZarrReader {
     uint64_t held = 0;  // chunks that share bytes would hold more than the file does
     for (std::size_t i = 0; i < entries.size(); i += 2) {
       const uint64_t bytes = entries[i + 1];
-      if (entries[i] > blob.size() || bytes > blob.size() - entries[i]) continue;  // an error where it is needed
+      if (entries[i] > blob.size() || bytes > blob.size() - entries[i]) continue;  // an error when it is read
       if (bytes > blob.size() - held) of_index.fail("its chunks overlap in the file");
       held += bytes;
     }
@@ -312,7 +310,7 @@ class ZarrReader {
       chunk.fail(text);
     }
   }
-  // Checksums one behind the other, each that of all before it.
+  // Consecutive checksums, each over all bytes before it.
   void check_all(const ChunkName& chunk, uint32_t computed, std::span<const std::byte> stored, int64_t index) const {
     for (; stored.size() >= 4; stored = stored.subspan(4)) {
       uint32_t one = 0;
@@ -322,7 +320,7 @@ class ZarrReader {
     }
   }
 
-  // The first bytes of a chunk and their checksum, which is taken while they are still in the cache.
+  // Reads the first bytes of a chunk and computes their checksum while they are still in the cache.
   static uint32_t read_checked(const Blob& blob, std::span<std::byte> to) {
     const std::size_t block = blob.is_remote() ? to.size() : local_piece;
     uint32_t checksum = 0;
@@ -353,7 +351,7 @@ class ZarrReader {
     }
     if (blob.size() != chunk_bytes_ + inner_checks_)
       chunk.fail(concat("it has ", blob.size(), " bytes, expected ", chunk_bytes_ + inner_checks_));
-    if (run) {  // straight to its place
+    if (run) {  // straight to its destination
       if (inner_checks_ == 0) return blob.read(0, place);
       bytes.checksum = read_checked(blob, place);
       bytes.at = place.size();
@@ -368,7 +366,7 @@ class ZarrReader {
     check_all(chunk, bytes.checksum, bytes.behind, index);
   }
 
-  // A compressed chunk, without the checksums behind it.
+  // A compressed chunk, without the checksums after it.
   std::string stored_bytes(const Blob& blob, const ChunkName& chunk, int64_t index) const {
     if (blob.size() > chunk_bytes_ + chunk_bytes_ / 8 + 4096)
       chunk.fail(concat("it has ", blob.size(), " bytes, more than its ", chunk_bytes_, " bytes of elements need"));

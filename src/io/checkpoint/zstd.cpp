@@ -12,7 +12,7 @@ namespace capibara {
 
 namespace {
 
-// The functions' types as zstd.h declares them, unchanged since version 1.0.
+// The types of the functions as zstd.h declares them, unchanged since version 1.0.
 struct ZstdLibrary {
   std::size_t (*decompress)(void* to, std::size_t capacity, const void* from, std::size_t size) = nullptr;
   unsigned (*is_error)(std::size_t code) = nullptr;
@@ -78,7 +78,7 @@ std::string zstd_decompress_pieces(std::span<const std::byte> from, uint64_t max
     total += out.at;
     take(std::span(piece).first(out.at));
     if (in.at < in.size) continue;
-    if (expected == 0) return "";  // the last frame has ended, and all of it was given
+    if (expected == 0) return "";  // the last frame has ended, and all of its content was passed on
     if (out.at < out.size) return "a zstd frame ends too early";
   }
 }

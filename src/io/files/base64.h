@@ -1,4 +1,4 @@
-// Base64 as RFC 4648 has it.
+// Base64 as defined by RFC 4648.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@ namespace capibara {
 std::string base64(std::string_view bytes);
 // With - and _ for + and /, and without padding.
 std::string base64_url(std::string_view bytes);
-// None where it is no base64.
+// Empty if it is not base64.
 std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace capibara

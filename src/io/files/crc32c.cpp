@@ -1,4 +1,4 @@
-// CRC-32C by the processor's instruction, or by tables where it has none.
+// CRC-32C by the processor's instruction, or by tables if it has none.
 //
 // One stream is bound by the latency of the instruction (three cycles for eight bytes): three blocks advance side by
 // side, and their checksums are joined by shifting the earlier ones over the length of the later ones, which is linear

@@ -7,7 +7,7 @@
 
 namespace capibara {
 
-// Of bytes that continue those whose checksum is `before`.
+// The checksum of bytes that continue those whose checksum is `before`.
 uint32_t crc32c(std::span<const std::byte> bytes, uint32_t before = 0);
 
 }  // namespace capibara

@@ -24,7 +24,7 @@ namespace {
 
 constexpr const char* scope = "https://www.googleapis.com/auth/devstorage.read_write";
 constexpr const char* google_token_address = "https://oauth2.googleapis.com/token";
-constexpr double early_seconds = 300;  // before it expires, a token is refreshed
+constexpr double early_seconds = 300;  // a token is refreshed this long before it expires
 
 std::string variable(const char* name) {
   const char* value = secure_getenv(name);
@@ -35,7 +35,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// A token goes over the net encrypted, or not over the net.
+// Tokens leave this machine only encrypted.
 void check_token_address(const std::string& address, const std::string& file) {
   if (address.starts_with("https://") || address.starts_with("http://127.0.0.1:") ||
       address.starts_with("http://localhost:"))
@@ -48,13 +48,13 @@ struct Token {
   double refresh_at = 0;  // of the steady clock
 };
 
-// What a service that gives tokens has answered.
+// Parses the answer of a token service.
 Token token_of(const HttpReply& reply, const std::string& from) {
   if (reply.status == 0) throw RuntimeError(concat("credentials: no answer from ", from, ": ", reply.problem));
   Json answer;
   try {
     answer = Json::parse(reply.body, "credentials");
-  } catch (const ValueError&) {  // looked at below
+  } catch (const ValueError&) {  // handled below
   }
   const Json* text = answer.find("access_token");
   const Json* lifetime = answer.find("expires_in");
@@ -63,7 +63,7 @@ Token token_of(const HttpReply& reply, const std::string& from) {
     const double seconds = lifetime && lifetime->number() ? *lifetime->number() : 3600;
     return {*text->text(), steady_seconds() + seconds - std::min(early_seconds, seconds / 5)};
   }
-  // Only what says why: the answer may repeat what was sent.
+  // Only the reason: the answer may repeat what was sent.
   const Json* error = answer.find("error");
   const Json* description = answer.find("error_description");
   throw RuntimeError(concat("credentials: ", from, " gave no token (status ", reply.status,
@@ -81,7 +81,7 @@ Token send_form(const std::string& address, const std::string& form, const std::
   request.timeout_seconds = std::min(30.0, store_deadline_seconds());
   request.silence_seconds = request.timeout_seconds;
   HttpReply reply = send_request(request);
-  // One more try: such services are restarted, too.
+  // Retries once: token services are restarted, too.
   if (reply.status == 0 || reply.status >= 500) reply = send_request(request);
   return token_of(reply, from);
 }

@@ -1,4 +1,4 @@
-// Opens the module with libcurl and sends requests through it.
+// Opens the libcurl module and sends requests through it.
 #include "io/files/http_client.h"
 
 #include <dlfcn.h>
@@ -33,7 +33,7 @@ const HttpClientModule& client_module() {
   return *module;
 }
 
-// What arrives while a request is on its way.
+// The reply so far of a request in flight.
 struct Arriving {
   const HttpRequest& request;
   HttpReply reply;
@@ -41,7 +41,7 @@ struct Arriving {
 
   void header(std::string_view line) {
     while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
-    if (line.starts_with("HTTP/")) reply.headers.clear();  // of an answer before, such as 100
+    if (line.starts_with("HTTP/")) reply.headers.clear();  // of an interim answer, such as 100
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || reply.headers.size() >= max_headers) return;
     std::string name(line.substr(0, colon));

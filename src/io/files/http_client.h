@@ -1,4 +1,4 @@
-// Requests over HTTP: a module with libcurl, opened when the first request is sent.
+// Requests over HTTP: a libcurl module, opened when the first request is sent.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,28 @@ namespace capibara {
 struct HttpRequest {
   std::string method = "GET", url;
   std::vector<std::string> headers;  // "Name: value"
-  std::vector<iovec> body;           // sent as it is
-  std::span<std::byte> into;         // where the body of a 200 or 206 goes; such an answer must fit
+  std::vector<iovec> body;           // sent without a copy
+  std::span<std::byte> into;         // destination of the body of a 200 or 206; such an answer must fit
   double timeout_seconds = 60;       // of the whole exchange
   double silence_seconds = 20;       // without a byte in either direction
 };
 
-// Status 0: no answer came, for the reason of `problem`.
+// Status 0: no answer came, for the reason in `problem`.
 struct HttpReply {
   int status = 0;
   std::map<std::string, std::string> headers;  // names in lower case
-  std::string body;                            // of at most 64 MiB; empty where it went `into` memory
-  uint64_t received = 0;                       // bytes that went `into` memory
+  std::string body;                            // of at most 64 MiB; empty if it was stored in `into`
+  uint64_t received = 0;                       // bytes stored in `into`
   std::string problem;
 };
 
-// Sends a request once. Redirects are not followed. Raises RuntimeError where the module cannot be opened.
+// Sends a request once. Redirects are not followed. Raises RuntimeError if the module cannot be opened.
 HttpReply send_request(const HttpRequest& request);
 
 // The signature of RS256 (RSASSA-PKCS1-v1_5 with SHA-256) by a private key in PEM. Raises ValueError.
 std::string sign_rs256(std::string_view key, std::string_view text);
 
-// What the module offers; plain types, since it may be of another compiler.
+// The module's interface; plain types, since it may come from another compiler.
 struct HttpClientModule {
   struct Exchange {
     const char* method;
@@ -51,7 +51,7 @@ struct HttpClientModule {
     bool (*on_body)(void* context, int status, const char* bytes, std::size_t size);  // false ends the exchange
   };
   int (*perform)(const Exchange& exchange, char* reason, std::size_t reason_size);  // the status
-  // The bytes of the signature; 0 and a reason where there is none.
+  // The size of the signature in bytes; 0 and a reason if there is none.
   std::size_t (*sign)(const char* key, std::size_t key_size, const char* text, std::size_t size, unsigned char* to,
                       std::size_t capacity, char* reason, std::size_t reason_size);
 };

@@ -11,7 +11,7 @@ namespace capibara {
 
 namespace {
 
-// Values of Json: objects sorted by key.
+// The result types for JsonReader: objects sorted by key.
 struct JsonValues {
   using Value = Json;
   using List = Json::List;

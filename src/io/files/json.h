@@ -1,4 +1,4 @@
-// JSON: a value, read from untrusted text and written in one order.
+// JSON: a value, parsed from untrusted text and written in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ class Json {
   Json(List value) : value_(std::move(value)) {}
   Json(Object value) : value_(std::move(value)) {}
 
-  // Raises ValueError that begins with `what` and names line and column. Nesting deeper than 100 and keys that stand
-  // twice in an object are refused; NaN and Infinity are accepted, as Python writes them.
+  // Raises a ValueError that begins with `what` and names line and column. Nesting deeper than 100 and duplicate keys
+  // in an object are refused; NaN and Infinity are accepted, as Python writes them.
   static Json parse(std::string_view text, const std::string& what);
   std::string dump() const;  // on one line
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value_); }
-  // What the value is; null where it is something else.
+  // The value as each type; null if it is another.
   const bool* boolean() const { return std::get_if<bool>(&value_); }
   const int64_t* integer() const { return std::get_if<int64_t>(&value_); }
   std::optional<double> number() const {  // integers too
@@ -47,7 +47,7 @@ class Json {
   const Object* object() const { return std::get_if<Object>(&value_); }
   List* list() { return std::get_if<List>(&value_); }
   Object* object() { return std::get_if<Object>(&value_); }
-  // The member of an object; null where it has none, or is no object.
+  // The member of an object; null if it is missing, or this is not an object.
   const Json* find(std::string_view key) const;
 
   friend bool operator==(const Json&, const Json&) = default;
@@ -58,7 +58,7 @@ class Json {
   std::variant<std::monostate, bool, int64_t, double, std::string, List, Object> value_;
 };
 
-// A text between quotes, escaped as JSON asks.
+// A text between quotes, escaped as JSON requires.
 std::string json_quoted(std::string_view text);
 
 }  // namespace capibara

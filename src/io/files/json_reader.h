@@ -12,7 +12,7 @@
 
 #include "io/files/json.h"
 
-// Where a reader of JSON is in its text, and the texts in quotes that it meets.
+// The position of a JSON reader in its text, and the strings that it parses.
 
 namespace capibara {
 
@@ -100,8 +100,8 @@ class JsonCursor {
   std::size_t at_ = 0;
 };
 
-// `Values` says what is made: Value, of null, bool, int64_t, double, std::string, List and Object; List, which has
-// push_back; Object; add(object, key, value), which is false for a key that stands twice.
+// `Values` defines the results: Value, of null, bool, int64_t, double, std::string, List and Object; List, which has
+// push_back; Object; add(object, key, value), which is false for a duplicate key.
 template <class Values>
 class JsonReader : JsonCursor {
   using Value = typename Values::Value;

@@ -10,7 +10,7 @@ namespace capibara {
 
 class MappedFile {
  public:
-  // ValueError where there is no regular file of this name that can be read.
+  // Raises ValueError if there is no readable regular file of this name.
   explicit MappedFile(const std::string& path);
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;

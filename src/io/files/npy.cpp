@@ -18,7 +18,7 @@ constexpr std::string_view magic{"\x93NUMPY", 6};
   throw ValueError(concat("read_npy: ", path, ": ", message));
 }
 
-// The text between the quotes or brackets after 'key': in the header's dictionary.
+// The text between the quotes or brackets after 'key', in the header's dictionary.
 std::string value_of(const std::string& path, const std::string& header, const std::string& key) {
   std::size_t at = header.find("'" + key + "'");
   if (at != std::string::npos) at = header.find(':', at);
@@ -57,7 +57,7 @@ std::string descr_of(DType dtype) {
   return concat(order, kind, size);
 }
 
-// Columns first to rows first.
+// Reorders column-major elements to row-major.
 void reorder(const Shape& shape, std::size_t width, const std::byte* from, std::byte* to) {
   const int64_t count = element_count(shape);
   for (int64_t i = 0; i < count; ++i) {

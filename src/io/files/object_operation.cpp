@@ -1,4 +1,4 @@
-// Addresses of the store, when to try again, and what is told where it was in vain.
+// Object-store URLs, retry policy and error messages.
 #include "io/files/object_operation.h"
 
 #include <unistd.h>
@@ -29,7 +29,7 @@ std::string refusal(const HttpReply& reply) {
     const Json* error = answer.find("error");
     const Json* message = error ? error->find("message") : nullptr;
     if (message && message->text()) text += ", " + message->text()->substr(0, 300);
-  } catch (const ValueError&) {  // no JSON: the status says it
+  } catch (const ValueError&) {  // not JSON: the status is reported
   }
   return text;
 }

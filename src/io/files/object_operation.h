@@ -19,7 +19,7 @@ ObjectPath split_object_path(const std::string& path);  // raises ValueError
 std::string url_quoted(std::string_view text);
 std::string store_endpoint();  // https://storage.googleapis.com, or the emulator
 std::string object_url(const ObjectPath& path);
-const std::string* header_of(const HttpReply& reply, const char* name);  // null where it has none
+const std::string* header_of(const HttpReply& reply, const char* name);  // null if it has none
 
 // One operation of the store.
 class ObjectOperation {
@@ -27,12 +27,12 @@ class ObjectOperation {
   // "writing", the path.
   ObjectOperation(const char* what, const std::string& path);
 
-  // The time begins anew: something was done.
+  // Restarts the deadline after progress.
   void progress();
-  // Sends until one of the statuses comes. `repeats`: whether an answer that may pass is waited out here; where not it
-  // is returned, as an unanswered one.
+  // Sends until it gets one of the statuses. `repeats`: retries temporary failures here; otherwise they are
+  // returned, as is a missing answer.
   HttpReply send(HttpRequest request, std::initializer_list<int> expected, bool repeats = true, bool with_token = true);
-  // Waits before the next attempt; raises where it would come after the deadline.
+  // Waits before the next attempt; raises if it would come after the deadline.
   void wait(const HttpReply& reply);
   [[noreturn]] void fail(const HttpReply& reply) const;
   [[noreturn]] void fail(const std::string& message) const;

@@ -1,4 +1,4 @@
-// The JSON interface of Cloud Storage: objects looked at, read, removed and listed.
+// The JSON interface of Cloud Storage: looks up, reads, removes and lists objects.
 #include "io/files/object_store.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void read_object(const std::string& path, const ObjectInfo& info, uint64_t offse
 std::string read_object(const std::string& path) {
   const std::optional<ObjectInfo> info = stat_object(path);
   if (!info) throw ObjectStoreError(concat("reading ", path, " failed: there is no such object"), 404);
-  std::string text;  // grows with what comes: the store may claim any size
+  std::string text;  // grows as data arrives: the store may claim any size
   while (text.size() < info->size) {
     constexpr uint64_t piece = uint64_t{1} << 26;
     const std::size_t before = text.size();
@@ -58,7 +58,7 @@ std::string read_object(const std::string& path) {
   return text;
 }
 
-// The store may need several requests for a large object: each goes on where the token of the one before says.
+// The store may need several requests for a large object: each continues from the token of the one before.
 std::optional<ObjectInfo> copy_object(const std::string& from, const std::string& to, uint64_t size,
                                       uint32_t checksum) {
   const std::optional<ObjectInfo> source = stat_object(from);
@@ -75,7 +75,7 @@ std::optional<ObjectInfo> copy_object(const std::string& from, const std::string
     request.url = token.empty() ? address : concat(address, "&rewriteToken=", url_quoted(token));
     request.headers = {"Content-Type: application/json; charset=UTF-8"};
     const HttpReply reply = operation.send(request, {200, 404});
-    if (reply.status == 404) return std::nullopt;  // it was removed meanwhile
+    if (reply.status == 404) return std::nullopt;  // it was removed in the meantime
     operation.progress();
     const Json answer = operation.parsed(reply);
     if (const Json* resource = answer.find("resource")) {

@@ -1,6 +1,6 @@
-// Objects of Google Cloud Storage: gs://BUCKET/NAME. STORAGE_EMULATOR_HOST names a server that stands in for it.
+// Objects of Google Cloud Storage: gs://BUCKET/NAME. STORAGE_EMULATOR_HOST names a server that replaces it.
 //
-// Every operation is repeated where it failed for a passing reason, with growing pauses, until its deadline
+// Every operation is retried after temporary failures, with growing pauses, until its deadline
 // (CAPIBARA_STORE_DEADLINE seconds without progress).
 #pragma once
 
@@ -18,11 +18,11 @@
 
 namespace capibara {
 
-// What the store refused or could not do; the message names the operation and the object.
+// The store refused or failed; the message names the operation and the object.
 class ObjectStoreError : public RuntimeError {
  public:
   ObjectStoreError(std::string message, int status) : RuntimeError(std::move(message)), status_(status) {}
-  int status() const { return status_; }  // of HTTP; 0 where the deadline passed
+  int status() const { return status_; }  // of HTTP; 0 if the deadline passed
 
  private:
   int status_;
@@ -37,18 +37,18 @@ struct ObjectInfo {
   std::string generation;
 };
 
-// None where there is no such object.
+// Empty if there is no such object.
 std::optional<ObjectInfo> stat_object(const std::string& path);
-// The bytes from `offset` on of the version that `info` tells of.
+// The bytes from `offset` on, of the version in `info`.
 void read_object(const std::string& path, const ObjectInfo& info, uint64_t offset, std::span<std::byte> to);
-// All bytes, compared with the store's checksum.
+// All bytes, verified by the store's checksum.
 std::string read_object(const std::string& path);
-// Writes an object, in parts where it is large, and compares checksums. `only_new`: refused where it exists.
+// Writes an object, in parts if it is large, and compares checksums. `only_new`: refused if it exists.
 ObjectInfo write_object(const std::string& path, const std::vector<iovec>& pieces, bool only_new = false);
-// A second object with the same bytes, copied by the store; none where `from` is not there, or is not of this size and
+// A second object with the same bytes, copied by the store; empty if `from` does not exist, or is not of this size and
 // checksum.
 std::optional<ObjectInfo> copy_object(const std::string& from, const std::string& to, uint64_t size, uint32_t checksum);
-// No error where there is none.
+// No error if it does not exist.
 void remove_object(const std::string& path);
 
 struct ObjectListing {

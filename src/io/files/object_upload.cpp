@@ -1,4 +1,4 @@
-// Uploads: small objects at once, large ones in parts that go on where they were cut off.
+// Uploads: small objects in one request, large ones in parts that resume where they were cut off.
 #include <algorithm>
 #include <charconv>
 
@@ -42,12 +42,12 @@ class Upload {
         operation_.fail(concat("the store has ", info.size, " bytes with another checksum than the ", size_,
                                " bytes sent, after ", tries, " attempts"));
       }
-      if (only_new_) remove_object(path_);  // what stands there is ours, and wrong
+      if (only_new_) remove_object(path_);  // the existing object is ours, and wrong
     }
   }
 
  private:
-  // Where an attempt whose answer was lost has done it, the object is there already.
+  // If an attempt whose answer was lost succeeded, the object exists already.
   ObjectInfo earlier(const HttpReply& reply) {
     const std::optional<ObjectInfo> info = stat_object(path_);
     if (info && info->size == size_ && info->checksum == checksum_) return *info;
@@ -68,7 +68,7 @@ class Upload {
     return operation_.send(request, {200, 201, 412});
   }
 
-  // The bytes from `from` on, at most a part of them.
+  // The bytes from `from` on, at most `bytes` of them.
   std::vector<iovec> part(uint64_t from, uint64_t bytes) const {
     std::vector<iovec> result;
     for (const iovec& piece : pieces_) {
@@ -85,7 +85,7 @@ class Upload {
     return result;
   }
 
-  // The address at which the parts are put.
+  // The address to which the parts are sent.
   std::optional<std::string> session() {
     HttpRequest request;
     request.method = "POST";
@@ -102,7 +102,7 @@ class Upload {
     return *location;
   }
 
-  // How many bytes the store has, of an answer 308.
+  // The number of bytes that the store has, from an answer 308.
   static uint64_t bytes_held(const HttpReply& reply) {
     const std::string* range = header_of(reply, "range");
     const std::size_t dash = range ? range->find('-') : std::string::npos;
@@ -112,7 +112,7 @@ class Upload {
     return read.ec == std::errc() ? last + 1 : 0;
   }
 
-  // None where the upload must begin anew.
+  // Empty if the upload must start over.
   std::optional<HttpReply> in_parts() {
     const std::optional<std::string> where = session();
     if (!where) {
@@ -122,7 +122,7 @@ class Upload {
     }
     const bool own = where->starts_with(store_endpoint() + "/");
     uint64_t at = 0;
-    bool asks = false;  // after a part without an answer: how much has arrived
+    bool asks = false;  // after an unanswered part: queries how much has arrived
     while (true) {
       const uint64_t bytes = asks ? 0 : std::min(part_bytes, size_ - at);
       HttpRequest request;
@@ -141,14 +141,14 @@ class Upload {
         continue;
       }
       const uint64_t held = bytes_held(reply);
-      if (held > size_ || held < at) return std::nullopt;  // it has lost what it had
+      if (held > size_ || held < at) return std::nullopt;  // the store has lost bytes that it had
       if (held == size_ && !asks) {
         asks = true;  // all is there, and no description came
         operation_.wait(reply);
         continue;
       }
       if (held > at) operation_.progress();
-      if (held == at && !asks) operation_.wait(reply);  // nothing of the part was taken
+      if (held == at && !asks) operation_.wait(reply);  // nothing of the part was stored
       if (held == size_) operation_.wait(reply);
       asks = held == size_;
       at = held;

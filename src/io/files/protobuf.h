@@ -1,4 +1,4 @@
-// The wire format of protocol buffers: fields written one after the other, and read from untrusted bytes.
+// The wire format of protocol buffers: fields written in sequence, and read from untrusted bytes.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace capibara {
 
-// Fields appended to a text.
+// Appends fields to a text.
 class ProtobufWriter {
  public:
   void integer(int field, uint64_t value) {  // int64, uint64, bool and enumerations
@@ -24,7 +24,7 @@ class ProtobufWriter {
     const auto bits = std::bit_cast<uint64_t>(value);
     for (int shift = 0; shift < 64; shift += 8) bytes_ += static_cast<char>(bits >> shift);
   }
-  void text(int field, std::string_view value) {  // strings, bytes, and messages that were written before
+  void text(int field, std::string_view value) {  // strings, bytes, and serialized messages
     key(field, 2);
     varint(value.size());
     bytes_ += value;
@@ -61,7 +61,7 @@ class ProtobufReader {
   }
   bool failed() const { return failed_; }
 
-  // Whether the field is the given one, of the type that it should have; fields of another type count as unknown.
+  // True if the field is the given one, of the expected type; fields of another type count as unknown.
   bool is_integer(uint32_t field) const { return field_ == field && type_ == 0; }
   bool is_real(uint32_t field) const { return field_ == field && type_ == 1; }
   bool is_text(uint32_t field) const { return field_ == field && type_ == 2; }
@@ -70,7 +70,7 @@ class ProtobufReader {
   int64_t signed_integer() const { return static_cast<int64_t>(number_); }
   double real() const { return std::bit_cast<double>(number_); }
   std::string_view text() const { return text_; }
-  // The integers of a packed field; absent where its bytes end within one.
+  // The integers of a packed field; empty if its bytes end within one.
   std::optional<std::vector<uint64_t>> packed() const {
     ProtobufReader list(text_);
     std::vector<uint64_t> values;
@@ -126,7 +126,7 @@ class ProtobufReader {
         return fail();
     }
   }
-  // The fields of a group up to its end: an old form that no message here has.
+  // Skips the fields of a group up to its end: an old form that no message here has.
   bool skip_group(int depth) {
     const uint32_t group = field_;
     if (depth == max_groups) return false;

@@ -1,4 +1,4 @@
-// Safetensors: the length of a JSON header, the header, then the elements. Nothing in the header is believed before it
+// Safetensors: the length of a JSON header, the header, then the elements. Nothing in the header is trusted before it
 // is checked against the size of the file.
 #include <capibara/safetensors.h>
 
@@ -54,7 +54,7 @@ uint64_t read_length(std::span<const std::byte> bytes) {
   return length;
 }
 
-// The bytes of a tensor; nothing where a size is negative or the product does not fit.
+// The bytes of a tensor; empty if a size is negative or the product overflows.
 std::optional<uint64_t> stored_bytes(const ArrayType& type) {
   uint64_t bytes = static_cast<uint64_t>(storage_size(type.dtype));
   bool empty = false;

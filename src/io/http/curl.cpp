@@ -14,7 +14,7 @@ namespace {
 
 using Exchange = capibara::HttpClientModule::Exchange;
 
-// A connection to each server stays open for the next request of the thread.
+// Keeps a connection to each server open for the thread's next request.
 struct Handle {
   CURL* curl = curl_easy_init();
   Handle() = default;
@@ -110,7 +110,7 @@ int perform(const Exchange& exchange, char* reason, std::size_t reason_size) {
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 1L << 19);
   curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, 1L << 20);
-  // Emulators and the metadata server are on this machine: proxies are for the others.
+  // Emulators and the metadata server are on this machine: no proxy for them.
   if (std::strncmp(exchange.url, "http://", 7) == 0) curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");
   const std::string method = exchange.method;
   if (method == "PUT" || method == "POST") {

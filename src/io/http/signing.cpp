@@ -1,4 +1,4 @@
-// Opens libcrypto, which needs no headers this way, and signs with it.
+// Opens libcrypto, which avoids a need for its headers, and signs with it.
 #include "io/http/signing.h"
 
 #include <dlfcn.h>
@@ -51,7 +51,7 @@ std::size_t capibara_sign_rs256(const char* key, std::size_t key_size, const cha
     return 0;
   }
   void* memory = crypto.new_memory(key, static_cast<int>(key_size));
-  // A key with a password is refused, not asked for.
+  // A key with a password is refused, without a prompt.
   void* loaded = memory ? crypto.read_key(
                               memory, nullptr, [](char*, int, int, void*) { return -1; }, nullptr)
                         : nullptr;

@@ -1,4 +1,4 @@
-// The collective family: reductions across the lanes of a named axis. Under vmap collectives turn into plain
+// The collective family: reductions across the lanes of a named axis. Under vmap collectives become plain
 // operations.
 #include "lax/collective/collective.h"
 
@@ -35,7 +35,7 @@ Effects uses(const lax::AxisNames& names) {
 
 Array picked_lanes(const Array& x, const Ints& source) {
   Arrays lanes;
-  // Runs of neighbours move as one slice.
+  // Consecutive lanes are moved as one slice.
   for (std::size_t i = 0; i < source.size();) {
     std::size_t end = i + 1;
     while (end < source.size() && (source[i] < 0 ? source[end] < 0 : source[end] == source[end - 1] + 1)) ++end;
@@ -114,7 +114,7 @@ Array reduced_in_uneven_groups(const Array& x, const LaneGroups& groups, const A
   return groups.join_lanes(lax::concatenate(results, 0));
 }
 
-// Each lane has the result of its group.
+// Each lane gets the result of its group.
 Array reduced_in_groups(const Array& x, const LaneGroups& groups, const Attrs& attrs, Reduction reduce) {
   if (groups.uneven()) return reduced_in_uneven_groups(x, groups, attrs, reduce);
   const Array split = groups.split(x);
@@ -247,7 +247,7 @@ AxisGroups index_groups(const Attrs& attrs) {
   return groups;
 }
 
-// As in jax, groups are for devices.
+// As in jax, groups are for devices only.
 static void refuse_groups_of_vmap(const AxisNames& names, const AxisGroups& groups) {
   if (groups.empty() || are_mesh_axes(names)) return;
   throw NotImplementedError(
@@ -322,7 +322,7 @@ Array reduce_over(const char* name, const Array& x, const AxisNames& axes, const
 int64_t axis_size(const std::string& axis_name) { return size_of_axis("axis_size", axis_name); }
 
 Array psum(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
-  // The sum of a constant is known: no lane differs.
+  // The sum of a constant is known: it is the same on all lanes.
   if (!x.is_tracer() && groups.empty() && !(is_checked(axes) && x.ndim() > 0)) {
     int64_t lanes = 1;
     for (const std::string& axis : axes) lanes *= size_of_axis("psum", axis);
@@ -346,7 +346,7 @@ Array pmin(const Array& x, const AxisNames& axes, const AxisGroups& groups) {
   return reduce_over("pmin", x, axes, groups);
 }
 
-// Every member sees all operands, and of each the rows that are for it, shifted to where they belong.
+// Every member gathers all operands, and takes from each the rows addressed to it, shifted to their destination.
 Array ragged_all_to_all(const Array& operand, const Array& output, const RaggedSlices& slices, const AxisNames& axes,
                         const AxisGroups& groups) {
   const std::pair<const char*, const Array*> given[] = {{"input_offsets", &slices.input_offsets},

@@ -1,4 +1,4 @@
-// What the primitives and functions of named axes share.
+// Declarations shared by the primitives and functions of named axes.
 #pragma once
 
 #include "lax/families.h"
@@ -16,9 +16,9 @@ Effects uses(const jax::lax::AxisNames& names);
 // Reductions over a mapped axis, as batch rules.
 using Reduction = Array (*)(const Array&, const jax::lax::ReduceOptions&);
 BatchResult batch_collective(const BatchArgs& args, Reduction reduce, bool scale_by_size);
-// The sum over dimension 0 in the tree of processes/reduce.h: the same bits however lanes are spread over processes.
+// The sum over dimension 0 in the tree of processes/reduce.h: the same bits for any spread of lanes over processes.
 Array tree_sum(const Array& lanes);
-// The lanes at a dimension, reduced; in the tree where the attribute `tree` of a sum says so.
+// The lanes at a dimension, reduced; as a tree for a sum with the attribute `tree`.
 Array reduced_lanes(const Attrs& attrs, const Array& x, int64_t dim, Reduction reduce);
 
 // Lanes of the mapped axis in the order of axis_index_groups.
@@ -27,7 +27,7 @@ class LaneGroups {
   LaneGroups(const BatchArgs& args);
 
   bool whole() const { return groups_.empty(); }  // one group of all lanes
-  bool uneven() const;                            // groups of several sizes, which cannot be split
+  bool uneven() const;                            // groups of different sizes, which cannot be split
   const std::vector<Ints>& groups() const { return groups_; }
   int64_t count() const { return whole() ? 1 : static_cast<int64_t>(groups_.size()); }
   int64_t size() const { return whole() ? lanes_ : static_cast<int64_t>(groups_[0].size()); }
@@ -46,13 +46,13 @@ Array picked_lanes(const Array& x, const Ints& source);
 namespace jax::lax {
 
 Attr name_list(const AxisNames& names);
-Attr name_or_list(const AxisNames& names);  // a single name as it is
+Attr name_or_list(const AxisNames& names);  // a single name stays a string
 Attr groups_attr(const AxisGroups& groups);
 int64_t group_size(const AxisNames& names, const AxisGroups& groups);
 AxisGroups index_groups(const Attrs& attrs);
-// x as an operand of a collective: where types say what varies, it varies over all these axes.
+// x as an operand of a collective: under types that track varying axes, cast to vary over all these axes.
 Array varied_over(const Array& x, const AxisNames& names);
-// A value in a type that varies at least as that of x: zeros_like(x) may be the start of a loop that adds x.
+// A value cast to vary at least as x does: zeros_like(x) may be the start of a loop that adds x.
 Array varied_as(const Array& x, const Array& value);
 
 }  // namespace jax::lax

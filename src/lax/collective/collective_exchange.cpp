@@ -18,7 +18,7 @@ bool over_our_axis(const BatchArgs& args) {
   return !args.axis.name.empty() && std::find(names.begin(), names.end(), args.axis.name) != names.end();
 }
 
-// Over another axis. Where a dimension comes or goes, the lanes stand before all that may move.
+// Batches over another axis. Where a dimension is added or removed, the lanes precede all dimensions that may move.
 BatchResult pass_on(const BatchArgs& args, std::initializer_list<const char*> dimensions) {
   const int64_t dim = args.attrs.boolean("tiled") ? args.dims[0] : 0;
   const Array x = move_axis(args.inputs[0], args.dims[0], dim);
@@ -27,7 +27,7 @@ BatchResult pass_on(const BatchArgs& args, std::initializer_list<const char*> di
   return {capibara::bind(args.primitive, std::span(&x, 1), attrs), {dim}};
 }
 
-// Merges dimension `at` with the one behind it.
+// Merges dimension `at` with the next one.
 Array merged(const Array& x, int64_t at) {
   Shape shape = x.shape();
   shape[static_cast<std::size_t>(at)] *= shape[static_cast<std::size_t>(at) + 1];
@@ -86,7 +86,7 @@ BatchResult batch_all_to_all(const BatchArgs& args) {
   if (args.attrs.boolean("tiled")) {
     x = divided(x, split, groups.size());  // [group, lane, ..., part, rest, ...]
     x = move_axis(x, split, 1);            // [group, part, lane, ...]: the part becomes the new lane
-    x = move_axis(x, 2, concat_at);        // the old lane stands before the dimension it joins
+    x = move_axis(x, 2, concat_at);        // the old lane precedes the dimension that it is merged with
     return {{groups.join(merged(x, concat_at))}, {0}};
   }
   x = move_axis(x, split, 1);
@@ -215,7 +215,7 @@ Arrays transpose_ppermute(const TransposeArgs& args) {
   return {bind1(args.primitive, {varying_cotangent(args)}, args.attrs.with("perm", Attr(std::move(inverse))))};
 }
 
-// The source gets the sum of what all have, the others nothing.
+// The source gets the sum over all lanes, the others zero.
 Arrays transpose_pbroadcast(const TransposeArgs& args) {
   const std::string axis = axis_names(args.attrs, "axis_name")[0];
   const Array cotangent = varying_cotangent(args);

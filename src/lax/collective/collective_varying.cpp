@@ -1,4 +1,4 @@
-// Primitives of types that say along which mesh axes values vary (V), have a sum that is still to be taken (U), or have
+// Primitives of types that record the mesh axes along which values vary (V), have a sum still to be taken (U), or have
 // cotangents that will be summed (R). Each line is the transpose of its neighbour:
 //
 //   pvary                        -> V    psum_invariant            V ->
@@ -52,7 +52,7 @@ Arrays transpose_pvary(const TransposeArgs& args) {
   return {bind1(sum, {lax::varied_over(args.cotangents[0], axis_names(args.attrs, "axes"))}, args.attrs)};
 }
 
-// A lane that has the value has it in both types.
+// The identity on each lane: only the type changes.
 Arrays transpose_sum(const TransposeArgs& args) {
   static const Primitive pvary = primitive("pvary");
   return {bind1(pvary, {args.cotangents[0]}, args.attrs)};
@@ -130,7 +130,7 @@ std::string named(const AxisList& axes) {
   return concat("(", text, axes.size() == 1 ? ",)" : ")");
 }
 
-// What leads from one state to another, in jax's words.
+// A change from one state to another, in jax's words.
 struct Step {
   State from, to;
   const char* function;  // as users call it
@@ -209,7 +209,7 @@ TypeRule cast_type(const Step& step) {
   };
 }
 
-// A collective with another type than the one whose shapes it has.
+// The shapes of a collective's type rule with another sharding.
 TypeRule moved_type(const char* collective, const Step& step) {
   return [collective, step](std::span<const ArrayType> types, const Attrs& attrs) {
     TypeResult result = primitive(collective)->type(types, attrs);
@@ -355,7 +355,7 @@ Array pcast(const Array& x, const AxisNames& axes, const std::string& to) {
   if (from == State::varying && to == "unreduced") cast = &prim::vary_unreduced_cast();
   if (from == State::reduced && to == "varying") cast = &prim::reduced_vary_cast();
   if (!cast) throw ValueError(concat("Unsupported pcast from=", name_of(from), ", to='", to, "'"));
-  if (!checked_mesh(axes[0])) return x;  // types say nothing
+  if (!checked_mesh(axes[0])) return x;  // types do not record it
   return bind1(*cast, {x}, {{"axes", name_list(in_mesh_order(axes))}});
 }
 

@@ -1,9 +1,9 @@
-// Gradients are summed where they are computed, not where the function that asked for them has ended:
+// Gradients are summed right after they are computed, not at the end of the function that requested them:
 //
 //   a = dot ..;  b = dot ..;  c = process_reduce b;  d = process_reduce a
 //       ->    a = dot ..;  d = process_reduce a;  b = dot ..;  c = process_reduce b
 //
-// A backend that starts an exchange and goes on has the other products to compute meanwhile.
+// A backend with asynchronous exchanges computes the other matmuls in the meantime.
 #include "lax/collective/early_exchanges.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t max_steps = 16;  // between a value and its exchange
 
-// Without products or programs: such a step may move with the exchange that it leads to.
+// True for a step without matmuls or nested programs: it may move with the exchange that it leads to.
 bool is_small_step(const Equation& equation) {
   const Traits& traits = equation.primitive->traits;
   return equation.effects.empty() && equation.outputs.size() == 1 && !holds_programs(equation.attrs) &&
@@ -56,7 +56,7 @@ struct Order {
   }
 
   Program ordered() const {
-    std::vector<std::tuple<int, int, int>> keys;  // the equation that it comes behind; whether it moves; itself
+    std::vector<std::tuple<int, int, int>> keys;  // the equation that it follows; whether it moves; itself
     for (std::size_t e = 0; e < moves.size(); ++e) {
       const int self = static_cast<int>(e);
       int behind = -1;

@@ -1,7 +1,7 @@
-// Collectives between processes: what the lanes of one process have, exchanged with other processes.
+// Collectives between processes: the lanes of one process, exchanged with other processes.
 //
-// Lanes are dimension 0 of the operand. Only programs that run as lanes hold these primitives: their derivatives are
-// those of the collectives that they come from.
+// Lanes are dimension 0 of the operand. Only programs run in lanes contain these primitives: derivatives are taken
+// of the collectives that they implement.
 #include "lax/collective/process_exchange.h"
 
 #include <cstring>
@@ -42,7 +42,7 @@ ArrayType without_lanes(const ArrayType& type) {
 
 std::size_t bytes_of(const ArrayType& type) { return static_cast<std::size_t>(type.size() * storage_size(type.dtype)); }
 
-// Both ends of a call, which live as long as it does.
+// The input and the output of a call, alive as long as it runs.
 struct Ends {
   Array from;
   Buffer to;
@@ -80,7 +80,7 @@ PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes) {
     if (keeps_lanes) type.shape[0] *= static_cast<int64_t>(attrs.ints("group").size());
     return TypeResult(Types{type}, in_order());
   };
-  // Lanes of another axis travel behind those of this one.
+  // Lanes of another axis follow those of this one.
   record.batch = [keeps_lanes](const BatchArgs& args) {
     const Array x = move_axis(args.inputs[0], args.dims[0], 1);
     return BatchResult{capibara::bind(args.primitive, std::span(&x, 1), args.attrs), {keeps_lanes ? 1 : 0}};
@@ -89,7 +89,7 @@ PrimitiveRecord record_of(const char* name, const char* doc, bool keeps_lanes) {
   return record;
 }
 
-// Whole values travel, whatever their dimensions mean.
+// Whole values are exchanged, whatever their dimensions mean.
 PrimitiveRecord permute_record() {
   PrimitiveRecord record =
       record_of("process_permute", "The value of another process along a mesh axis, or zeros.", true);

@@ -10,10 +10,10 @@ namespace capibara {
 Family process_records();  // process_all_gather, process_permute, process_reduce
 
 bool is_process_exchange(const Primitive& primitive);
-// One of these on raw memory, which belongs to the exchange until it is over; `owner` keeps it alive.
+// Starts one of these on raw memory, which belongs to the exchange until it is over; `owner` keeps it alive.
 processes::Pending start_process_exchange(const Primitive& primitive, const ArrayType& operand, const Attrs& attrs,
                                           const std::byte* from, std::byte* to, std::shared_ptr<const void> owner);
-// Whether such an exchange ends soon after anything fails, so that no one but the caller has to own the memory.
+// True if this exchange ends soon after any failure, so that only the caller has to own the memory.
 bool lets_go_of_memory(const Attrs& attrs);
 
 // [lanes of this process, ...] -> [lanes of all processes along the axis, ...]

@@ -52,7 +52,7 @@ void check_dims(const std::string& op, const char* side, const ArrayType& type, 
   }
 }
 
-// What decides between two dtypes, most significant first: complex, exponent range, mantissa, width, sign.
+// The order in which two dtypes are ranked, most significant first: complex, exponent range, mantissa, width, sign.
 auto dtype_rank(DType dtype) {
   DType real = real_dtype(dtype);
   int exponent = -1, mantissa = -1;
@@ -75,7 +75,7 @@ Array converted(const Array& x, const ArrayType& like) {
   return x.dtype() == like.dtype ? x : lax::convert_element_type(x, like.dtype, like.weak_type);
 }
 
-// The sharding of an array whose dimensions are taken in this order.
+// The sharding of an array with its dimensions in this order.
 Sharding permuted(const Sharding& sharding, const Ints& order) {
   if (!sharding.is_explicit()) return {};
   PartitionSpec spec = sharding.spec();
@@ -84,7 +84,7 @@ Sharding permuted(const Sharding& sharding, const Ints& order) {
   return Sharding::explicit_over(sharding.mesh(), std::move(spec), sharding.varying());
 }
 
-// The cotangent of x in x . y; `swapped` where x is the right-hand operand.
+// The cotangent of x in x . y; `swapped` if x is the right-hand operand.
 Array transpose_dot(const Array& cotangent, const ArrayType& x, const Array& y, const DotDimensionNumbers& numbers,
                     const Attrs& attrs, bool swapped) {
   const Ints &x_contract = numbers.lhs_contracting, &y_contract = numbers.rhs_contracting;
@@ -103,7 +103,7 @@ Array transpose_dot(const Array& cotangent, const ArrayType& x, const Array& y, 
   return converted(lax::transpose(product, argsort(axes)), x);
 }
 
-// One normal form: operands of one dtype, the result's dtype explicit, default precision None.
+// The normal form: operands of one dtype, the result's dtype explicit, default precision None.
 Arrays lower_dot(std::span<const Array> inputs, const Attrs& attrs) {
   Array lhs = inputs[0], rhs = inputs[1];
   DType out = dot_dtype("dot_general", lhs.dtype(), rhs.dtype(), attrs);
@@ -199,7 +199,7 @@ PrimitiveRecord dot_general_record() {
   record.samples = dot_samples;
   record.print_attr = print_precision;
   record.flops = [](std::span<const ArrayType> types, const Attrs& attrs) {
-    // Each element of the left meets each of the right's own dimensions. Eager calls are counted: nothing is allocated.
+    // Each lhs element is multiplied with each free rhs dimension. Eager calls are counted, so nothing is allocated.
     const auto& numbers = attrs.get<DotDimensionNumbers>("dimension_numbers");
     double work = 2 * static_cast<double>(types[0].size());
     for (int64_t dim = 0; dim < types[1].rank(); ++dim) {
@@ -355,13 +355,13 @@ Array dot_general(const Array& lhs, const Array& rhs, const DotDimensionNumbers&
   const bool plain =
       options.precision.empty() && capibara::config().default_matmul_precision.empty() && !out_sharding.is_explicit();
   if (!plain) return bind1(p, {lhs, rhs}, attrs(precision_attr("dot_general", options.precision)));
-  // Matmuls called one by one are mostly alike: the attributes of the last one are at hand.
+  // Successive eager matmuls mostly have equal attributes: those of the last one are kept.
   thread_local Attrs last;
   if (last.empty() || !(last["preferred_element_type"] == preferred) ||
       !(last.get<DotDimensionNumbers>("dimension_numbers") == dimension_numbers)) {
     last = attrs(Attr());
   }
-  const Attrs own = last;  // what is bound may run other matmuls
+  const Attrs own = last;  // binding may run other matmuls
   return bind1(p, {lhs, rhs}, own);
 }
 

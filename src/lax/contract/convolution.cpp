@@ -184,7 +184,7 @@ Array merge_axis(int64_t src, int64_t dst, const Array& x) {
   return lax::reshape(x, shape, permutation);
 }
 
-// Dimension `src` is cut into `size` parts.
+// Splits dimension `src` into `size` parts.
 Array split_axis(int64_t src, int64_t size, const Array& x) {
   Shape shape = x.shape();
   auto it = shape.begin() + src;
@@ -219,7 +219,7 @@ Array transpose_lhs(const Array& cotangent, const ArrayType& lhs, Array rhs, con
 }
 
 Array transpose_rhs(const Array& cotangent, Array lhs, const ArrayType& rhs, const Attrs& attrs) {
-  if (cotangent.size() == 0) return Array();  // avoids a kernel without elements
+  if (cotangent.size() == 0) return Array();  // avoids a kernel over zero elements
   Convolution c = Convolution::of(attrs);
   Convolution back = c;
   back.feature_groups = c.batch_groups;
@@ -241,7 +241,7 @@ Array transpose_rhs(const Array& cotangent, Array lhs, const ArrayType& rhs, con
   return result.dtype() == rhs.dtype ? result : lax::convert_element_type(result, rhs.dtype);
 }
 
-// The mapped axis joins the batch of the lhs, the output features of the rhs, or, where both carry it, the groups.
+// The mapped axis joins the batch of the lhs, the output features of the rhs, or, if both carry it, the groups.
 BatchResult batch_convolution(const BatchArgs& args) {
   const Array &lhs = args.inputs[0], &rhs = args.inputs[1];
   int64_t lhs_dim = args.dims[0], rhs_dim = args.dims[1], size = args.axis.size;
@@ -333,7 +333,7 @@ Family convolution_family() {
     return {Array(), transpose_rhs(cotangent, args.inputs[0], args.types[1], args.attrs)};
   };
   record.batch = batch_convolution;
-  // One normal form: the result dtype is explicit, and default precision is None.
+  // The normal form: the result dtype is explicit, and default precision is None.
   record.lower = [](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
     static const Primitive p = primitive(op);
     Types types = {inputs[0].type(), inputs[1].type()};

@@ -1,4 +1,4 @@
-// The dimensions that convolutions name: by numbers, or by letters.
+// The dimension numbers of convolutions: given as numbers or as letters.
 #include "lax/contract/convolution_dimensions.h"
 
 #include "lax/contract/contract.h"

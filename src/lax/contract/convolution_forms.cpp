@@ -102,7 +102,7 @@ Array conv_general_dilated_patches(const Array& lhs, const Ints& filter_shape, c
   }
   ConvDimensionNumbers numbers = numbers_or_default(options.dimension_numbers, lhs.ndim());
   int64_t window = element_count(filter_shape), channels = lhs.shape(numbers.lhs_spec[1]);
-  // A kernel that copies each element of the window into a feature of its own.
+  // A kernel that copies each element of the window into a separate feature.
   Array row = add(broadcasted_iota(DType::int32, {window, window}, 0), exact_scalar(DType::int32, 0));
   Array eye = convert_element_type(eq(row, broadcasted_iota(DType::int32, {window, window}, 1)), lhs.dtype());
   Array kernel = broadcast_in_dim(eye, {channels, window, window}, {1, 2});

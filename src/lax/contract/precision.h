@@ -9,13 +9,13 @@
 
 namespace capibara {
 
-// Operand and accumulation dtypes of the algorithms that XLA's CPU backend knows.
+// Operand and accumulation dtypes of the algorithms that XLA's CPU backend supports.
 struct DotAlgorithm {
   const char* name;
   std::optional<DType> operand;
   DType accumulator;
 };
-const DotAlgorithm* find_algorithm(const std::string& name);  // null where there is none
+const DotAlgorithm* find_algorithm(const std::string& name);  // null if there is none
 
 // A pair like (Precision.HIGHEST, Precision.HIGHEST), or an algorithm's name.
 std::optional<std::string> print_precision(const std::string& name, const Attr& attr);

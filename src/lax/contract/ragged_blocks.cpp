@@ -1,4 +1,4 @@
-// Loops over blocks of the rows of ragged groups: which rows each block has, and what it adds to the result.
+// Loops over blocks of the rows of ragged groups: the rows of each block, and its contribution to the result.
 #include "lax/contract/ragged_blocks.h"
 
 #include <capibara/control.h>
@@ -13,15 +13,15 @@ namespace {
 
 Array integer(int64_t value) { return scalar_of(DType::int32, static_cast<double>(value)); }
 
-// About as many rows as a group has, so that few of a block belong to the next group.
+// Close to the rows of an average group, so that few rows of a block belong to the next group.
 int64_t block_rows(int64_t rows, int64_t groups) {
   int64_t block = 8;
   while (block < 128 && block * groups < rows) block *= 2;
   return block;
 }
 
-// For each block its group, its first row and where the rows of its group end; blocks that are left over are empty and
-// begin behind the last row.
+// For each block its group, its first row and the end of its group's rows; unused blocks are empty and
+// begin past the last row.
 struct Blocks {
   int64_t rows;  // of a block
   Array group, first, end;
@@ -49,14 +49,14 @@ struct Blocks {
     end = own(ends);
   }
 
-  // Which of a block's rows belong to its group, for [rows, columns].
+  // Mask of the block's rows that belong to its group, for [rows, columns].
   Array inside(const Array& block_first, const Array& group_end, int64_t columns) const {
     const Array row = lax::broadcasted_iota(DType::int32, {rows, columns}, 0) + block_first;
     return lax::lt(row, lax::broadcast(group_end, {rows, columns}));
   }
 };
 
-// Behind the last row there is room for one block more.
+// Pads one more block after the last row.
 Array with_room(const Array& x, int64_t rows) {
   return lax::pad(x, scalar_of(x.dtype(), 0), {{0, rows, 0}, {0, 0, 0}});
 }
@@ -82,7 +82,7 @@ Array multiply_ragged_rows(const Array& x, const Array& matrices, const Array& s
   }
   const Blocks blocks(sizes, length);
   const Array padded = with_room(x, blocks.rows);
-  // Blocks come by rising row: what one writes behind its group's end, the next overwrites.
+  // Blocks come in increasing row order: rows that one writes past its group's end are overwritten by the next.
   auto step = [&](std::span<const Array> in) -> Arrays {
     const Array &out = in[0], &group = in[1], &first = in[2], &end = in[3];
     const Array own = lax::dynamic_index_in_dim(matrices, group, 0, false);

@@ -1,12 +1,12 @@
 // Matmuls of ragged groups of rows as loops over blocks of rows: memory is that of the operands and the result, work
-// that of the rows there are and at most one block more for each group.
+// is proportional to the rows plus at most one block for each group.
 #pragma once
 
 #include <capibara/primitive.h>
 
 namespace capibara {
 
-// Groups follow each other from the first row on. Sizes below zero are zero, rows that do not exist are in no group.
+// Groups are consecutive from the first row on. Negative sizes count as zero, rows that do not exist are in no group.
 struct RaggedProduct {
   Attr precision;  // of dot_general
   DType out;

@@ -1,4 +1,4 @@
-// The ragged dot product: a dot product whose lhs is cut into groups along one dimension, each with its own rhs or
+// The ragged dot product: a dot product whose lhs is split into groups along one dimension, each with its own rhs or
 // result.
 #include "lax/contract/ragged_dot.h"
 #include "lax/contract/contract.h"
@@ -159,7 +159,7 @@ BatchResult ragged_dot_batch(const BatchArgs& args) {
   Arrays inputs;
   for (std::size_t i = 0; i < 3; ++i) inputs.push_back(batch_at(args.inputs[i], args.dims[i], args.axis));
   auto [dot, dim] = batched_dot_numbers(inputs[0].ndim(), inputs[1].ndim(), 0, 0, numbers->dot);
-  // Group sizes of shape [g] hold for every prefix; with a batch in front they must spell the prefix out.
+  // Group sizes of shape [g] hold for every prefix; with a leading batch dimension the prefix must be explicit.
   RaggedMode mode = ragged_mode(*numbers);
   if (inputs[2].ndim() == 2) {
     Shape shape = {args.axis.size};
@@ -178,7 +178,7 @@ BatchResult ragged_dot_batch(const BatchArgs& args) {
 }
 
 // x with a leading dimension of groups: zero outside the group's part of dimension `ragged`. `prefix`: the dimensions
-// of x that the leading dimensions of the sizes stand for.
+// of x that correspond to the leading dimensions of the sizes.
 Array spread_groups(const Array& x, int64_t ragged, const Array& sizes, const Ints& prefix) {
   int64_t last = sizes.ndim() - 1, groups = sizes.shape(last);
   Shape shape = x.shape();
@@ -196,7 +196,7 @@ Array spread_groups(const Array& x, int64_t ragged, const Array& sizes, const In
   return lax::select(inside, spread, lax::zeros_like(spread));
 }
 
-// Matrices of which a copy for each group would be large: a loop over blocks of rows. Empty for others.
+// For matrices too large to copy for each group: a loop over blocks of rows. Empty for others.
 Array lower_in_blocks(std::span<const Array> inputs, const RaggedDotDimensionNumbers& numbers, const Attrs& attrs) {
   constexpr double few_copies = 1 << 20;  // elements
   const Array &lhs = inputs[0], &rhs = inputs[1], &sizes = inputs[2];

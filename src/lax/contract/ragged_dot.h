@@ -1,4 +1,4 @@
-// Which dimensions of a ragged dot product are contracted, paired, ragged and grouped.
+// The contracted, batch, ragged and group dimensions of a ragged dot product.
 #pragma once
 
 #include <capibara/attributes.h>
@@ -18,14 +18,14 @@ class RaggedDotDimensionNumbers final : public Opaque {
   Ints lhs_ragged_dimensions, rhs_group_dimensions;
 };
 
-// What the ragged dimension of the lhs is; group sizes are [prefix..., groups].
+// The kind of the lhs's ragged dimension; group sizes are [prefix..., groups].
 enum class RaggedMode {
   noncontracting,  // [b,m,k] [g,b,k,n] -> [b,m,n]
   contracting,     // [b,m,k] [b,k,n]   -> [g,b,m,n]
   batch,           // [b,m,k] [b,k,n]   -> [b,m,n]
 };
 RaggedMode ragged_mode(const RaggedDotDimensionNumbers& numbers);
-// The dimensions that stand before the ragged one in its kind: those the group sizes may depend on.
+// The dimensions that precede the ragged one in its kind: those that the group sizes may depend on.
 Ints ragged_prefix(RaggedMode mode, int64_t rank, int64_t ragged, const Ints& batch, const Ints& contracting);
 
 Attr ragged_attr(DotDimensionNumbers dot, Ints lhs_ragged, Ints rhs_group);

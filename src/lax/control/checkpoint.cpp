@@ -1,4 +1,4 @@
-// checkpoint: a program whose values are computed again in the backward pass instead of being saved.
+// checkpoint: a program whose values are recomputed in the backward pass instead of being saved.
 #include "lax/control/control.h"
 #include "lax/elementwise/elementwise.h"
 #include "lax/sharding/factors.h"
@@ -26,8 +26,8 @@ JvpResult jvp_checkpoint(const JvpArgs& args) {
   });
 }
 
-// What the policy lets through is saved; the rest of the known half is part of the staged one again. Inside of another
-// checkpoint that one's policy decides, and the staged half offers the known outputs too.
+// Values that the policy accepts are saved; the rest of the known half is repeated in the staged one. Inside another
+// checkpoint the outer policy decides, and the staged half offers the known outputs too.
 PartialEvalSplit partial_eval_checkpoint(const PartialEvalArgs& args) {
   SavePolicy policy = [](const Primitive&, std::span<const ArrayType>, const Attrs&) { return false; };
   if (args.policy) {
@@ -81,7 +81,7 @@ PartialEvalSplit partial_eval_checkpoint(const PartialEvalArgs& args) {
   return split;
 }
 
-// One program that computes the primal values again and then runs the linear part backwards. The two are separated
+// One program that recomputes the primal values and then runs the linear part backwards. The two are separated
 // first: a loop may hold both.
 Arrays transpose_checkpoint(const TransposeArgs& args) {
   Mask known = defined_mask(args.inputs);
@@ -138,7 +138,7 @@ PrimitiveRecord checkpoint_record() {
   record.batch = batch_checkpoint;
   record.partial_eval = partial_eval_checkpoint;
   record.dce = dce_of_call("jaxpr");
-  // The barrier keeps the compiler from merging the second computation with the first.
+  // The barrier keeps the compiler from merging the recomputation with the first computation.
   record.lower = [](std::span<const Array> inputs, const Attrs& attrs) {
     Arrays operands(inputs.begin(), inputs.end());
     if (attrs.boolean("differentiated") && attrs.boolean("prevent_cse") && !operands.empty()) {

@@ -83,10 +83,10 @@ Arrays transpose_cond(const TransposeArgs& args) {
   return all;
 }
 
-// A mapped index: every branch runs on all lanes, and each lane takes its own.
+// A mapped index: every branch runs on all lanes, and each lane selects its result.
 BatchResult batch_by_select(const BatchArgs& args, const std::vector<Program>& branches) {
   for (const Program& branch : branches) {
-    // Every lane runs every branch: what must happen for some lanes only cannot be taken back.
+    // Every lane runs every branch: side effects meant for some lanes cannot be undone.
     if (branch.effects().has(Effects::io) || branch.effects().has(Effects::ordered_io))
       throw NotImplementedError("IO effect not supported in vmap-of-cond.");
   }
@@ -105,8 +105,8 @@ BatchResult batch_by_select(const BatchArgs& args, const std::vector<Program>& b
     Arrays operands;
     Array chosen = lax::eq(index, scalar_of(DType::int32, static_cast<double>(b)));
     for (const Array& x : inputs) {
-      // Lanes that do not take this branch see a copy cut off from derivatives, so that what it computes there cannot
-      // spoil their gradients.
+      // Lanes that do not take this branch see a copy cut off from derivatives, so that the branch's values there
+      // cannot corrupt their gradients.
       Array cut = lax::stop_gradient(x);
       operands.push_back(lax::select_n(spread_over(chosen, x), {cut, x}));
     }
@@ -145,8 +145,8 @@ BatchResult batch_cond(const BatchArgs& args) {
   return result;
 }
 
-// Every branch must save residuals of the same types, so they share slots: the n-th residual of a type goes to the n-th
-// slot of that type, and a branch fills the slots it does not use.
+// Every branch must save residuals of the same types, so they share slots: the n-th residual of a type is stored in the
+// n-th slot of that type, and a branch fills its unused slots.
 struct Slots {
   Types types;
   std::vector<std::vector<int>> slot_of;  // [branch][residual]
@@ -170,7 +170,7 @@ struct Slots {
   }
 };
 
-// What stands in a slot that a branch does not use; no one reads it.
+// The content of a slot that a branch does not use; it is never read.
 Array empty_value(const ArrayType& type) {
   static const Primitive empty = primitive("empty2");
   Array scalar = capibara::bind(empty, {}, {{"dtype", type.dtype}, {"memory_space", "MemorySpace.Device"}})[0];
@@ -291,7 +291,7 @@ namespace capibara::jax::lax::detail {
 
 namespace {
 
-// As users call it: cond runs the function for false where its index is 0.
+// Named as users see them: cond runs false_fun for index 0.
 std::string output_of(std::size_t branch, std::size_t count) {
   if (count == 2) return branch == 0 ? "the output of false_fun" : "the output of true_fun";
   return concat("the output of branch ", branch);
@@ -332,7 +332,7 @@ Arrays cond_flat(const Array& index, const std::vector<FlatFunction>& branches, 
   require_tracing_allowed("branch");
   for (const FlatFunction& branch : branches) staged.push_back(stage_open(branch, types_of(operands), "branch"));
 
-  // All branches take the union of what they captured.
+  // All branches take the union of their captured values.
   Arrays captured;
   auto position = [&](const Array& value) {
     for (std::size_t i = 0; i < captured.size(); ++i) {

@@ -1,4 +1,4 @@
-// The control family: what primitives that hold programs share, and the list of them.
+// The control family: code shared by primitives that hold programs, and the list of them.
 #include "lax/control/control.h"
 
 #include "program/ir/manual_axes.h"
@@ -32,7 +32,7 @@ Types tangent_types(std::span<const ArrayType> types, const Mask& mask) {
 ProgramSplit partial_eval_offering(const Program& program, const Mask& unknown, const Mask& instantiate,
                                    const SavePolicy& policy) {
   const std::size_t outputs = program.outputs().size();
-  std::vector<int> twice;  // outputs as they are, then each for the staged half
+  std::vector<int> twice;  // the outputs, then each again for the staged half
   for (std::size_t i = 0; i < 2 * outputs; ++i) twice.push_back(static_cast<int>(i % outputs));
   const Mask first = instantiate.empty() ? Mask(outputs, false) : instantiate;
   ProgramSplit split =
@@ -103,7 +103,7 @@ bool strengthen(Arrays& init, std::span<const ArrayType> outputs) {
   for (std::size_t i = 0; i < init.size(); ++i) {
     const ArrayType& in = init[i].type();
     const ArrayType& out = outputs[i];
-    if (!in.weak_type || in.dtype == out.dtype) continue;  // weakness alone is no difference
+    if (!in.weak_type || in.dtype == out.dtype) continue;  // a difference in weakness alone is ignored
     ScalarType joint = promote_types({in.dtype, in.weak_type}, {out.dtype, out.weak_type}, config().enable_x64);
     if (joint.dtype != out.dtype) continue;
     init[i] = jax::lax::convert_element_type(init[i], out.dtype, out.weak_type);
@@ -114,7 +114,7 @@ bool strengthen(Arrays& init, std::span<const ArrayType> outputs) {
 
 namespace {
 
-// What makes a type vary as wanted; empty where it does.
+// The pcast that makes a type vary as `wanted`; empty if it already does.
 std::string pcast_application(const ArrayType& type, const ArrayType& wanted, const std::string& what) {
   const AxisList axes = missing_axes(type, wanted.sharding.varying());
   if (axes.empty()) return "";

@@ -50,8 +50,8 @@ Mapping mapping_over(const MappedAxis& axis) {
           axis.size};
 }
 
-// The batched form of what a call computes. Where it has collectives over the axis, an output that every lane has in
-// common stays without the axis. Otherwise all outputs have it: a rule's derivatives may be mapped where values are
+// The batched form of a call's program. If it has collectives over the axis, an output that all lanes share stays
+// unmapped. Otherwise all outputs are mapped: a rule's derivatives may be mapped where values are
 // not.
 BatchedProgram batched_call(const BatchArgs& args, const Mask& mapped) {
   const Program& program = args.attrs.program("call_jaxpr");
@@ -93,7 +93,7 @@ JvpResult custom_jvp(const JvpArgs& args) {
       list(expected, [](const ArrayType& type) { return type; })));
 }
 
-// A function that is linear itself: its rule has no part in its transpose.
+// A function that is itself linear: its rule is not used in its transpose.
 Arrays transpose_custom_jvp(const TransposeArgs& args) {
   Mask linear;
   for (std::size_t i = 0; i < args.inputs.size(); ++i) linear.push_back(args.linear(i));
@@ -174,8 +174,8 @@ BatchResult batch_custom_vmap(const BatchArgs& args) {
   return {result.outputs, front_dims(result.batched)};
 }
 
-// What a batched call of the derivative does: the derivative of what the rule makes of the primals. Arguments of which
-// the primal alone or the tangent alone is mapped are unmapped for the rule, and its derivative is mapped over them.
+// A batched call of the derivative: the derivative of the rule's function of the primals. Arguments of which
+// only the primal or only the tangent is mapped are unmapped for the rule, and its derivative is mapped over them.
 CustomVmapRule::Result derived_rule(const CustomVmapRule& rule, int64_t size, const Mask& batched,
                                     std::span<const Array> inputs, const Mask& with_tangent,
                                     const Mask& wanted_tangents) {
@@ -190,7 +190,7 @@ CustomVmapRule::Result derived_rule(const CustomVmapRule& rule, int64_t size, co
     both[i] = primal_mapped[i] && tangent_mapped[i];
     one[i] = primal_mapped[i] != tangent_mapped[i];
   }
-  if (any(both) && any(one)) {  // the rule sees one axis only
+  if (any(both) && any(one)) {  // the rule handles one axis only
     for (std::size_t i = 0; i < count; ++i) {
       if (!one[i]) continue;
       primals[i] = batch_at(primals[i], primal_mapped[i] ? 0 : not_mapped, size);
@@ -253,7 +253,7 @@ JvpResult jvp_custom_vmap(const JvpArgs& args) {
   return {part(all, 0, count), spread(part(all, count, all.size()), derived.nonzero_outputs)};
 }
 
-// In reverse mode the function itself is divided; its rule has no part in the halves.
+// In reverse mode the function itself is split; its rule is not used by the halves.
 PartialEvalSplit partial_eval_custom_vmap(const PartialEvalArgs& args) {
   static const Primitive jit = primitive("jit");
   const Attrs attrs{{"jaxpr", args.attrs.program("call_jaxpr")}, {"name", args.attrs.text("name")}};

@@ -26,7 +26,7 @@ const Program& called_by(const Args& args) {
   return args.attrs.program(program_attr(args.primitive));
 }
 
-// The same call as the one that is transformed, of a derived program.
+// The same call as the transformed one, of a derived program.
 template <class Args>
 Arrays call(const Args& args, const Program& program, std::span<const Array> inputs) {
   return capibara::bind(args.primitive, inputs, args.attrs.with(program_attr(args.primitive), program));
@@ -110,7 +110,7 @@ PartialEvalSplit split_call(const PartialEvalArgs& args) {
   return split;
 }
 
-// Calls of one program share the halves, so that these are printed and compiled once.
+// Calls of one program share the halves, which are thus printed and compiled once.
 PartialEvalSplit partial_eval_jit_call(const PartialEvalArgs& args) {
   if (args.policy) return split_call(args);
   static Memo<PartialEvalSplit> memo;
@@ -119,7 +119,7 @@ PartialEvalSplit partial_eval_jit_call(const PartialEvalArgs& args) {
   return memo.get(key, [&] { return split_call(args); });
 }
 
-// The first program met that is equal to this one, so that equal calls share one object.
+// The first program seen that is equal to this one, so that equal calls share one object.
 Program interned(const Program& program) {
   static Memo<Program> first_met;
   return first_met.get({program, {}, {}}, [&] { return program; });

@@ -1,7 +1,7 @@
 // custom_linear_solve: the solution of a linear system by the user's solver, whose derivatives are solutions too.
 //
 // Operands are the consts of matvec, vecmat, solve and transpose_solve, then the right-hand side b; `jaxprs` holds the
-// four programs on (consts, x), those of the transposed system None where the user gave no solver for it.
+// four programs on (consts, x); those of the transposed system are None if the user gave no solver for it.
 #include "lax/control/linear_solve.h"
 #include "lax/control/control.h"
 #include "lax/sharding/factors.h"
@@ -127,7 +127,7 @@ Arrays transpose_solve(const TransposeArgs& args) {
   return results;
 }
 
-// Which parts of x and b carry the axis must agree between all four programs: found by iteration.
+// All four programs must agree on which parts of x and b are mapped: found by iteration.
 BatchResult batch_solve(const BatchArgs& args) {
   System system(args.attrs);
   Mask mapped = mapped_mask(args), given = system.right_side_of(mapped);

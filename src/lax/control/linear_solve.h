@@ -1,4 +1,4 @@
-// Functions of the user as programs, for linear_solve and custom_root.
+// The user's functions as programs, for linear_solve and custom_root.
 #pragma once
 
 #include <capibara/solve.h>
@@ -7,7 +7,7 @@
 
 namespace capibara::jax::lax::detail {
 
-// A program closed over nothing: what the function captured comes before its arguments.
+// A program closed over nothing: its captured values precede its arguments.
 struct Closed {
   Program program;
   Arrays consts;
@@ -18,7 +18,7 @@ struct Closed {
 };
 Closed close(const FlatFunction& function, const Types& types, const std::string& name);
 
-// Raises ValueError where the results, but for auxiliary ones, have not the expected shapes.
+// Raises ValueError if the results, except auxiliary ones, do not have the expected shapes.
 void check_shapes(const char* name, const char* expected_name, const Program& program, const Types& expected,
                   bool has_aux);
 

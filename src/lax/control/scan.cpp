@@ -49,7 +49,7 @@ JvpResult jvp_scan(const JvpArgs& args) {
   Mask nonzero = defined_mask(args.tangents);
   Mask consts = loop.consts(nonzero), carry = loop.carry(nonzero), xs = loop.xs(nonzero);
   JvpProgram derived;
-  // A carry becomes nonzero when the body makes it so; at most one round per carry.
+  // A carry becomes nonzero when the body makes it nonzero; at most one round per carry.
   for (;;) {
     derived = jvp_program(loop.body(), join({consts, carry, xs}), join({carry, Mask(loop.ys(), false)}));
     Mask out = loop.last_carry(derived.nonzero_outputs);
@@ -58,7 +58,7 @@ JvpResult jvp_scan(const JvpArgs& args) {
   }
   Mask ys = loop.ys(derived.nonzero_outputs);
 
-  // The derived body takes all primals, then all tangents; the loop wants them side by side.
+  // The derived body takes all primals, then all tangents; the loop needs each role's tangents after its primals.
   std::vector<int> order;
   int tangent = static_cast<int>(nonzero.size());
   int primal = 0;
@@ -128,14 +128,14 @@ BatchResult batch_scan(const BatchArgs& args) {
   return result;
 }
 
-// Where a residual of the known loop comes from: an invariant (const or computed from consts), a slice of xs, or a new
+// The origin of a residual of the known loop: an invariant (const or computed from consts), a slice of xs, or a new
 // stacked output.
 struct Residual {
   enum Kind { constant, slice, hoisted, stacked } kind;
   int index;
 };
 
-// Under a policy the staged loop computes the known carries again beside the unknown ones, and reads from stacks only
+// Under a policy the staged loop recomputes the known carries along with the unknown ones, and reads from stacks only
 // what the policy lets the known loop save. It yields the known outputs too, for a staged half that needs them.
 PartialEvalSplit partial_eval_with_policy(const PartialEvalArgs& args) {
   ScanView loop(args.attrs);
@@ -241,14 +241,14 @@ PartialEvalSplit partial_eval_scan(const PartialEvalArgs& args) {
   std::size_t known_ys = count(!unknown_ys);
   std::size_t residual_count = halves.residual_types.size();
 
-  // Values of the known body that depend on consts alone are computed once, before the loop.
+  // Values of the known body that depend only on consts are computed once, before the loop.
   std::size_t varying = known_carry + known_xs;
   ProgramSplit invariant =
       partial_eval_program(halves.known, join({Mask(known_consts, false), Mask(varying, true)}),
                            join({Mask(known_carry + known_ys, true), Mask(residual_count, false)}));
 
   std::vector<Residual> residuals;
-  std::vector<int> loop_outputs;  // of invariant.staged that the known loop keeps
+  std::vector<int> loop_outputs;  // those of invariant.staged that the known loop keeps
   for (std::size_t i = 0; i < known_carry + known_ys; ++i) loop_outputs.push_back(static_cast<int>(i));
   int hoisted = 0, next_varying = static_cast<int>(known_carry + known_ys), stacked = 0;
   for (std::size_t r = 0; r < residual_count; ++r) {
@@ -425,13 +425,13 @@ DceResult dce_scan(const Attrs& attrs, const Mask& used) {
     if (needed == used_carry) break;
     used_carry = either(used_carry, needed);
   }
-  // A carry that feeds another stays in the loop although no one reads its last value.
+  // A carry that feeds another stays in the loop although its last value is not read.
   return {pruned.used_inputs, loop.with(pruned.program, count(loop.consts(pruned.used_inputs)), count(used_carry)),
           join({used_carry, used_ys})};
 }
 
-// StableHLO has no scan: a while loop over an index, slices taken and written by that index. Each iteration takes as
-// many steps as `unroll` says; what is left over follows the loop.
+// StableHLO has no scan: a while loop over an index, slices taken and written by that index. Each iteration does
+// `unroll` steps; the remaining steps follow the loop.
 Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
   namespace lax = jax::lax;
   ScanView loop(attrs);
@@ -457,7 +457,7 @@ Arrays lower_scan(std::span<const Array> inputs, const Attrs& attrs) {
     }
     return next;
   };
-  const bool loops = loop.unroll() == 1 || looped > unroll;  // else one iteration would take them all
+  const bool loops = loop.unroll() == 1 || looped > unroll;  // else one iteration would do all steps
   Arrays results = state;
   if (loops) {
     Types types;

@@ -29,7 +29,7 @@ Arrays scan_eagerly(const FlatFunction& body, Arrays carry, const Arrays& xs, in
   return result;
 }
 
-// Iterations run one after the other: the dimension of iterations must not be split.
+// Iterations are sequential: their dimension must not be split.
 void check_leading_axes(const Arrays& xs) {
   for (const Array& x : xs) {
     if (split_axes(x.type(), 0).empty()) continue;
@@ -87,7 +87,7 @@ Arrays scan_flat(const FlatFunction& body, const Arrays& given_init, const Array
   if (outputs.size() < init.size()) throw TypeError("scan: the body must return its carry and one tree of outputs");
   check_carry_types("scan", types_of(init), std::span(outputs).first(init.size()));
 
-  // Inputs of the body: captured, carry, slices. A carry that the body hands on unchanged becomes a constant of the
+  // Inputs of the body: captured, carry, slices. A carry that the body returns unchanged becomes a constant of the
   // loop, and outputs that are slices of xs are not stacked again.
   Program program = staged.program;
   std::size_t captured = staged.captured.size(), carries = init.size();

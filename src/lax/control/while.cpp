@@ -15,7 +15,7 @@ Arrays bind_while(const Program& condition, std::size_t cond_consts, const Progr
   return capibara::bind(prim::while_(), operands, WhileView::attrs(condition, cond_consts, body, body_consts));
 }
 
-// The condition with further inputs behind its own that it does not read.
+// The condition with more inputs after its own, which it does not read.
 Program with_unused_inputs(const Program& program, std::span<const ArrayType> extra) {
   Program::Body body = program.body();
   for (const ArrayType& type : extra) {
@@ -167,7 +167,7 @@ BatchResult batch_while(const BatchArgs& args) {
   }
   for (std::size_t i = 0; i < loop.carry(); ++i) {
     result.dims.push_back(carry[i] ? 0 : not_mapped);
-    // A carry that the body passes on is what it was at the start, mapped or not.
+    // A carry that the body returns unchanged keeps its start value, mapped or not.
     if (!(loop.body().outputs()[i] == Atom(loop.body().invars()[loop.body_consts() + i]))) continue;
     result.outputs[i] = args.inputs[fixed + i];
     result.dims[i] = args.dims[fixed + i];
@@ -175,7 +175,7 @@ BatchResult batch_while(const BatchArgs& args) {
   return result;
 }
 
-// Carries that do not depend on unknown values are computed by a loop of their own now; the whole loop runs later.
+// Carries that do not depend on unknown values are computed now by a separate loop; the whole loop runs later.
 PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   WhileView loop(args.attrs);
   Mask cond_consts = loop.cond_consts(args.unknown), body_consts = loop.body_consts(args.unknown),
@@ -198,11 +198,11 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
             DceProgram known_condition =
                 dce_program(loop.condition(), {true}, join({Mask(loop.cond_consts(), true), !carry}));
             Mask condition_keep = join({Mask(loop.cond_consts(), true), !carry});
-            // The known body computes the known carries alone.
+            // The known body computes only the known carries.
             Mask body_keep = join({!body_consts, !carry});
             DceProgram known_body = dce_program(loop.body(), !carry, body_keep);
             if (known_body.used_inputs != body_keep) {
-              // An equation of the body that holds programs gives known and unknown values: the known half divides it.
+              // An equation that holds a program may yield both known and unknown values: the known half splits it.
               Mask results(halves.known.outputs().size(), false);
               std::fill_n(results.begin(), count(!carry), true);
               known_body.program = dce_program(halves.known, results, Mask(halves.known.invars().size(), true)).program;
@@ -234,7 +234,7 @@ PartialEvalSplit partial_eval_while(const PartialEvalArgs& args) {
   return split;
 }
 
-// A carry stays where its last value is read, or where the condition or a carry that stays needs it.
+// A carry stays if its last value is read, or if the condition or a carry that stays needs it.
 DceResult dce_while(const Attrs& attrs, const Mask& used) {
   WhileView loop(attrs);
   Mask carry = used;

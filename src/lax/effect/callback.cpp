@@ -202,7 +202,7 @@ std::string formatted(const std::string& format, const std::vector<Array>& argum
   return out;
 }
 
-// Raises before tracing where the format and the arguments do not fit together.
+// Raises before tracing if the format and the arguments do not match.
 void check_format(const std::string& format, std::size_t arguments) {
   std::size_t holes = 0;
   for (std::size_t i = 0; i < format.size(); ++i) {

@@ -1,4 +1,4 @@
-// The effect family: foreign calls, barriers and tokens; it joins callbacks and refs.
+// The effect family: foreign calls, barriers and tokens; it includes callbacks and refs.
 #include "lax/control/control.h"
 #include "lax/effect/host_calls.h"
 #include "lax/effect/refs.h"
@@ -30,7 +30,7 @@ Attr longer_layouts(const Attr::List& layouts, const std::vector<bool>& longer) 
   return own;
 }
 
-// A call of a function that a user registered.
+// A call of a user-registered function.
 BatchResult batch_foreign(const BatchArgs& args) {
   return batch_by_method(args, "ffi_call", [&](const std::vector<bool>& longer) {
     Types types;
@@ -54,7 +54,7 @@ PrimitiveRecord custom_call_record() {
     bool effect = attrs.has("has_side_effect") && attrs.boolean("has_side_effect");
     return TypeResult(std::move(types), effect ? Effects(Effects::io) : Effects());
   };
-  // Where the target is a routine that our own primitives can compute, it has their values and derivatives.
+  // If the target is a routine that our own primitives can compute, it has their values and derivatives.
   record.evaluate = [](std::span<const Array> xs, const Attrs& attrs) { return compose_custom_call(xs, attrs); };
   record.jvp = [](const JvpArgs& args) {
     return jvp_flat([&](std::span<const Array> xs) { return compose_custom_call(xs, args.attrs, "differentiated"); },
@@ -110,7 +110,7 @@ PrimitiveRecord barrier_record() {
   return record;
 }
 
-// ---- empty2: a scalar that no one reads ------------------------------------------------------------------------
+// ---- empty2: a scalar that is never read -----------------------------------------------------------------------
 
 PrimitiveRecord empty_scalar_record() {
   PrimitiveRecord record;

@@ -36,7 +36,7 @@ void require_mapped_ref(const BatchArgs& args) {
       to_string(args.inputs[0].type()), ". Move the array reference to be an argument of the vmapped function."));
 }
 
-// A write of an unmapped value to a mapped ref goes to every lane.
+// A write of an unmapped value to a mapped ref is broadcast to every lane.
 BatchResult batch_write(const BatchArgs& args) {
   require_mapped_ref(args);
   Arrays operands(args.inputs.begin(), args.inputs.end());

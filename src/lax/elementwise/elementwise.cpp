@@ -1,4 +1,4 @@
-// The elementwise family: what its records share, and the list of its parts.
+// The elementwise family: the code that its records share, and the list of its parts.
 #include "lax/elementwise/elementwise.h"
 #include "lax/sharding/splits.h"
 
@@ -93,7 +93,7 @@ SampleMaker sample_calls(std::size_t operands, SampleRange range, std::vector<At
     std::vector<std::vector<Shape>> calls = {{{}}, {{3}}, {{0, 2}}, {{2, 3}}, {{2, 1, 3}}};
     for (std::vector<Shape>& shapes : calls) shapes.resize(operands, shapes[0]);
     if (operands > 1) {
-      // A scalar beside an array, and dimensions that stretch.
+      // A scalar with an array, and dimensions that broadcast.
       std::vector<Shape> scalar(operands, Shape{2, 3}), stretched(operands, Shape{2, 3});
       scalar[1] = {};
       stretched[0] = {2, 1};

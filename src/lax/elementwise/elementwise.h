@@ -1,4 +1,4 @@
-// What the records of elementwise primitives share: accepted dtypes, type rules, derivative adapters, samples,
+// Shared by the records of elementwise primitives: accepted dtypes, type rules, derivative adapters, samples,
 // lowering.
 #pragma once
 
@@ -20,7 +20,7 @@ enum Accept : unsigned {
   unsigned_integers = 4,
   floats = 8,
   complexes = 16,
-  complex_parts = 32,  // float32 and float64, of which complex numbers are made
+  complex_parts = 32,  // float32 and float64, the parts of complex numbers
   keys = 64,
   wide_signed_integers = 128,  // signed integers of at least a byte
   integers = signed_integers | unsigned_integers,
@@ -40,7 +40,7 @@ using ResultDType = DType (*)(DType);  // from the dtype of the first operand
 inline DType same_dtype(DType dtype) { return dtype; }
 inline DType always_bool(DType) { return DType::bool_; }
 
-// `tolerated` dtypes are those of StableHLO that jax.lax refuses; its functions check for themselves.
+// `tolerated` dtypes are those of StableHLO that jax.lax rejects; its functions check them on their own.
 TypeRule type_rule(std::string op, std::size_t operands, unsigned accepted, ResultDType result = same_dtype,
                    unsigned tolerated = 0);
 
@@ -49,11 +49,11 @@ struct SampleRange {
 };
 SampleMaker sample_calls(std::size_t operands, SampleRange range = {}, std::vector<Attrs> variants = {Attrs()});
 
-// A record with its type and batch rule, samples and cost; the rest is filled by the family.
+// A record with its type and batch rule, samples and cost; the family fills in the rest.
 PrimitiveRecord record(std::string name, std::string doc, std::size_t operands, unsigned accepted,
                        std::string stablehlo, ResultDType result = same_dtype);
 
-// Of an operation of two operands that is a monoid's.
+// For a binary operation that is a monoid's.
 inline void combine_operands(PrimitiveRecord& r, Monoid monoid) {
   r.traits.combines = Combines::operands;
   r.traits.monoid = monoid;
@@ -84,13 +84,13 @@ Array zero_of(const Array& x);
 Array one_of(const Array& x);
 // x with its zeros replaced by ones.
 Array replace_zero(const Array& x);
-// To `shape` by broadcast_in_dim, from rank 0 or from dimensions of size 1.
+// Broadcasts to `shape` by broadcast_in_dim, from rank 0 or from dimensions of size 1.
 Array broadcast_to(const Shape& shape, const Array& x, const Sharding& out_sharding = {});
 // All operands at their common shape.
 Arrays broadcast_operands(const std::string& op, std::span<const Array> operands);
 
-// The lower rule of operations that broadcast by themselves, which StableHLO's do not. Returns nothing where the call
-// is in the subset as it stands.
+// The lower rule of operations that broadcast implicitly, unlike StableHLO's. Returns nothing if the call is already
+// in the subset.
 LowerRule lower_broadcasting(std::string name);
 
 // ---- functions of lax -------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ struct PrimitiveName {
   consteval PrimitiveName(const char (&literal)[length]) { std::copy_n(literal, length, text); }
 };
 
-// Binds a primitive, which is looked up once. Of several operands, plain C++ numbers take the dtype of the others.
+// Binds a primitive, which is looked up once. With several operands, plain C++ numbers take the dtype of the others.
 template <PrimitiveName name, std::same_as<Array>... Operands>
 Array call(const Operands&... operands) {
   static const Primitive p = primitive(name.text);

@@ -95,10 +95,10 @@ Arrays select_transpose(const TransposeArgs& args) {
   return result;
 }
 
-// The sharding that an operand of this one's shape is given; nothing where types split nothing.
+// The sharding of an operand of this one's shape; empty if its type splits nothing.
 Sharding split_in_type(const Array& x) { return splits_nothing(x.type()) ? Sharding() : x.type().sharding; }
 
-// How types split the mapped operands of a select, with the mapped dimension first; nothing where they do not.
+// The sharding of the mapped operands of a select, with the mapped dimension first; empty if they are not split.
 Sharding lead_split(const BatchArgs& args) {
   for (std::size_t n = args.inputs.size(), i = 1; i <= n; ++i) {  // `which` last
     const ArrayType& type = args.inputs[i % n].type();
@@ -111,7 +111,7 @@ Sharding lead_split(const BatchArgs& args) {
   return {};
 }
 
-// The mapped dimension first; what all members of the axis share is split as the others are, since their types must
+// The mapped dimension first; unmapped operands are split as the others are, since their types must
 // agree.
 Array led_like_others(const Array& x, int64_t dim, const BatchArgs& args, const Sharding& split) {
   Shape shape = x.shape();
@@ -207,7 +207,7 @@ PrimitiveRecord select_record() {
   return r;
 }
 
-// chlo names these beside is_finite.
+// chlo has these in addition to is_finite.
 PrimitiveRecord infinity_test(const char* name, const char* doc, const char* chlo) {
   PrimitiveRecord r = record(name, doc, 1, floats, chlo, always_bool);
   r.jvp = zero_jvp();
@@ -229,7 +229,7 @@ Family comparison_records() {
   add(comparison("gt", "Whether x > y.", ordered));
   add(comparison("le", "Whether x <= y.", ordered));
   add(comparison("lt", "Whether x < y.", ordered));
-  // Only floating types have a total order beside the usual one.
+  // Only floating types have a total order besides the usual one.
   const auto total = [](PrimitiveRecord record, Array (*plain)(const Array&, const Array&)) {
     record.lower = [plain, broadcast = lower_broadcasting(record.name)](std::span<const Array> in,
                                                                         const Attrs& attrs) -> Arrays {

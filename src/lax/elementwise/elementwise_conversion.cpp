@@ -79,7 +79,7 @@ PrimitiveRecord bitcast_record() {
                              "The bits of x as another dtype; a trailing dimension splits or "
                              "joins elements of other widths.",
                              1, anything, "stablehlo.bitcast_convert");
-  r.traits.elementwise = Elementwise::no;  // dimensions come and go
+  r.traits.elementwise = Elementwise::no;  // dimensions are added or removed
   r.splits = bitcast_splits;
   r.factors = elementwise_factors;
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
@@ -113,7 +113,7 @@ PrimitiveRecord bitcast_record() {
   r.jvp = zero_jvp();
   r.differentiable = false;
   r.batch = [](const BatchArgs& args) {
-    // Where the trailing dimension is joined into one element, the mapped one must not stand there.
+    // If the trailing dimension is joined into one element, the mapped one must not be the last.
     const bool joins = capibara::bits(args.attrs.dtype("new_dtype")) > capibara::bits(args.inputs[0].dtype());
     const int64_t dim = joins && args.dims[0] == args.inputs[0].ndim() - 1 ? 0 : args.dims[0];
     return BatchResult{{bind1(args.primitive, {move_axis(args.inputs[0], args.dims[0], dim)}, args.attrs)}, {dim}};
@@ -338,7 +338,7 @@ Array reduce_precision(const Array& x, int64_t exponent_bits, int64_t mantissa_b
   return bind1(p, {x}, Attrs{{"exponent_bits", exponent_bits}, {"mantissa_bits", mantissa_bits}});
 }
 
-// 64-bit requests follow the configuration, except from 64-bit operands: those come from programs that were read.
+// 64-bit requests follow the configuration, except for 64-bit operands: those come from programs that were read.
 Array convert_element_type(const Array& x, DType dtype) {
   const bool wide = capibara::config().enable_x64 || canonicalize(x.dtype(), false) != x.dtype();
   return convert_element_type(x, canonicalize(dtype, wide), false);

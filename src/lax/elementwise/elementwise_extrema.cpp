@@ -1,4 +1,4 @@
-// The greater and the lesser of two numbers, bounds, and the next number.
+// Maximum, minimum, clamping, and the next floating-point number.
 #include "lax/elementwise/elementwise.h"
 #include "lax/sharding/splits.h"
 
@@ -8,7 +8,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// 1 where x alone is the extremum, 1/2 where both are, 0 elsewhere.
+// 1 if x alone is the extremum, 1/2 if both are, 0 otherwise.
 Array balanced_share(const Array& x, const Array& extremum, const Array& other) {
   const Array mine = lax::eq(x, extremum);
   const Array ones = lax::full_like(extremum, 1);

@@ -10,7 +10,7 @@ namespace {
 TypeResult pow_type(std::span<const ArrayType> types, const Attrs&) {
   require_count("pow", types, 2);
   const DType x = types[0].dtype, y = types[1].dtype;
-  // Integer bases are StableHLO's; lax::pow refuses them.
+  // Integer bases are for StableHLO; lax::pow rejects them.
   require_accepted("pow", numbers, x, 0);
   require_accepted("pow", numbers, y, 1);
   if (x != y && !(is_inexact(x) && is_integer(y))) {

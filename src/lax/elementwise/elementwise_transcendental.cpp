@@ -13,7 +13,7 @@ namespace lax = jax::lax;
 namespace {
 
 // jax computes the sine and cosine of complex numbers from real functions: the formula is accurate near zero, which
-// the StableHLO operation does not promise.
+// is not guaranteed for the StableHLO operation.
 LowerRule lower_complex(math::Complex<Array> (*function)(math::Complex<Array>)) {
   return [function](std::span<const Array> in, const Attrs&) -> Arrays {
     if (!is_complex(in[0].dtype())) return {};

@@ -54,7 +54,7 @@ LowerRule expand(const char* name, Function function) {
 
 // ---- derivatives ------------------------------------------------------------------------------------------------
 
-// factor * g * exp(+-z^2), the shape of all error functions' derivatives.
+// factor * g * exp(+-z^2), the form of all error functions' derivatives.
 Array gaussian_derivative(const Array& g, const Array& z, double factor, bool negative) {
   const Array square = lax::square(z);
   const Array scaled = lax::mul(g, lax::exp(negative ? lax::neg(square) : square));

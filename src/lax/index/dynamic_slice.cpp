@@ -1,4 +1,4 @@
-// Windows of an array at computed positions: dynamic_slice, dynamic_update_slice.
+// Windows of an array at dynamic start indices: dynamic_slice, dynamic_update_slice.
 #include "lax/call.h"
 #include "lax/operators/plain_number.h"
 #include "lax/reduce/monoid.h"
@@ -230,14 +230,14 @@ namespace {
 
 int64_t position_of(const Array& number) { return number.item<int64_t>(); }
 
-// Start indices with negative ones taken from the end. A plain number is adjusted here, anything else by operations.
+// Start indices with negative ones counted from the end. A plain number is adjusted here, others by operations.
 Arrays normalized_starts(const char* op, const Array& x, const Arrays& starts,
                          const std::vector<bool>& allow_negative) {
   if (static_cast<int64_t>(starts.size()) != x.ndim()) {
     throw ValueError(concat(op, ": start_indices must have one entry per operand dimension, got ", starts.size(),
                             " for ", to_string(x.type())));
   }
-  // Plain numbers take the dtype of the computed indices beside them.
+  // Plain numbers take the dtype of the computed indices next to them.
   DType dtype = DType::int32;
   for (const Array& start : starts) {
     if (is_plain_number(start) && is_integer(start.dtype())) dtype = start.dtype();
@@ -303,7 +303,7 @@ std::vector<bool> only_axis(const Array& x, int64_t axis, bool allow) {
   return allowed;
 }
 
-// The call of a nested program, as where JAX's own function is jitted.
+// A call of a nested program, where JAX's own function is jitted.
 Array call_nested(const char* name, const FlatFunction& function, const Arrays& inputs) {
   Types types;
   for (const Array& input : inputs) types.push_back(input.type());

@@ -200,7 +200,7 @@ Array masked_gather(const Array& x, const Array& indices, const Attrs& attrs, co
   return lax::select(lax::broadcast_in_dim(inside, out_type.shape, batch_dims), windows, fill);
 }
 
-// In the subset a gather clamps, as StableHLO's does, and knows nothing of uniqueness.
+// In the subset a gather clamps, as StableHLO's does, and has no uniqueness.
 Arrays gather_lower(std::span<const Array> in, const Attrs& attrs) {
   static const Primitive self = primitive("gather");
   ArrayType types[] = {in[0].type(), in[1].type()};
@@ -264,7 +264,7 @@ namespace capibara::jax::lax {
 
 namespace {
 
-// What stands for "out of bounds" where the caller did not say.
+// The fill value for "out of bounds" if the caller gave none.
 Attr default_fill(DType dtype) {
   if (is_inexact(dtype)) return std::numeric_limits<double>::quiet_NaN();
   if (is_signed(dtype)) return iinfo(dtype).min;
@@ -272,7 +272,7 @@ Attr default_fill(DType dtype) {
   if (is_bool(dtype)) return true;
   uint64_t greatest = iinfo(dtype).max;
   if (greatest <= INT64_MAX) return static_cast<int64_t>(greatest);
-  // The greatest uint64 has no int64: keep it as an array.
+  // The largest uint64 does not fit int64: keep it as an array.
   Buffer buffer = Buffer::allocate(sizeof greatest);
   std::copy_n(reinterpret_cast<const std::byte*>(&greatest), sizeof greatest, buffer.mutable_data());
   return Array::from_buffer(sample_type(DType::uint64, {}), std::move(buffer));

@@ -1,4 +1,4 @@
-// The index family: joins slices, gather and scatter, and holds what gather and scatter share.
+// The index family: joins slices, gather and scatter, and holds the code that gather and scatter share.
 #include "core/array/element.h"
 #include "lax/index/index_map.h"
 
@@ -54,7 +54,7 @@ std::optional<std::string> print_index_attribute(const std::string& name, const 
 
 Array clamped_indices(const Array& indices, const Ints& upper_bounds) {
   DType dtype = indices.dtype();
-  // A bound beyond the index dtype bounds nothing: no index of that dtype can exceed it.
+  // A bound beyond the index dtype is clipped: no index of that dtype can exceed it.
   IntInfo info = iinfo(dtype);
   std::vector<int64_t> bounds;
   for (int64_t bound : upper_bounds) {

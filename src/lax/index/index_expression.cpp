@@ -1,4 +1,4 @@
-// Reads index expressions with NumPy's rules and turns them into the operands of a gather.
+// Reads index expressions with NumPy's rules and converts them to the operands of a gather.
 #include "lax/index/index_expression.h"
 
 #include "lax/reduce/monoid.h"
@@ -110,7 +110,7 @@ IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indice
         parsed.any_array = true;
         advanced = true;
       } else if (array.ndim() == 0) {
-        true_positions(array, shape, axis);  // raises where it is traced
+        true_positions(array, shape, axis);  // raises if it is traced
         add(IndexEntry::scalar_mask).indices = array;
         parsed.any_mask = true;
       } else {
@@ -122,7 +122,7 @@ IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indice
         parsed.any_array = parsed.any_mask = advanced = true;
       }
     }
-    if (advanced) {  // an ellipsis between two counts as a gap even where it stands for nothing
+    if (advanced) {  // an ellipsis between two counts as a gap even if it is empty
       auto position = static_cast<int64_t>(i);
       if (last_advanced >= 0 && position != last_advanced + 1) parsed.adjacent = false;
       last_advanced = position;

@@ -1,4 +1,4 @@
-// Index expressions: what stands between the brackets, checked and expanded, and as the operands of a gather.
+// Index expressions: the contents of the brackets, checked and expanded, and as the operands of a gather.
 #pragma once
 
 #include <capibara/indexing.h>
@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// One entry after ellipses and masks were expanded; `axis` is the dimension it consumes, where it does.
+// One entry after ellipses and masks were expanded; `axis` is the dimension that it consumes, if any.
 struct IndexEntry {
   enum Kind { integer, slice, new_axis, array, scalar_mask };
 
@@ -24,15 +24,15 @@ struct IndexExpression {
   Shape shape;  // of the indexed array
   std::vector<IndexEntry> entries;
   bool any_array = false, any_mask = false;
-  bool adjacent = true;  // the advanced indices stand side by side
+  bool adjacent = true;  // the advanced indices are adjacent
 };
 
-// Whether integers out of bounds raise instead of being clamped: the setting jax_check_static_indices.
+// True if integers out of bounds raise instead of being clamped: the setting jax_check_static_indices.
 std::atomic<bool>& checks_static_indices();
 
 IndexExpression parse_index(const Shape& shape, const std::vector<Index>& indices);
 
-// Python's slice.indices, and how many elements it selects.
+// Python's slice.indices, and the number of elements that it selects.
 struct ResolvedSlice {
   int64_t start, stop, step, size;
 };
@@ -42,7 +42,7 @@ ResolvedSlice resolve_slice(const Slice& slice, int64_t size);
 DType index_dtype_for(const Shape& shape);
 Array index_constant(int64_t value, DType dtype);
 
-// An index expression as the operands of a gather, or of the scatter that writes the same places.
+// An index expression as the operands of a gather, or of the scatter that writes the same elements.
 struct GatherIndexer {
   Shape slice_shape;  // of the result, new axes included
   Ints window;        // slice sizes
@@ -53,7 +53,7 @@ struct GatherIndexer {
 };
 GatherIndexer to_gather(IndexExpression expression, bool wrap_negative);
 
-// The function of each element the index names, once for every time it names it.
+// The function applied to each indexed element, once for every time it is indexed.
 Array apply_at(const Array& array, const std::vector<Index>& indices,
                const std::function<Array(const Array&)>& function, const UpdateOptions& options);
 

@@ -37,7 +37,7 @@ struct SliceTail {
   }
 };
 
-// Only integers and slices known now: slice. Nothing where that does not suffice.
+// Only integers and static slices: slice. Nothing if that does not suffice.
 std::optional<Array> static_slice(const Array& x, const IndexExpression& parsed, const GetOptions& options) {
   bool clip = options.mode == "clip";
   if (!clip && !options.mode.empty() && options.mode != "promise_in_bounds") return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Array> static_slice(const Array& x, const IndexExpression& parsed,
   return tail.apply(whole ? x : lax::slice(x, starts, limits, unit ? Ints{} : strides));
 }
 
-// Scalar positions and slices without steps: dynamic_slice. Nothing where that does not suffice.
+// Scalar positions and slices without steps: dynamic_slice. Nothing if that does not suffice.
 std::optional<Array> dynamic_slice(const Array& x, const IndexExpression& parsed, const GetOptions& options) {
   if (!options.mode.empty() && options.mode != "clip" && options.mode != "promise_in_bounds") return std::nullopt;
   if (parsed.any_mask) return std::nullopt;
@@ -166,7 +166,7 @@ namespace {
 using Scatter = Array (*)(const Array&, const Array&, const Array&, const ScatterDimensionNumbers&,
                           const lax::ScatterOptions&);
 
-// How types split what an index selects: dimensions that are taken whole as in the array, others not at all.
+// The sharding of what an index selects: dimensions taken whole keep the array's, others are unsplit.
 Sharding selected_split(const Array& x, const GatherIndexer& indexer) {
   const Sharding& own = x.type().sharding;
   if (!own.is_explicit() || !indexer.scalar_mask_dims.empty()) return {};
@@ -249,7 +249,7 @@ Array apply_at(const Array& array, const std::vector<Index>& indices,
   if (element_count(indexer.slice_shape) == 0) return array;
   Array x = array;
   if (!indexer.scalar_mask_dims.empty()) x = lax::expand_dims(x, indexer.scalar_mask_dims);
-  // What scatter_apply writes does not depend on updates, only on how many there are.
+  // The writes of scatter_apply depend only on the number of updates, not on their values.
   Shape updates;
   for (std::size_t i = 0; i < indexer.slice_shape.size(); ++i) {
     bool is_new =
@@ -285,7 +285,7 @@ Array IndexUpdate::max(const Array& values, const UpdateOptions& options) const 
   return update(array_, indices_, values, lax::scatter_max, options);
 }
 
-// Divisors and exponents are multiplied into ones: repeated indices combine, untouched elements stay as they are.
+// Divisors and exponents are multiplied into ones: repeated indices combine, untouched elements are unchanged.
 Array IndexUpdate::divide(const Array& values, const UpdateOptions& options) const {
   return array_ / update(lax::ones(array_.type().strong()), indices_, values, lax::scatter_mul, options);
 }

@@ -85,7 +85,7 @@ void check_one_operand(const ArrayType& x, const ArrayType& indices, const Array
   }
 }
 
-// Operands, indices, updates: as many updates as operands. JAX knows one operand, StableHLO any number.
+// Operands, indices, updates: as many updates as operands. JAX has one operand, StableHLO any number.
 TypeResult scatter_type(std::span<const ArrayType> types, const Attrs& attrs) {
   if (types.size() < 3 || types.size() % 2 == 0) {
     throw TypeError(concat("scatter: expected operands, indices and as many updates, got ", types.size(), " inputs"));
@@ -137,7 +137,7 @@ BatchResult scatter_batch(const BatchArgs& args) {
 
 // ---- records -----------------------------------------------------------------------------------------------------
 
-// The form StableHLO has: a region always, indices out of bounds dropped.
+// StableHLO's form: a region always, indices out of bounds dropped.
 Arrays lower_to_scatter(std::span<const Array> in, const Attrs& attrs) {
   static const Primitive scatter = primitive("scatter");
   std::size_t count = in.size() / 2;
@@ -182,7 +182,7 @@ SampleMaker scatter_samples(std::string op) {
                                 sample({3, 4, 2}, {2}, {2, 2}, {{0, 1}, {0}, {0, 1}, {}, {}}, "fill_or_drop"),
                                 sample({2, 4}, {2, 1, 1}, {2, 1}, {{}, {1}, {1}, {0}, {0}}, "fill_or_drop"),
                                 sample({3}, {0, 1}, {0}, {{}, {0}, {0}, {}, {}}, "fill_or_drop")};
-    // Products have derivatives only where no two updates meet.
+    // Products have derivatives only where updates do not overlap.
     if (op != "mul") samples.push_back(sample({3, 2}, {4, 1}, {4, 2}, {{1}, {0}, {0}, {}, {}}, "fill_or_drop", false));
     return samples;
   };

@@ -1,4 +1,4 @@
-// The derivatives of scatter and of its kin that combine updates.
+// The derivatives of scatter and of its combining forms.
 #include "lax/index/scatter.h"
 
 #include "lax/shape/shape.h"
@@ -14,7 +14,7 @@ const ScatterDimensionNumbers& scatter_dims(const Attrs& attrs) {
 
 namespace {
 
-// One scatter equation taken apart, and the gather that reads what it writes.
+// A decomposed scatter equation, and the gather that reads what it writes.
 struct ScatterWindow {
   ScatterDimensionNumbers dims;
   lax::ScatterOptions options;
@@ -26,7 +26,7 @@ struct ScatterWindow {
     options.unique_indices = attrs.boolean("unique_indices");
     options.mode = mode_of(attrs);
   }
-  // Zeros stand out of bounds, where the mode has such; without a mode the windows are taken to be in bounds.
+  // Out of bounds yields zeros, if the mode allows it; without a mode the windows are assumed in bounds.
   Array read(const Array& x, const Array& indices, std::optional<lax::GatherScatterMode> mode) const {
     lax::GatherOptions gather;
     gather.mode = mode;
@@ -102,7 +102,7 @@ JvpResult extremal_jvp(const JvpArgs& args) {
   Array x_tangent = instantiate(args.tangents[0], x.type());
   Array updates_tangent = instantiate(args.tangents[2], updates.type());
   ScatterWindow window(args.attrs, x.type(), updates.type());
-  // Counted where the values went: mode clip moves windows, the other modes leave them out.
+  // Counted where the values were written: mode clip moves windows, the other modes drop them.
   lax::ScatterOptions counting;
   if (window.options.mode == lax::GatherScatterMode::clip) counting.mode = window.options.mode;
   Array initial = window.read(x, indices, counting.mode);
@@ -149,8 +149,8 @@ JvpResult scatter_jvp(const JvpArgs& args) {
     Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0];
     return {{out}, {bind1(args.primitive, {x_tangent, indices, updates_tangent}, args.attrs)}};
   }
-  // Which of several updates of one place wins is left open. So each window gets a positive number, the numbers are
-  // scattered and read back, and only the winners take part in a scatter-add of values and of tangents.
+  // Which of several updates to one element wins is unspecified. So each window gets a positive number, the numbers are
+  // scattered and read back, and only the winners contribute to a scatter-add of values and of tangents.
   Shape id_shape = updates.shape();
   for (int64_t dim : window.dims.update_window_dims) id_shape[static_cast<std::size_t>(dim)] = 1;
   int64_t id_count = element_count(id_shape);
@@ -180,7 +180,7 @@ Arrays scatter_transpose(const TransposeArgs& args) {
   if (!window.options.unique_indices) {
     throw NotImplementedError("scatter: transpose is only implemented where unique_indices=True");
   }
-  if (args.linear(0)) {  // what was overwritten did not matter
+  if (args.linear(0)) {  // the overwritten values did not matter
     Array zeros = lax::zeros(cotangent_type(args.types[2]).strong());
     out[0] = lax::scatter(ct, args.inputs[1], zeros, window.dims, window.options);
   }

@@ -1,4 +1,4 @@
-// The window of an array at fixed positions: slice.
+// The window of an array at static positions: slice.
 #include "lax/shape/shape.h"
 #include "lax/sharding/splits.h"
 

@@ -31,8 +31,8 @@ double product(const Ints& lengths) {
   return size;
 }
 
-// How often each coefficient of a half spectrum stands for a whole one: 2, but 1 for the first and, of an even length,
-// the last; shaped [1, ..., 1, m].
+// The multiplicity of each coefficient of a half spectrum in the whole one: 2, but 1 for the first and, for an even
+// length, the last; shaped [1, ..., 1, m].
 Array half_spectrum_weights(DType dtype, int64_t m, bool even, int64_t rank) {
   auto filled = [&](double value, int64_t size) { return lax::full({size}, scalar_of(dtype, value)); };
   Array weights = filled(2, m);
@@ -173,7 +173,7 @@ Array fft(const Array& x, FftType type, const Ints& fft_lengths) {
   }
   DType inexact = inexact_dtype(x.dtype());
   DType dtype = type == FftType::rfft ? inexact : complex_dtype(inexact);
-  // A function of its own in the program, as in jax.
+  // A nested function in the program, as in jax.
   auto body = [&](std::span<const Array> args) -> Arrays {
     Array input = convert_element_type(args[0], dtype);
     if (fft_lengths.empty()) return {input};

@@ -37,7 +37,7 @@ Arrays bind_lapack(const char* name, std::span<const capibara::Array> inputs, co
   return capibara::bind(primitive(name), inputs, attrs);
 }
 
-// Every routine ends with a status: success. A failure shows as NaN in the values themselves.
+// Every routine ends with a status: always success. A failure appears as NaN in the values themselves.
 Arrays with_success(const CallArgs& args, Arrays results) {
   results.push_back(lax::zeros(args.results.back()));
   return results;
@@ -111,7 +111,7 @@ Arrays sytrd(const CallArgs& args) {
   return with_success(args, bind_lapack("tridiagonal", args.inputs, {{"lower", args.letter("uplo", 'L') == 'L'}}));
 }
 
-// The factors it leaves in place of the diagonals are not computed.
+// The factors that gtsv leaves in place of the diagonals are not computed.
 Arrays gtsv(const CallArgs& args) {
   const Arrays x = bind_lapack("tridiagonal_solve", args.inputs, {{"perturb_singular", false}});
   return with_success(args, {args.inputs[0], args.inputs[1], args.inputs[2], x[0]});

@@ -1,4 +1,4 @@
-// The linear algebra family, and the matrix expressions that its rules are written in.
+// The linear algebra family, and the matrix expressions that its rules use.
 #include "lax/linalg/linalg.h"
 #include "lax/sharding/splits.h"
 

@@ -1,4 +1,4 @@
-// What the primitives of linear algebra share: matrix expressions as jax writes them, operand checks, and the records
+// Shared by the primitives of linear algebra: matrix expressions as jax writes them, operand checks, and the records
 // by file.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace linalg {
 
 // ---- operands ---------------------------------------------------------------------------------------------------
 
-// The operands of a linear algebra primitive, split into leading batch dimensions and the matrix or vector behind them.
+// The operands of a linear algebra primitive, split into leading batch dimensions and the trailing matrix or vector.
 struct Operands {
   Shape batch;
   std::vector<Shape> core;  // one per operand
@@ -26,7 +26,7 @@ struct Operands {
 };
 struct OperandRules {
   std::vector<int64_t> ranks;
-  bool batched = true;  // whether leading batch dimensions are allowed
+  bool batched = true;  // true if leading batch dimensions are allowed
   bool real_only = false;
   bool same_dtypes = true;
 };
@@ -46,7 +46,7 @@ inline const std::vector<Shape> matrix_shapes = {{3, 3}, {4, 2}, {2, 4}, {2, 3, 
 // A record of a decomposition: its name, doc, dtypes and batch rule.
 PrimitiveRecord decomposition(std::string name, std::string doc);
 
-// What functions of lax check: raises TypeError where x has fewer than two dimensions.
+// A check of lax functions: raises TypeError if x has fewer than two dimensions.
 void require_matrices(const char* op, const Array& x);
 
 // ---- matrices: the trailing two dimensions ----------------------------------------------------------------------
@@ -67,8 +67,8 @@ Array cols(const Array& x, int64_t begin, int64_t end);
 Array matmul(const Array& x, const Array& y, const std::string& precision = "");
 // The matmul that jax writes as lax.dot or lax.batch_matmul with the highest precision.
 Array product(const Array& x, const Array& y);
-Array real_part(const Array& x);              // itself where it is real
-Array as_dtype(const Array& x, DType dtype);  // itself where it has that dtype
+Array real_part(const Array& x);              // x if it is real
+Array as_dtype(const Array& x, DType dtype);  // x if it has that dtype
 
 struct TriangularForm {
   bool left_side = false, lower = false, transpose_a = false, conjugate_a = false, unit_diagonal = false;

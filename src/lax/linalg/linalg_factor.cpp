@@ -58,7 +58,7 @@ PrimitiveRecord cholesky_record() {
 
 // ---- cholesky_update --------------------------------------------------------------------------------------------
 
-// One Givens rotation that takes (x, y) to (r, 0): its cosine and minus its sine.
+// A Givens rotation that maps (x, y) to (r, 0): its cosine and minus its sine.
 std::pair<Array, Array> rotation(const Array& x, const Array& y) {
   DType dtype = x.dtype();
   using Pair = std::pair<Array, Array>;
@@ -163,7 +163,7 @@ PrimitiveRecord lu_record() {
   return record;
 }
 
-// Swaps row i with row pivots[i], one after the other, in a loop over all matrices at once.
+// Swaps row i with row pivots[i], in sequence, in a loop over all matrices at once.
 Arrays lower_permutation(std::span<const Array> inputs, const Attrs& attrs) {
   const Array& pivots = inputs[0];
   int64_t size = attrs.integer("permutation_size"), count = pivots.shape(-1), batch = pivots.ndim() - 1;

@@ -31,7 +31,7 @@ char type_letter(const char* op, DType dtype) {
 }
 
 struct Alias {
-  int64_t output, operand;  // the call may write this output over this operand
+  int64_t output, operand;  // the call may overwrite this operand with this output
 };
 
 struct Call {
@@ -39,7 +39,7 @@ struct Call {
   std::string settings;  // MLIR text of the entries of mhlo.backend_config
   Types results;
   std::vector<Alias> aliases;
-  std::string target;  // where the function is not LAPACK's
+  std::string target;  // if the function is not LAPACK's
 };
 
 Arrays call_lapack(const char* op, const Call& call, std::span<const Array> inputs) {
@@ -102,7 +102,7 @@ Array not_a_number(DType dtype) {
   return lax::complex(part, part);
 }
 
-// The values where the call succeeded, NaN elsewhere.
+// The values if the call succeeded, NaN otherwise.
 Array checked(const Array& x, const Array& ok) {
   Ints dims;
   for (int64_t i = 0; i < ok.ndim(); ++i) dims.push_back(i);

@@ -12,7 +12,7 @@ namespace matrix = capibara::linalg;
 
 namespace {
 
-// One step u -> (b/c) u + (a - b/c) u (I + c adjoint(u) u)^-1, by QR where c is large and by Cholesky where it is not.
+// One step u -> (b/c) u + (a - b/c) u (I + c adjoint(u) u)^-1, by QR for large c and by Cholesky otherwise.
 Array qdwh_step(const Array& u, const Array& a, const Array& b, const Array& c) {
   int64_t n = u.shape(-1), m = u.shape(-2);
   DType dtype = u.dtype(), real = real_dtype(dtype);
@@ -52,7 +52,7 @@ std::tuple<Array, Array, Array, Array> qdwh(const Array& x, const QdwhOptions& o
   double eps = options.eps ? *options.eps : real == DType::float64 ? 0x1p-52 : 0x1p-23;
   int64_t limit = options.max_iterations.value_or(10);
   auto constant = [real](double value) { return scalar_of(real, value); };
-  // An upper bound of the largest singular value brings all of them into (0, 1].
+  // An upper bound of the largest singular value scales all of them into (0, 1].
   Array size = lax::abs(x);
   Array columns = reduce_max(reduce_sum(size, {.axes = {0}}), {.axes = {0}});
   Array row_sums = reduce_max(reduce_sum(size, {.axes = {1}}), {.axes = {0}});

@@ -1,4 +1,4 @@
-// The factorization into an orthonormal and a triangular matrix: qr, and the Householder pieces that it is made of.
+// The factorization into an orthonormal and a triangular matrix: qr, and its Householder primitives.
 #include <capibara/linalg.h>
 
 #include "lax/linalg/linalg.h"
@@ -142,7 +142,7 @@ Array take_columns(const Array& x, const Array& permutation) {
                    x.ndim() - 2);
 }
 
-// The columns of the full q beyond the first n move so that q stays orthogonal (arXiv 2409.13374).
+// The tangent of the full q's columns beyond the first n, which keeps q orthogonal (arXiv 2409.13374).
 Array complement_tangent(const Array& q, const Array& thin, const Array& thin_tangent) {
   int64_t m = q.shape(-2), n = thin.shape(-1);
   Array head = rows(thin, 0, n), tail = rows(thin, n, m), rest = cols(q, n, m);

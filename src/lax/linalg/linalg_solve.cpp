@@ -78,7 +78,7 @@ PrimitiveRecord triangular_solve_record() {
   };
   record.batch = [](const BatchArgs& args) -> BatchResult {
     TriangularForm form = form_of(args.attrs);
-    // Right-hand sides that types split are no columns of one matrix.
+    // Right-hand sides that types split cannot be columns of one matrix.
     if (args.mapped(0) || args.axis.split.is_explicit()) {
       Array a = batch_at(args.inputs[0], args.dims[0], args.axis),
             b = batch_at(args.inputs[1], args.dims[1], args.axis);
@@ -98,7 +98,7 @@ PrimitiveRecord triangular_solve_record() {
   record.stablehlo = "stablehlo.triangular_solve";
   record.lower = [](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
     TriangularForm form = form_of(attrs);
-    if (!form.conjugate_a || form.transpose_a) return {};  // in the subset as it is
+    if (!form.conjugate_a || form.transpose_a) return {};  // already in the subset
     form.conjugate_a = false;
     return {triangular_solve(lax::conj(inputs[0]), inputs[1], form)};
   };

@@ -119,7 +119,7 @@ bool is_whole(const Attr& subset, int64_t count) {
   return !range || *range == Ints{0, count};
 }
 
-// The number of indices in a subset, checked; `count` where there is none.
+// The number of indices in a subset, checked; `count` without a subset.
 int64_t subset_size(const char* op, const Attr& subset, int64_t count) {
   const Ints* range = subset.get_if<Ints>();
   if (!range) return count;
@@ -341,7 +341,7 @@ Attr range_attr(const std::optional<IndexRange>& range) {
   return range ? Attr(Ints{range->first, range->second}) : Attr();
 }
 
-// As Python prints the members of the enumerations.
+// Formatted as Python prints enumeration members.
 template <class Enum, std::size_t count>
 Attr enum_attr(const std::optional<Enum>& value, const char* const (&names)[count]) {
   return value ? Attr(names[static_cast<std::size_t>(*value)]) : Attr();

@@ -58,7 +58,7 @@ struct Operations<Array> {
   static Array maximum(const Array& x, const Array& y) { return jax::lax::max(x, y); }
   static Array minimum(const Array& x, const Array& y) { return jax::lax::min(x, y); }
 
-  // No operation has this name: the sign bit moves by itself.
+  // There is no operation for it: the sign bit is copied by bit operations.
   static Array copysign(const Array& magnitude, const Array& sign) {
     const DType bits = is_double(sign) ? DType::int64 : DType::int32;
     const Array one = scalar_of(bits, 1), places = scalar_of(bits, is_double(sign) ? 63 : 31);

@@ -32,14 +32,14 @@ inline std::array<std::uint32_t, 2> halves(std::uint64_t word) {
   return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
 }
 
-// Element i of `bits` bits is made of 32-bit words: the low bits of word i, or words 2i (low) and 2i + 1.
+// Element i of `bits` bits is built from 32-bit words: the low bits of word i, or words 2i (low) and 2i + 1.
 inline void store_element(std::vector<std::byte>& output, std::size_t bytes, std::size_t element, std::uint64_t value) {
   for (std::size_t i = 0; i < bytes; ++i) output[element * bytes + i] = static_cast<std::byte>(value >> (8 * i));
 }
 
 }  // namespace detail
 
-// The bytes (little-endian elements, row-major) of `count` elements of `bits` bits; `state` moves on.
+// The bytes (little-endian elements, row-major) of `count` elements of `bits` bits; advances `state`.
 inline std::vector<std::byte> philox_bits(std::span<std::uint64_t> state, std::size_t count, int bits) {
   std::size_t bytes = static_cast<std::size_t>(bits) / 8;
   std::size_t words = bits == 64 ? 2 * count : count, blocks = (words + 3) / 4;
@@ -69,7 +69,7 @@ inline std::vector<std::byte> philox_bits(std::span<std::uint64_t> state, std::s
   return output;
 }
 
-// One block gives two words. In 64-bit results they are one element; in smaller ones they are neighbours along the
+// One block gives two words. In 64-bit results they form one element; in smaller ones they are neighbours along the
 // first even dimension (else the largest, which is then padded to even).
 inline std::vector<std::byte> threefry_bits(std::span<std::uint64_t> state, std::span<const std::int64_t> shape,
                                             int bits) {

@@ -1,8 +1,8 @@
 // Elementary functions of complex numbers, over any value that has the real ones.
 //
-// Each follows the formula jax uses for its real and imaginary part, so that infinities, NaN and signed zeros fall as
-// they do there. Largest difference from jax 0.10.2 in ULP of the larger part, here and in complex_*.h: complex64 3
-// (division, pow), 2 (expm1), else 1; complex128 1.
+// Each follows the formula that jax uses for its real and imaginary part, so that infinities, NaN and signed zeros
+// appear in the same cases. Largest difference from jax 0.10.2 in ULP of the larger part, here and in complex_*.h:
+// complex64 3 (division, pow), 2 (expm1), else 1; complex128 1.
 #pragma once
 
 #include "lax/math/exponential.h"
@@ -45,7 +45,7 @@ Complex<V> conj(Complex<V> x) {
   return {x.real, -x.imag};
 }
 
-// Order is by the real parts, then by the imaginary ones.
+// Ordered by the real parts, then by the imaginary ones.
 template <class V>
 Condition<V> eq(Complex<V> x, Complex<V> y) {
   return logical_and(eq(x.real, y.real), eq(x.imag, y.imag));
@@ -95,7 +95,7 @@ V infinity_sign(V x) {
 
 }  // namespace detail
 
-// Smith's method, then the infinities and zeros that Annex G of the C standard lists, where both parts came out NaN.
+// Smith's method, then the infinities and zeros listed in Annex G of the C standard, where both parts are NaN.
 template <class V>
 Complex<V> operator/(Complex<V> x, Complex<V> y) {
   V zero = constant(0, x.real), inf = constant(infinity, x.real);
@@ -165,7 +165,7 @@ Complex<V> exp2(Complex<V> x) {
   return exp(x * Complex<V>{constant(log_two, x.real), constant(0, x.real)});
 }
 
-// (1 + expm1(a)) cos(b) - 1 without cancelling: cos(b) - 1 = -2 sin(b/2)^2.
+// (1 + expm1(a)) cos(b) - 1 without cancellation: cos(b) - 1 = -2 sin(b/2)^2.
 template <class V>
 Complex<V> expm1(Complex<V> x) {
   V one = constant(1, x.real), zero = constant(0, x.real);
@@ -183,7 +183,7 @@ Complex<V> logistic(Complex<V> x) {
 
 namespace detail {
 
-// x^2 and what rounding took from it, by Veltkamp's splitting.
+// x^2 and its rounding error, by Veltkamp's splitting.
 template <class V>
 std::pair<V, V> exact_square(V x) {
   V square = x * x;
@@ -194,7 +194,7 @@ std::pair<V, V> exact_square(V x) {
   return {square, ((high * high - square) + cross + cross) + low * low};
 }
 
-// Adds `term` to `sum` and what rounding took from that to `error`.
+// Adds `term` to `sum` and the rounding error to `error`.
 template <class V>
 void accumulate(V& sum, V& error, V term) {
   V total = sum + term;
@@ -250,7 +250,7 @@ Complex<V> log1p(Complex<V> x) {
   return {real, atan2(x.imag, shifted)};
 }
 
-// |x|^c e^(-d arg) turned by c arg + d log|x|, for y = c + di; zero, one and infinity to a real power are exact.
+// |x|^c e^(-d arg) rotated by c arg + d log|x|, for y = c + di; zero, one and infinity to a real power are exact.
 template <class V>
 Complex<V> pow(Complex<V> x, Complex<V> y) {
   V zero = constant(0, x.real), one = constant(1, x.real), inf = constant(infinity, x.real);

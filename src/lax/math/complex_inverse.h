@@ -1,8 +1,8 @@
 // The inverse trigonometric and hyperbolic functions of complex numbers.
 //
-// asin, acos and their kin are Hull, Fairgrieve and Tang's ("Implementing the complex arcsine and arccosine functions
-// using exception handling", TOMS 1997), with both sides of every branch computed and one selected.
-// Largest difference from jax 0.10.2: as complex.h says.
+// asin, acos and the related functions are Hull, Fairgrieve and Tang's ("Implementing the complex arcsine and arccosine
+// functions using exception handling", TOMS 1997), with both sides of every branch computed and one selected.
+// Largest difference from jax 0.10.2: see complex.h.
 #pragma once
 
 #include "lax/math/complex_roots.h"

@@ -1,6 +1,6 @@
 // Square root, reciprocal square root, and the trigonometric and hyperbolic functions of complex numbers.
 //
-// Largest difference from jax 0.10.2: as complex.h says.
+// Largest difference from jax 0.10.2: see complex.h.
 #pragma once
 
 #include "lax/math/complex.h"
@@ -9,7 +9,7 @@ namespace capibara::math {
 
 namespace detail {
 
-// hypot without overflow inside; both arguments >= 0.
+// hypot without intermediate overflow; both arguments >= 0.
 template <class V>
 V scaled_hypot(V a, V b) {
   V one = constant(1, a), two = constant(2, a);
@@ -25,7 +25,7 @@ V scaled_hypot(V a, V b) {
 
 }  // namespace detail
 
-// u = sqrt((|x| + |re|) / 2) and |im| / (2 u) are the parts for re >= 0, swapped for re < 0; where u over- or
+// u = sqrt((|x| + |re|) / 2) and |im| / (2 u) are the parts for re >= 0, swapped for re < 0; if u over- or
 // underflows, the same from the ratio of the parts.
 template <class V>
 Complex<V> sqrt(Complex<V> x) {

@@ -1,5 +1,5 @@
-// Scopes in which this thread computes as jax on the CPU does, denormal numbers count as zero, in and out, or as it did
-// before.
+// Scopes in which this thread computes as jax on the CPU does, with denormals as zero in and out, or with denormals
+// kept.
 //
 // Measured on jax 0.10.2: float32 1e-40 * 1 is 0, exp(-87.5f) is 0, in eager and compiled code alike; operations that
 // only move bits (bitcast, nextafter, select, abs, negate) keep denormals.
@@ -48,7 +48,7 @@ class DenormalMode {
 }  // namespace detail
 
 using FlushDenormals = detail::DenormalMode<true>;
-// What is called from within such a scope and decides for itself, or is the user's.
+// For calls from within a scope to code that chooses its own mode, or to the user's code.
 using KeepDenormals = detail::DenormalMode<false>;
 
 }  // namespace capibara::math

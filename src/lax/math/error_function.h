@@ -1,6 +1,6 @@
 // erf and erfc.
 //
-// float32 erf follows jax step by step (a rational function) because jax.random.truncated_normal is made of it. Largest
+// float32 erf follows jax step by step (a rational function) because jax.random.truncated_normal uses it. Largest
 // difference from jax 0.10.2 in ULP (float32, float64): erf 0, 0; erfc 2, 0. From the truth in float64: erf 1, erfc 34.
 #pragma once
 

@@ -26,7 +26,7 @@ V square(V x) {
   return x * x;
 }
 
-// -1, -0, +0, 1, or NaN as the argument is.
+// -1, -0, +0, 1 or NaN, by the sign of the argument.
 template <class V>
 V sign(V x) {
   V size = select(eq(x, constant(0, x)), constant(0, x), constant(1, x));

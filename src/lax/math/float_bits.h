@@ -9,7 +9,7 @@
 
 namespace capibara::math {
 
-// Widths of the exponent and mantissa fields; above them stands the sign.
+// Widths of the exponent and mantissa fields; the sign is above them.
 struct FloatLayout {
   int exponent, mantissa;
 };
@@ -35,7 +35,7 @@ constexpr bool bits_are_nan(Bits x, FloatLayout layout) {
 
 }  // namespace detail
 
-// The number next to `from` on the way to `to`; `to` itself where they are equal (so nextafter(0, -0) is -0).
+// The next number after `from` in the direction of `to`; `to` itself if they are equal (so nextafter(0, -0) is -0).
 template <class Bits>
 constexpr Bits next_after_bits(Bits from, Bits to, FloatLayout layout) {
   Bits sign = detail::sign_mask<Bits>(layout);
@@ -49,8 +49,8 @@ constexpr Bits next_after_bits(Bits from, Bits to, FloatLayout layout) {
   return static_cast<Bits>(towards_zero ? from - 1 : from + 1);
 }
 
-// Rounds to a float of the given widths (to nearest, ties to even) and back; what the narrow type holds only as a
-// denormal becomes zero. NaN stays, even with no mantissa left.
+// Rounds to a float of the given widths (to nearest, ties to even) and back; values that are denormal in the narrow
+// type become zero. NaN stays, even with no mantissa left.
 template <class Bits>
 constexpr Bits reduce_precision_bits(Bits x, FloatLayout layout, int exponent_bits, int mantissa_bits) {
   Bits exponent_mask = detail::exponent_mask<Bits>(layout), sign_mask = detail::sign_mask<Bits>(layout);

@@ -1,5 +1,5 @@
-// Lists of the elementwise primitives whose value is one template of this folder. Each stands below its templates; the
-// backends make their code from the lists (math.h joins them), so that a formula needs no row in any of them.
+// Lists of the elementwise primitives whose value is one template of this folder. Each is below its templates; the
+// backends generate their code from the lists (math.h joins them), so that no backend needs a row for a formula.
 #pragma once
 
 #include <tuple>

@@ -1,7 +1,7 @@
-// Integer arithmetic with every corner defined, as jax on the CPU defines it.
+// Integer arithmetic with every corner case defined, as jax on the CPU defines it.
 //
-// Signed arithmetic wraps. x / 0 is -1 (all ones), x rem 0 is x, the smallest / -1 is itself and its remainder 0.
-// A shift by the width or more (or by a negative amount) pushes out every bit.
+// Signed arithmetic wraps. x / 0 is -1 (all ones), x rem 0 is x, the smallest / -1 is itself with remainder 0.
+// A shift by the width or more (or by a negative amount) shifts out every bit.
 #pragma once
 
 #include <bit>
@@ -107,7 +107,7 @@ template <class T>
 constexpr T shift_right_logical(T x, T amount) {
   return shifts_out(amount) ? T(0) : static_cast<T>(static_cast<detail::Unsigned<T>>(x) >> amount);
 }
-// The top bit fills, in unsigned types as well.
+// Shifts in the top bit, for unsigned types as well.
 template <class T>
 constexpr T shift_right_arithmetic(T x, T amount) {
   using S = std::make_signed_t<T>;

@@ -24,7 +24,7 @@ inline constexpr double short_cosine_tail[] = {2.443808547459069e-05, -0.0013887
 
 inline constexpr double reducible = 1073741824;  // 2^30
 
-// x = turns pi/2 + (r + low) with |r| <= pi/4; in double precision. `turns` stands in the last bits of a large number.
+// x = `turns` pi/2 + (r + low) with |r| <= pi/4; in double precision. `turns` is in the last bits of a large number.
 template <class V>
 struct Reduced {
   V turns, r, low;
@@ -36,7 +36,7 @@ Reduced<V> reduce(V x) {
   V k = constant(large, x) - turns;
   V first = multiply_add(k, constant(1.5707963267948966, x), x);
   V r = multiply_add(k, constant(6.123233995736766e-17, x), first);
-  // What rounding took from r, and the third part of pi/2. Near multiples of pi/2 the difference itself is rounded.
+  // The rounding error of r, and the third part of pi/2. Near multiples of pi/2 the difference itself is rounded.
   V difference = first - r, lost = (first - difference) - r;
   V low = multiply_add(k, constant(6.123233995736766e-17, x), difference) + lost;
   return {turns, r, multiply_add(k, constant(-1.4973849048591698e-33, x), low)};
@@ -65,7 +65,7 @@ V cosine(V r, V low) {
   return w + (((one - w) - half) + multiply_add(z * z, polynomial(z, cosine_tail), -(r * low)));
 }
 
-// Of single precision.
+// The same in single precision.
 template <class V>
 V short_sine(V r) {
   V z = r * r;
@@ -77,13 +77,13 @@ V short_cosine(V r) {
   return w + multiply_add(z * z, polynomial(z, short_cosine_tail), (one - w) - half);
 }
 
-// Whether the number of turns is odd: sine and cosine change places.
+// True if the number of quarter periods is odd: sine and cosine are exchanged.
 template <class W>
 auto is_odd(W turns) {
   return Operations<W>::has_bit(turns, 0);
 }
 
-// The sine, or the cosine a quarter ahead of it, by those of r: with the sign of the quadrant.
+// The sine, or the cosine a quarter period ahead, from those of r: with the sign of the quadrant.
 template <class V, class W>
 V by_quarter(W turns, V sine_of_r, V cosine_of_r, bool ahead) {
   V size = ahead ? select(is_odd(turns), sine_of_r, cosine_of_r) : select(is_odd(turns), cosine_of_r, sine_of_r);
@@ -109,7 +109,7 @@ Condition<V> is_irreducible(V x) {
 
 }  // namespace detail
 
-// Of arguments below 2^30.
+// For arguments below 2^30.
 template <class V>
 V reducible_sin(V x) {
   V near = detail::sine_or_cosine(x, false);
@@ -161,7 +161,7 @@ V tan(V x) {
 
 namespace detail {
 
-// The angle of (x, y), of finite, infinite and zero numbers; in double precision, `tail` being that of the arc tangent.
+// The angle of (x, y), for finite, infinite and zero numbers; in double precision, with the arc tangent's `tail`.
 template <class V, class Coefficients>
 V angle(V y, V x, const Coefficients& tail) {
   V zero = constant(0, x), one = constant(1, x), two = constant(2, x), four = constant(4, x);

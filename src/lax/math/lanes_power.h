@@ -36,7 +36,7 @@ inline constexpr double short_exp_tail[] = {2.4887658559942227e-05, 0.0001990930
 
 }  // namespace detail
 
-// In double precision. fdlibm's way: s = f / (2 + f), log(1 + f) = f - (f^2/2 - s (f^2/2 + R(s^2))).
+// In double precision, by fdlibm's method: s = f / (2 + f), log(1 + f) = f - (f^2/2 - s (f^2/2 + R(s^2))).
 template <class V>
 V log(V x) {
   auto [n, m] = detail::split(x);
@@ -88,7 +88,7 @@ V pow_double(V a, V y) {
   return select(lt(product, constant(-746, a)), constant(0, a), result);
 }
 
-// The same for single precision: doubles have digits enough.
+// The same for single precision: doubles have enough digits.
 template <class V>
 V pow_single(V base, V exponent_value) {
   auto a = widen(base), y = widen(exponent_value);
@@ -147,7 +147,7 @@ V cbrt(V x) {
   return select(lt(a, constant(infinity, x)), result, x);
 }
 
-// fmod: exact while the quotient is.
+// fmod: exact if the quotient is.
 template <class V>
 V rem(V x, Same<V> y) {
   V a = abs(x), b = abs(y), zero = constant(0, x);
@@ -157,7 +157,7 @@ V rem(V x, Same<V> y) {
   r = select(ge(r, b), r - b, r);
   r = copysign(select(lt(a, b), a, r), x);
   auto many = logical_not(lt(ratio, constant(is_double(x) ? 2251799813685248.0 : 4194304.0, x)));
-  // Differences of tiny numbers may be denormal on the way.
+  // Intermediate differences of tiny numbers may be denormal.
   auto tiny = lt(b, constant(smallest_normal(x) * 16777216, x));
   return rarely(logical_or(many, tiny), r, [&] { return Operations<V>::library_rem(x, y); });
 }

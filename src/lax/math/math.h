@@ -25,7 +25,7 @@ namespace capibara::math {
 inline constexpr auto formulas =
     std::tuple_cat(exponential_formulas, trigonometric_formulas, error_function_formulas,
                    error_function_inverse_formulas, gamma_formulas, bessel_formulas, zeta_formulas);
-// With loops that end when the element has converged.
+// With loops that run until the element has converged.
 inline constexpr auto iterative_formulas = std::tuple_cat(incomplete_gamma_formulas, incomplete_beta_formulas);
 
 }  // namespace capibara::math

@@ -8,7 +8,7 @@
 
 namespace capibara::math {
 
-// What the function needs of its values; uint32_t here, arrays of uint32 in array_value.h.
+// The operations that the function needs; uint32_t here, arrays of uint32 in array_value.h.
 template <class U>
 struct BitOperations {
   static constexpr U constant(std::uint32_t value, const U&) { return value; }

@@ -2,8 +2,8 @@
 //
 // A template `V erf(V x)` may use + - * /, unary minus and the functions below, nothing else. It never branches on a
 // value: `select` takes both sides, `iterate` loops while a condition holds. It may branch on `is_double(like)`, which
-// is known when the function is written out. Every other kind of value (an Array, a value in generated code) joins by
-// specialising `Operations<V>` with the same members as `NativeOperations`; Array's stands in array_value.h.
+// is known when the template is expanded. Every other kind of value (an Array, a value in generated code) joins by
+// specialising `Operations<V>` with the same members as `NativeOperations`; Array's is in array_value.h.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@
 
 namespace capibara::math {
 
-// Defined below: they are made of the operations that follow.
+// Defined below: they are built from the following operations.
 namespace elementary {
 template <class V>
 V exp(V x);
@@ -51,7 +51,7 @@ struct NativeOperations {
   static T pow(T x, T y) { return std::pow(x, y); }
   static T sqrt(T x) { return std::sqrt(x); }
   static T rsqrt(T x) { return T(1) / std::sqrt(x); }
-  // The libraries of some machines are several units away in float64: one step of Newton's method with an exact
+  // The libraries of some machines are several ULP off in float64: one step of Newton's method with an exact
   // residual.
   static T cbrt(T x) {
     T y = std::cbrt(x);
@@ -73,7 +73,7 @@ struct NativeOperations {
   static T rem(T x, T y) { return std::fmod(x, y); }
   static T copysign(T magnitude, T sign) { return std::copysign(magnitude, sign); }
   static T erf(T x) { return std::erf(x); }
-  // Rounded once where the machine can; elsewhere a product and a sum.
+  // Rounded once if the machine can; otherwise a product and a sum.
   static T multiply_add(T x, T y, T z) { return std::fma(x, y, z); }
   // NaN wins over numbers, and -0 is below +0.
   static T maximum(T x, T y) { return x != x || x > y || (x == y && !std::signbit(x)) ? x : y; }
@@ -88,7 +88,7 @@ struct NativeOperations {
   static bool is_finite(T x) { return std::isfinite(x); }
   static T select(bool condition, T yes, T no) { return condition ? yes : no; }
 
-  // x = mantissa(x) * 2^exponent(x) with a mantissa in [0.5, 1), for normal x > 0; anything for others.
+  // x = mantissa(x) * 2^exponent(x) with a mantissa in [0.5, 1), for normal x > 0; unspecified for others.
   static T exponent(T x) {
     return static_cast<T>(static_cast<SignedBits>(std::bit_cast<Bits>(x) >> digits) - (bias - 1));
   }
@@ -96,7 +96,7 @@ struct NativeOperations {
     constexpr Bits fraction = (Bits{1} << digits) - 1, half = Bits{bias - 1} << digits;
     return std::bit_cast<T>((std::bit_cast<Bits>(x) & fraction) | half);
   }
-  // 2^n for an integer n of normal range, 0 for the one below; anything for others.
+  // 2^n for an integer n of normal range, 0 for the one below; unspecified for others.
   static T power_of_two(T n) {
     if (!(n >= T(-bias) && n <= T(bias))) return T(1);
     return std::bit_cast<T>(static_cast<Bits>(static_cast<SignedBits>(n) + bias) << digits);
@@ -124,7 +124,7 @@ struct NativeOperations {
   using SignedBits = std::make_signed_t<Bits>;
   static constexpr int digits = std::numeric_limits<T>::digits - 1, bias = std::numeric_limits<T>::max_exponent - 1;
 
-  // jax on the CPU computes with denormals flushed to zero; exp is where a user meets it first.
+  // jax on the CPU computes with denormals flushed to zero; exp is where users see it first.
   static T flush(T x) { return x < std::numeric_limits<T>::min() ? T(0) : x; }
 };
 
@@ -140,7 +140,7 @@ struct Operations<float> : NativeOperations<float> {};
 template <class V>
 using Condition = typename Operations<V>::Condition;
 
-// What the compiler must not deduce an argument from: lets `select(condition, x, constant(...))` mix expressions.
+// A parameter excluded from template deduction: lets `select(condition, x, constant(...))` mix expressions.
 template <class V>
 using Same = std::type_identity_t<V>;
 
@@ -153,7 +153,7 @@ constexpr V constant(double value, const V& like) {
   return Operations<V>::constant(value, like);
 }
 
-// Limits of the type `like` has, as host numbers.
+// Limits of the type of `like`, as host numbers.
 template <class V>
 double epsilon(const V& like) {
   return is_double(like) ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon();
@@ -237,7 +237,7 @@ V select(Condition<V> condition, V yes, Same<V> no) {
   return Operations<V>::select(condition, yes, no);
 }
 
-// A number of single precision in double precision, and back to that of `like`; one of double precision is itself.
+// A single-precision number in double precision, and back to the precision of `like`; doubles are unchanged.
 template <class V>
 typename Operations<V>::Wide widen(V x) {
   return Operations<V>::widen(x);
@@ -247,19 +247,19 @@ V narrow(typename Operations<V>::Wide x, const V& like) {
   return Operations<V>::narrow(x, like);
 }
 
-// `value`, or `other()` where the condition holds: code that is skipped where it holds for no lane.
+// `value`, or `other()` where the condition holds: code that is skipped if it holds for no lane.
 template <class V, class Other>
 V rarely(Condition<V> condition, V value, Other&& other) {
   return Operations<V>::rarely(condition, value, std::forward<Other>(other));
 }
 
-// Conditions combine with these; an array of bool brings its own overloads, found by argument.
+// Conditions combine with these; an array of bool has its own overloads, found by argument-dependent lookup.
 inline bool logical_and(bool a, bool b) { return a && b; }
 inline bool logical_or(bool a, bool b) { return a || b; }
 inline bool logical_not(bool a) { return !a; }
 
-// Repeats `state = body(state...)` while `goes_on(state...)`. A number loops by itself; an array loops while any
-// element goes on, and an element that has stopped keeps its state. State is a tuple of values of V and conditions.
+// Repeats `state = body(state...)` while `goes_on(state...)`. A number loops alone; an array loops while any
+// element continues, and a finished element keeps its state. State is a tuple of values of V and conditions.
 template <class V, class State, class While, class Body>
 State iterate(State state, While&& goes_on, Body&& body) {
   return Operations<V>::iterate(std::move(state), std::forward<While>(goes_on), std::forward<Body>(body));
@@ -281,8 +281,8 @@ V polynomial(V x, const Coefficients& coefficients) {
 
 // exp, log, log1p, expm1 and tanh, rounded as jax on the CPU rounds them; over any value, without branches on it.
 //
-// libm's would be closer to the truth by a fraction of an ULP, but jax.random.gumbel is log(-log(u)): one ULP of
-// difference inside becomes thousands where the outer logarithm crosses zero. The polynomials are those of Moshier's
+// libm's would be closer to the truth by a fraction of an ULP, but jax.random.gumbel is log(-log(u)): a difference of
+// one ULP inside becomes thousands where the outer logarithm crosses zero. The polynomials are those of Moshier's
 // Cephes library (exp, log, log1p) and Eigen's rational tanh; products and sums are fused where jax's code fuses them.
 //
 // Largest difference from jax 0.10.2 in ULP (float32 over 2^19 values, float64 over 2^19 values):
@@ -301,8 +301,8 @@ V bounded(V x, double low, double high) {
 
 template <class V>
 V exp_single(V x) {
-  // Not bounded above: the series of a huge number is infinite by itself, also where a sum takes in the last product
-  // unrounded.
+  // Not bounded above: the series of a huge number is infinite anyway, even where a sum includes the unrounded last
+  // product.
   V least = constant(-87.8f, x), one = constant(1, x), inside = select(lt(x, least), least, x);
   V n = floor(multiply_add(inside, constant(1.44269504f, x), constant(0.5, x)));
   n = select(gt(n, constant(127, x)), constant(127, x), n);
@@ -323,7 +323,7 @@ V exp_double(V x) {
   const double below[] = {3.0019850513866446e-6, 2.5244834034968410e-3, 2.2726554820815503e-1, 2.0};
   V p = polynomial(square, above) * r;
   V power = multiply_add(p / (polynomial(square, below) - p), constant(2, x), constant(1, x));
-  // In two steps: 2^1024 is no number.
+  // In two steps: 2^1024 is not a finite number.
   V half = floor(n * constant(0.5, x));
   V result = power * power_of_two(half) * power_of_two(n - half);
   result = select(lt(x, constant(-708.39641853226408, x)), constant(0, x), result);
@@ -338,7 +338,7 @@ V log_single(V x) {
   V r = (m - one) + select(low, m, zero);
   n = n - select(low, one, zero);
   V square = r * r, cube = square * r;
-  // Nine coefficients in three groups of three: shorter chains, and the rounding jax has.
+  // Nine coefficients in three groups of three: shorter chains, and jax's rounding.
   const double high[] = {7.0376836292e-2f, -1.1514610310e-1f, 1.1676998740e-1f};
   const double middle[] = {-1.2420140846e-1f, 1.4249322787e-1f, -1.6668057665e-1f};
   const double last[] = {2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f};

@@ -22,7 +22,7 @@ Operands promote(const char* name, const Array& a, const Array& b) {
   return {both[0], both[1]};
 }
 
-// Booleans as int32: for operators that have no meaning on truth values.
+// Booleans as int32: for operators that are not defined on truth values.
 Operands promote_numeric(const char* name, const Array& a, const Array& b) {
   const Operands x = promote(name, a, b);
   return is_bool(x.a.dtype()) ? Operands{x.a.astype(DType::int32), x.b.astype(DType::int32)} : x;
@@ -51,7 +51,7 @@ Arrays remainder(std::span<const Array> in) {
   const Array zero = number_as(0, x.a.dtype(), false);
   Array divisor = x.b;
   if (is_integer(divisor.dtype())) {
-    // Division of integers by zero is undefined on some targets: any other divisor will do there.
+    // Division of integers by zero is undefined on some targets: any other divisor is fine there.
     const Array is_zero = lax::eq(divisor, zero);
     const Array one = lax::convert_element_type(Array(1), divisor.dtype(), divisor.weak_type());
     divisor = divisor.ndim() == 0 ? where(is_zero, one, divisor) : where(is_zero, lax::full_like(divisor, 1), divisor);

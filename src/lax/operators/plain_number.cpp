@@ -1,4 +1,4 @@
-// Plain C++ numbers among arrays: conversion at once, and the dtype of the operands beside them.
+// Plain C++ numbers among arrays: immediate conversion, and the dtype of the operands next to them.
 #include "lax/operators/plain_number.h"
 
 #include <capibara/lax.h>
@@ -9,7 +9,7 @@
 
 namespace capibara {
 
-// One that was put on a device is an array: what is computed of it is on that device.
+// A number that was put on a device is an array: results computed from it are on that device.
 bool is_plain_number(const Array& x) {
   return x.defined() && !x.is_tracer() && x.ndim() == 0 && x.weak_type() && !x.committed();
 }

@@ -1,4 +1,4 @@
-// Promotion and broadcasting as jax.numpy does them.
+// Promotion and broadcasting as in jax.numpy.
 #include "lax/operators/promote.h"
 
 #include <capibara/config.h>
@@ -21,7 +21,7 @@ namespace {
 
 thread_local PromotionScope::Rule dtype_rule = PromotionScope::all, rank_rule = PromotionScope::all;
 
-// A promotion of several operands was the user's; the next one is the library's.
+// The first promotion of several operands was of the user's; later ones are of the library's.
 void use_up(PromotionScope::Rule& rule) {
   if (rule == PromotionScope::first) rule = PromotionScope::none;
 }
@@ -136,7 +136,7 @@ Arrays promote_ranks(const char* name, const Arrays& operands) {
   if (!differ) return operands;
   std::vector<Shape> shapes;
   for (const Array& x : operands) shapes.push_back(x.shape());
-  lax::broadcast_shapes(shapes);  // raises ValueError where the shapes do not fit
+  lax::broadcast_shapes(shapes);  // raises ValueError if the shapes do not fit
   Arrays promoted;
   for (const Array& x : operands) promoted.push_back(x.ndim() == 0 ? x : lax::broadcast_to_rank(x, rank));
   return promoted;
@@ -156,7 +156,7 @@ Arrays promote_args_inexact(const char* name, const Arrays& operands) {
 }
 
 Array promote_inexact(const char* name, const Array& x) {
-  if (x.defined() && is_inexact(x.dtype())) return x;  // one operand has nothing to agree with
+  if (x.defined() && is_inexact(x.dtype())) return x;  // a single operand needs no agreement
   return promote_args_inexact(name, {x})[0];
 }
 
@@ -173,7 +173,7 @@ Array broadcast_to(const char* name, const Array& x, const Shape& shape) {
     throw ValueError(concat(name, ": Incompatible shapes for broadcasting: ", to_string(x.type()),
                             " and requested shape ", to_string(x.type().with_shape(shape))));
   }
-  // Axes of size one are squeezed first: broadcast_in_dim then repeats along all that are new.
+  // Axes of size one are squeezed first: broadcast_in_dim then repeats along all new ones.
   Ints squeezed, kept;
   for (std::size_t i = 0; i < own; ++i) {
     const std::size_t to = rank - own + i;

@@ -1,4 +1,4 @@
-// Which promotions follow the user's settings jax_numpy_dtype_promotion and jax_numpy_rank_promotion.
+// The promotions that follow the user's settings jax_numpy_dtype_promotion and jax_numpy_rank_promotion.
 #pragma once
 
 #include <capibara/array.h>
@@ -9,8 +9,8 @@ namespace capibara {
 
 PromotionMode promotion_mode();  // of dtypes, here and now
 
-// While a function of the library runs, the settings concern the operands that the user gave it: their promotion is the
-// first one. What the function computes after that is its own arithmetic, and promotes by the standard rules.
+// While a function of the library runs, the settings apply to the operands that the user passed: their promotion is the
+// first one. Later computations are the function's own arithmetic, and promote by the standard rules.
 class PromotionScope {
  public:
   enum Rule { all, first, none };  // which promotions follow the settings
@@ -20,11 +20,11 @@ class PromotionScope {
   PromotionScope& operator=(const PromotionScope&) = delete;
 
  private:
-  Rule dtypes_, ranks_;  // of the scope around
+  Rule dtypes_, ranks_;  // of the enclosing scope
 };
 
-// Whether two operands have one dtype and ranks that need no change: they are what promotion would return, and count as
-// promoted where they are.
+// True if two operands have one dtype and ranks that need no change: promotion would return them unchanged, and they
+// count as promoted.
 bool are_promoted(const Array& a, const Array& b);
 
 }  // namespace capibara

@@ -75,7 +75,7 @@ void require_draw_sizes(const std::string& op, const Ints& shape) {
   }
 }
 
-// A record whose outputs carry no tangent.
+// A record whose outputs have no tangent.
 PrimitiveRecord discrete(const char* name, const char* doc, FactorRule factors = elementwise_factors,
                          SplitRule splits = random_splits) {
   PrimitiveRecord r{.name = name, .factors = std::move(factors), .splits = std::move(splits)};
@@ -327,7 +327,7 @@ Array bitcast(const Array& x, DType dtype) {
   return bind1(p, {x}, {{"new_dtype", dtype}});
 }
 
-// vmap draws the bits of the whole batch from the first state and moves only that one on, as in jax.
+// vmap draws the bits of the whole batch from the first state and advances only that one, as in jax.
 BatchResult batch_generator(const BatchArgs& args) {
   if (!args.mapped(0)) return {capibara::bind(args.primitive, args.inputs, args.attrs), {not_mapped, not_mapped}};
   Array states = move_axis(args.inputs[0], args.dims[0], 0);
@@ -364,7 +364,7 @@ PrimitiveRecord generator_record() {
   };
   r.batch = batch_generator;
   r.stablehlo = "stablehlo.rng_bit_generator";
-  // StableHLO takes a uint64 state only.
+  // StableHLO accepts only a uint64 state.
   r.lower = [](std::span<const Array> in, const Attrs& attrs) -> Arrays {
     if (in[0].dtype() == DType::uint64) return {};
     static const Primitive p = primitive("rng_bit_generator");
@@ -428,7 +428,7 @@ PrimitiveRecord uniform_record() {
   return r;
 }
 
-// jax writes a product and a sum, which its compiler fuses; random.uniform equals it in every bit only with one
+// jax writes a product and a sum, which its compiler fuses; random.uniform matches it bit for bit only with one
 // rounding.
 PrimitiveRecord multiply_add_record() {
   PrimitiveRecord r = elementwise::record("multiply_add", "x * y + z, rounded once.", 3, elementwise::floats, "");

@@ -1,4 +1,4 @@
-// What the records, the lowering and the kernels of the random primitives share: the implementations of keys.
+// The implementations of keys, shared by the records, the lowering and the kernels of the random primitives.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// How keys of one dtype are called: `name` is what users write, `tag` what programs print.
+// The names of keys of one dtype: `name` is what users write, `tag` what programs print.
 struct KeyImplementation {
   DType dtype;
   std::string_view name;
@@ -32,7 +32,7 @@ Array bits(const KeyImplementation& implementation, const Array& words, int64_t 
 }  // namespace key_words_of
 
 inline const std::vector<DType> key_dtypes = {DType::key_fry, DType::key_rbg, DType::key_unsafe_rbg};
-void require_keys(const std::string& op, const ArrayType& type);  // TypeError where they are none
+void require_keys(const std::string& op, const ArrayType& type);  // TypeError if they are not keys
 
 PrimitiveRecord gamma_record();
 // Gamma variates, one per element of `a`, from keys whose shape is a prefix of a's.

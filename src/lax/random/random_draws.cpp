@@ -1,4 +1,4 @@
-// Draws that other draws are made of: bits, uniform, normal and exponential numbers.
+// Basic draws from which others are built: bits, uniform, normal and exponential numbers.
 #include "lax/random/random_draws.h"
 
 #include <cmath>
@@ -67,7 +67,7 @@ Array bits_of_one(DType dtype, DType unsigned_dtype) {
   return exact_scalar(unsigned_dtype, static_cast<int64_t>(word));
 }
 
-// Whether u * (maxval - minval) needs no rounding, so that a fused product and sum is the same as a plain one.
+// True if u * (maxval - minval) needs no rounding, so that a fused product and sum is the same as a plain one.
 bool product_is_exact(const Array& minval, const Array& maxval, DType dtype) {
   for (const Array& bound : {minval, maxval}) {
     if (bound.is_tracer() || bound.ndim() != 0 || is_complex(bound.dtype())) return false;
@@ -126,7 +126,7 @@ Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Arra
 
 Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype, bool maxval_first) {
   Array tiny = scalar_of(dtype, finfo(dtype).tiny);
-  // jax's compiler folds the offset into the -1 before it, where it vanishes; float16 is coarse enough to show it.
+  // jax's compiler folds the offset into the preceding -1, where it vanishes; float16 is coarse enough to show it.
   if (dtype == DType::float16) return lax::max(tiny, draw_uniform(key, shape, dtype));
   return draw_uniform(key, shape, dtype, tiny, Array(1.0), maxval_first);
 }

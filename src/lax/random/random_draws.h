@@ -1,4 +1,4 @@
-// Draws that other draws are made of. They take checked keys and canonical dtypes.
+// Basic draws from which others are built. They take checked keys and canonical dtypes.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -12,7 +12,7 @@ namespace capibara::jax::random {
 Arrays split_keys(const Array& key, int64_t count);
 Array random_bits(const Array& key, int64_t bit_width, const Shape& shape);
 DType unsigned_of_width(int width);
-// x * y + z rounded once, as jax's compiler fuses it: where a draw depends on the last bit, so do we.
+// x * y + z rounded once, as jax's compiler fuses it: some draws depend on the last bit.
 Array multiply_add(const Array& x, const Array& y, const Array& z);
 
 // One jit equation of this name while tracing, as in jax; the operations themselves when evaluating.
@@ -22,7 +22,7 @@ Arrays while_loop(const std::function<Array(std::span<const Array>)>& goes_on, c
 
 Array draw_uniform(const Array& key, const Shape& shape, DType dtype, const Array& minval = Array(0.0),
                    const Array& maxval = Array(1.0), bool maxval_first = false);
-// At least the least normal number. maxval_first: the order of operands in the program, which jax varies.
+// At least the smallest normal number. maxval_first: the order of operands in the program, which varies in jax.
 Array draw_positive_uniform(const Array& key, const Shape& shape, DType dtype, bool maxval_first = false);
 Array draw_normal(const Array& key, const Shape& shape, DType dtype);
 Array draw_exponential(const Array& key, const Shape& shape, DType dtype);

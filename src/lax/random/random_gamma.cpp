@@ -68,7 +68,7 @@ JvpResult gamma_jvp(const JvpArgs& args) {
   Array sample = result.primals[0];
   Array slope;
   if (args.attrs.boolean("log_space")) {
-    // d log(s) = ds / s; a sample that underflows counts as the least normal number.
+    // d log(s) = ds / s; a sample that underflows counts as the smallest normal number.
     sample = lax::exp(sample);
     Array tiny = lax::full_like(sample, scalar_of(sample.dtype(), finfo(sample.dtype()).tiny));
     sample = lax::select(lax::eq(sample, scalar_of(sample.dtype(), 0)), tiny, sample);
@@ -93,7 +93,7 @@ Array draw_gamma(const Array& keys, const Array& a, bool log_space) {
     const int64_t dims[] = {0, 0};
     return lax::reshape(vmap_flat(one, inputs, dims, {0}, MappedAxis{"", count})[0], a.shape());
   }
-  // The other generators would draw all elements from the first key: one element after the other.
+  // The other generators would draw all elements from the first key: here one element at a time.
   Types types = {inputs[0].type().with_shape({}), inputs[1].type().with_shape({}).strong()};
   Staged staged = stage(one, types, "gamma_one");
   return lax::reshape(bind_scan(staged, 0, count, inputs)[0], a.shape());

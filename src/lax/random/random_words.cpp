@@ -1,7 +1,7 @@
 // Seeding, splitting, folding and drawing bits as operations on the words of keys: what the random primitives lower to.
 //
-// Two layouts of counters exist. Partitionable (the default): element n uses the 64-bit counter n alone. Legacy: one
-// run of 32-bit counters, whose first half meets its second half in the block function.
+// There are two layouts of counters. Partitionable (the default): element n uses only the 64-bit counter n. Legacy: one
+// run of 32-bit counters, whose first half is paired with its second half in the block function.
 #include "lax/random/random.h"
 
 #include <capibara/config.h>
@@ -96,7 +96,7 @@ Array threefry_split(const Array& words, const Shape& shape) {
   return lax::reshape(stream, joined(joined(key_shape(words), shape), {2}));
 }
 
-// The words of seeds as threefry takes them: high and low half of 64 bits, stacked last.
+// The words of seeds in threefry's form: high and low half of 64 bits, stacked last.
 Array threefry_seed(const Array& seeds) {
   Array low = lax::convert_element_type(seeds, DType::uint32, false);
   Array high;
@@ -134,7 +134,7 @@ Array threefry_bits(const Array& words, int64_t bit_width, const Shape& shape) {
     Array slice_in_dim_stream = lax::slice_in_dim(stream, 0, size, 1, last);
     stream = join(slice_in_dim_stream, lax::slice_in_dim(stream, size, 2 * size, 1, last));
   } else if (bit_width < 32) {
-    // Each word is cut into parts, the lowest first.
+    // Each word is split into parts, the lowest first.
     int64_t parts = 32 / bit_width, count = stream.shape(-1);
     Shape cut = joined(key_shape(words), {count, parts});
     Ints all;
@@ -187,7 +187,7 @@ Array split(const KeyImplementation& implementation, const Array& words, const S
 
 Array fold_in(const KeyImplementation& implementation, const Array& key, const Array& data) {
   if (implementation.dtype == DType::key_fry) return threefry_fold_in(key, data);
-  // A single key meets every element of the data.
+  // A single key is used for every element of the data.
   Array words = key;
   if (key.ndim() == 1 && data.ndim() > 0) {
     words = lax::broadcast_in_dim(key, joined(data.shape(), {4}), {data.ndim()});

@@ -1,4 +1,4 @@
-// The position of the greatest or the least element along an axis.
+// The position of the largest or smallest element along an axis.
 #include <capibara/config.h>
 
 #include "lax/reduce/monoid.h"

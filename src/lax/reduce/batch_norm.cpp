@@ -1,4 +1,4 @@
-// StableHLO's batch normalisation operations, each defined by what it composes.
+// StableHLO's batch normalisation operations, each defined by its composition.
 #include "lax/reduce/batch_norm.h"
 #include "lax/families.h"
 #include "lax/reduce/monoid.h"
@@ -18,7 +18,7 @@ using Composition = Arrays (*)(std::span<const Array>, const Attrs&);
 
 int64_t feature_axis(const Attrs& attrs) { return attrs.integer("feature_index"); }
 
-// [features] over all other dimensions of `like`.
+// Broadcasts [features] over all other dimensions of `like`.
 Array spread(const Array& x, const Array& like, const Attrs& attrs) {
   return lax::broadcast_in_dim(x, like.shape(), {feature_axis(attrs)});
 }
@@ -79,7 +79,7 @@ Arrays gradient(std::span<const Array> in, const Attrs& attrs) {
   return {lax::mul(factor, inner), grad_scale, grad_offset};
 }
 
-// `wide`: which inputs have the operand's shape; the others are [features].
+// `wide`: the inputs that have the operand's shape; the others are [features].
 TypeRule batch_norm_type(std::string op, std::vector<bool> wide, std::vector<bool> wide_outputs) {
   return [op, wide, wide_outputs](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count(op, types, wide.size());

@@ -22,7 +22,7 @@ namespace {
 
 Array is_nan(const Array& x) { return lax::ne(x, x); }
 
-// The imaginary part brought back between -pi and pi.
+// The imaginary part wrapped into [-pi, pi].
 Array wrap_angle(const Array& x) {
   constexpr double pi = std::numbers::pi;
   Array turn = scalar_like(x, 2 * pi), half_turn = scalar_like(x, pi), zero = scalar_like(x, 0);
@@ -52,7 +52,7 @@ Array without_infinity(const Array& x) {
   return lax::select(infinite, lax::zeros_like(x), x);
 }
 
-// Values with their tangents, which the scan below moves alike.
+// Values with their tangents, which the scan below moves together.
 struct Dual {
   Array value, tangent;
 };
@@ -73,7 +73,7 @@ DualCombine derivative_of(Array (*function)(const Array&, const Array&)) {
   };
 }
 
-// The function as jax has it: with a derivative of its own, which is finite at the infinities.
+// The function as in jax: with a derivative of its own, which is finite at the infinities.
 Array differentiable_log_add_exp(const Array& x, const Array& y);
 
 Dual log_add_exp_derivative(const Dual& x, const Dual& y) {
@@ -105,7 +105,7 @@ Dual slice_along(const Dual& x, int64_t axis, std::optional<int64_t> start, std:
   return on_both([&](const Array& a) { return lax::slice_in_dim(a, start, stop, stride, axis); }, x);
 }
 
-// The work-efficient prefix scan: pairs are combined, the half-sized rest is scanned, and the places between filled in.
+// The work-efficient prefix scan: pairs are combined, the half-sized result is scanned, and the elements between filled
 Dual scan(const DualCombine& combine, const Dual& x, int64_t axis) {
   int64_t n = x.value.shape(axis);
   if (n < 2) return x;

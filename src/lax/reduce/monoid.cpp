@@ -1,4 +1,4 @@
-// The monoids that named reductions fold with: their identities, and their regions as programs.
+// The monoids of named reductions: their identities, and their regions as programs.
 #include "lax/reduce/monoid.h"
 
 #include <capibara/lax.h>
@@ -88,7 +88,7 @@ bool is_identity_element(Monoid monoid, const Array& value) {
   if (!is_numeric(value.dtype()) && !is_bool(value.dtype())) return false;
   Array identity = identity_element(monoid, value.dtype());
   if (is_inexact(value.dtype())) {
-    // Numbers compare equal, so that -0 is a zero too.
+    // Compared as numbers, so that -0 is a zero too.
     auto a = load_as<std::complex<double>>(value.dtype(), value.raw_data(), 0);
     auto b = load_as<std::complex<double>>(value.dtype(), identity.raw_data(), 0);
     return a == b;

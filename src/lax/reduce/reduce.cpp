@@ -166,7 +166,7 @@ PrimitiveRecord reduce_prod_record() {
   return record;
 }
 
-// The tangents at the extreme, averaged over all places that hold it.
+// The tangents at the extreme, averaged over all elements that attain it.
 PrimitiveRecord reduce_extreme_record(std::string name, std::string doc, Monoid monoid) {
   PrimitiveRecord record = named_reduction(name, std::move(doc), monoid, Accepts::anything, false);
   record.dtypes = with_bool(sum_dtypes);
@@ -264,7 +264,7 @@ PrimitiveRecord general_reduce_record() {
   record.samples = [](DType dtype) {
     std::vector<Sample> samples;
     ArrayType scalar = scalar_type(dtype);
-    // Odd lengths and an idempotent fold: the derivative's tree meets the initial value too, whatever it is.
+    // Odd lengths and an idempotent fold: the derivative's tree also folds in the initial value, whatever it is.
     Monoid monoid = is_complex(dtype) ? Monoid::add : Monoid::max;
     for (Shape shape : {Shape{5, 3}, Shape{3, 0, 2}, Shape{5}}) {
       Sample s;

@@ -1,4 +1,4 @@
-// What the functions reduce and reduce_window do with their operands before they bind.
+// Preparation of the operands of reduce and reduce_window before they bind.
 #include "lax/reduce/reduction_calls.h"
 
 namespace capibara::jax::lax {

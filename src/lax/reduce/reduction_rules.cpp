@@ -1,4 +1,4 @@
-// What the derivatives of reductions, windows and cumulative operations share: regions on arrays, trees of halves.
+// Derivatives shared by reductions, windows and cumulative operations: regions on arrays, trees of halves.
 #include "lax/reduce/reduction_rules.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ JvpResult reduction_tree_jvp(const FlatFunction& combine, const Arrays& init_val
   Arrays xs, ts;
   for (const Array& x : primals) xs.push_back(lax::reshape(x, flat, permutation));
   for (std::size_t i = 0; i < count; ++i) {
-    // jax instantiates the tangents here, since reshape is applied to each of them.
+    // jax instantiates the tangents here, since each of them is reshaped.
     Array t = tangents[i].defined() ? tangents[i] : lax::zeros(tangent_type(primals[i].type()));
     ts.push_back(lax::reshape(t, flat, permutation));
   }

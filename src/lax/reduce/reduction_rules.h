@@ -1,4 +1,4 @@
-// What the rules of reductions, windows and cumulative operations share.
+// Shared by the rules of reductions, windows and cumulative operations.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -10,7 +10,7 @@ namespace capibara {
 PrimitiveRecord argmax_record();
 PrimitiveRecord argmin_record();
 
-// What can be added: integers, real and complex floats.
+// Dtypes that can be added: integers, real and complex floats.
 inline const std::vector<DType> sum_dtypes = {
     DType::int2,     DType::int4,    DType::int8,    DType::int16,   DType::int32,     DType::int64,
     DType::uint2,    DType::uint4,   DType::uint8,   DType::uint16,  DType::uint32,    DType::uint64,
@@ -19,7 +19,7 @@ inline const std::vector<DType> sum_dtypes = {
 Shape without_axes(const Shape& shape, const Ints& axes);
 BatchResult batch_reduction(const BatchArgs& args);
 
-// Applies a program of scalars to arrays of equal shape, element by element, under the current trace.
+// Applies a program of scalars elementwise to arrays of equal shape, under the current trace.
 Arrays apply_region(const Program& region, std::span<const Array> inputs);
 
 // The jvp of folding operands over `axes` as a balanced tree of `combine` (first halves..., second halves...).

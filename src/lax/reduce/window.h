@@ -1,4 +1,4 @@
-// What the records of reductions over windows and of their derivatives share.
+// Shared by the records of reductions over windows and of their derivatives.
 #pragma once
 
 #include "lax/reduce/monoid.h"

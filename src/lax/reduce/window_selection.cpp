@@ -1,4 +1,4 @@
-// Selections in windows, which are the derivatives of reductions over them: select_and_scatter and its kin.
+// Selections in windows, which are the derivatives of reductions over them: select_and_scatter and related primitives.
 #include "lax/reduce/window.h"
 #include "lax/sharding/factors.h"
 #include "lax/sharding/splits.h"
@@ -77,7 +77,7 @@ std::vector<Sample> selection_samples(DType dtype, bool scatter) {
   return samples;
 }
 
-// Both are linear in their first operand; the second only says which element is selected.
+// Both are linear in their first operand; the second only determines which element is selected.
 JvpResult selection_jvp(const JvpArgs& args) {
   Array out = capibara::bind(args.primitive, args.primals, args.attrs)[0];
   if (!args.tangents[0].defined()) return {{out}, {Array()}};
@@ -116,7 +116,7 @@ PrimitiveRecord select_and_scatter_add_record() {
     Attrs attrs = Window::of(args.attrs).attrs().with("select_prim", args.attrs["select_prim"]);
     return {bind_window("select_and_gather_add", {args.cotangents[0], args.inputs[1]}, attrs), Array()};
   };
-  // The operand is padded with what is never selected, since XLA's CPU backend cannot pad here.
+  // The operand is padded with a value that is never selected, since XLA's CPU backend cannot pad here.
   record.lower = [](std::span<const Array> inputs, const Attrs& attrs) -> Arrays {
     const Array &source = inputs[0], &operand = inputs[1];
     bool greatest = attrs.text("select_prim") == "ge";

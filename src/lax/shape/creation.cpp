@@ -1,4 +1,4 @@
-// Arrays from nothing: iota and empty; numbers repeated to a shape.
+// Creation of arrays: iota and empty; numbers broadcast to a shape.
 #include <capibara/config.h>
 
 #include "core/array/element.h"
@@ -101,7 +101,7 @@ namespace {
 
 DType requested(DType dtype) { return canonicalize(dtype, capibara::config().enable_x64); }
 
-// A scalar of any dtype with this value; keys and float0 know only zero, all of whose bits are zero.
+// A scalar of any dtype with this value; keys and float0 allow only zero, all of whose bits are zero.
 Array scalar_of_type(const ArrayType& type, double value) {
   Buffer buffer = Buffer::allocate(static_cast<std::size_t>(storage_size(type.dtype)));
   if (is_numeric(type.dtype) || is_bool(type.dtype)) {
@@ -114,7 +114,7 @@ Array scalar_of_type(const ArrayType& type, double value) {
   return Array::from_buffer(std::move(scalar), std::move(buffer));
 }
 
-// What Explicit axes split of an array; what varies is added by pvary.
+// The part of an array's sharding on Explicit axes; varying axes are added by pvary.
 Sharding explicit_part(const Array& x) {
   const Sharding& own = x.type().sharding;
   return own.is_explicit() ? Sharding::explicit_over(own.mesh(), own.spec()) : Sharding();

@@ -1,4 +1,4 @@
-// Other shapes for the elements of one array: broadcast_in_dim, reshape, squeeze; and the list of the family.
+// New shapes for the elements of one array: broadcast_in_dim, reshape, squeeze; and the list of the family.
 #include "lax/shape/shape.h"
 #include "lax/sharding/out_sharding.h"
 #include "lax/sharding/splits.h"
@@ -97,12 +97,12 @@ Arrays broadcast_in_dim_transpose(const TransposeArgs& args) {
       kept.push_back(dims[i]);
   }
   Ints summed = other_dims(ct.ndim(), kept);
-  // Where dimensions are kept in another order, the sharding follows from the operand.
+  // If dimensions are kept in another order, the sharding follows from the operand.
   const Sharding wanted = std::is_sorted(kept.begin(), kept.end())
                               ? without_dims(cotangent_sharding(args.types[0].sharding), unit_dims)
                               : Sharding();
   Array out = summed.empty() ? ct : lax::reduce_sum(ct, {.axes = summed}, wanted);
-  // The kept dimensions come out ascending; broadcast_dimensions may name them in another order.
+  // The kept dimensions are in ascending order; broadcast_dimensions may list them in another.
   Ints sorted = kept;
   std::sort(sorted.begin(), sorted.end());
   if (sorted != kept) {

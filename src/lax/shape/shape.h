@@ -1,4 +1,4 @@
-// What the records of the shape and index families share: small list arithmetic, tuples in errors, sample types.
+// Shared by the records of the shape and index families: small list arithmetic, tuples in errors, sample types.
 #pragma once
 
 #include "core/array/format.h"
@@ -59,7 +59,7 @@ inline Ints inverse_permutation(const Ints& permutation) {
 inline bool all_weak(std::span<const ArrayType> types) {
   return std::all_of(types.begin(), types.end(), [](const ArrayType& t) { return t.weak_type; });
 }
-// One mapped input whose axis stays where it was after `dims` were renumbered around it.
+// list[i] for a signed index.
 inline int64_t at(const Ints& list, int64_t i) { return list[static_cast<std::size_t>(i)]; }
 
 inline std::string tuple(const Ints& list) { return shape_tuple(list); }
@@ -72,8 +72,8 @@ inline ArrayType sample_type(DType dtype, Shape shape) {
   type.dtype = dtype;
   return type;
 }
-const std::vector<DType>& number_dtypes();  // what can be added and compared: integers and real floats
-const std::vector<DType>& array_dtypes();   // whatever an array of plain values can hold
+const std::vector<DType>& number_dtypes();  // dtypes that can be added and compared: integers and real floats
+const std::vector<DType>& array_dtypes();   // dtypes of all arrays of plain values
 
 // ---- windows: what gather and scatter share ----------------------------------------------------------------------
 
@@ -84,9 +84,9 @@ Ints window_sizes(const ScatterDimensionNumbers& dims, int64_t operand_rank, con
 jax::lax::GatherScatterMode mode_of(const Attrs& attrs);
 const char* mode_name(jax::lax::GatherScatterMode mode);
 std::optional<std::string> print_index_attribute(const std::string& name, const Attr& value);
-// Index arrays clamped so that every window fits: what mode clip means.
+// Index arrays clamped so that every window fits: the meaning of mode clip.
 Array clamped_indices(const Array& indices, const Ints& upper_bounds);
-// What a gather in mode fill_or_drop yields out of bounds, as a scalar of the operand's dtype.
+// The out-of-bounds value of a gather in mode fill_or_drop, as a scalar of the operand's dtype.
 Array gather_fill_value(const Attr& fill_value, DType dtype);
 // The region (x, y) -> x op y of a scatter; one program per operation and dtype. op: add sub mul min max, or replace.
 Program update_region(const std::string& op, DType dtype);

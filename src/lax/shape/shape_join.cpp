@@ -1,4 +1,4 @@
-// Primitives that pad, join and divide arrays: pad, concatenate, split, stack, unstack.
+// Primitives that pad, join and split arrays: pad, concatenate, split, stack, unstack.
 #include "lax/operators/plain_number.h"
 #include "lax/shape/shape.h"
 #include "lax/sharding/splits.h"
@@ -65,7 +65,7 @@ Arrays pad_transpose(const TransposeArgs& args) {
   const Array& ct = args.cotangents[0];
   if (!ct.defined()) return {Array(), Array()};
   std::vector<lax::PadDim> config = pad_config(args.attrs);
-  // The operand's cotangent is needed for the padding value's too: what is not operand is padding.
+  // The operand's cotangent is needed for the padding value's too: the rest of the cotangent is padding.
   std::vector<lax::PadDim> remove;
   Ints strides;
   for (const lax::PadDim& dim : config) {
@@ -94,7 +94,7 @@ BatchResult pad_batch(const BatchArgs& args) {
   std::vector<lax::PadDim> config = pad_config(args.attrs);
   config.insert(config.begin() + dim, lax::PadDim{});
   if (!args.mapped(1)) return {{lax::pad(x, args.inputs[1], config)}, {dim}};
-  // One padding value per row: pad with zero, and choose by a mask padded the same way.
+  // One padding value per row: pad with zero, and select by a mask that is padded identically.
   Array padded = lax::pad(x, scalar_of(x.dtype(), 0), config);
   Array mask = lax::pad(lax::full(x.shape(), Array(true)), Array(false), config);
   Array values = lax::broadcast_in_dim(args.inputs[1], padded.shape(), {dim});

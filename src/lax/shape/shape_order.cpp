@@ -1,4 +1,4 @@
-// Other orders and repetitions of the elements of one array: transpose, rev, tile.
+// Reordering and repeating the elements of one array: transpose, rev, tile.
 #include "lax/shape/shape.h"
 #include "lax/sharding/splits.h"
 #include "program/ir/explicit_types.h"
@@ -100,7 +100,7 @@ PrimitiveRecord rev_record() {
 
 // ---- tile --------------------------------------------------------------------------------------------------------
 
-// reps and sizes in turn: the shape in which each repetition has its own dimension.
+// reps and sizes interleaved: the shape in which each repetition has its own dimension.
 Shape interleaved(const Ints& reps, const Shape& shape) {
   Shape out;
   for (std::size_t i = 0; i < shape.size(); ++i) {

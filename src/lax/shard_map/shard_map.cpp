@@ -63,7 +63,7 @@ JvpResult jvp_shard_map(const JvpArgs& args) {
   return {part(outputs, 0, count), spread(part(outputs, count, outputs.size()), derived.nonzero_outputs)};
 }
 
-// A dimension that these axes split, in front of the others or behind them.
+// The specification with a dimension inserted at `dim` that these axes split.
 PartitionSpec with_dimension(PartitionSpec spec, int64_t dim, const AxisList& axes) {
   if (dim == not_mapped) return spec;
   const auto at = static_cast<std::size_t>(dim);
@@ -85,7 +85,7 @@ void refuse_spmd_axes(const char* word, const Specs& specs, const AxisList& axes
   }
 }
 
-// The mapped axis as a device sees it: its part of the members where spmd_axis_name lays them over manual axes.
+// The mapped axis on one device: its part of the members if spmd_axis_name shards them over manual axes.
 MappedAxis axis_of_device(const MappedAxis& axis, const ShardMapView& map) {
   const AxisList& named = spmd_axes(axis);
   if (named.empty()) return axis;
@@ -197,7 +197,7 @@ Mesh with_axis_types(Mesh mesh, const AxisList& axes, AxisType type) {
   return mesh;
 }
 
-// Inside, the axes that became manual split nothing.
+// Inside, the axes that became manual split no dimension.
 Sharding inside(const ArrayType& type, const ShardMapView& map) {
   if (!type.sharding.is_explicit()) return type.sharding;
   const Mesh mesh = with_axis_types(type.sharding.mesh(), map.manual(), AxisType::Manual);
@@ -218,14 +218,14 @@ bool same_axes(const AxisList& a, const AxisList& b) {
          std::all_of(a.begin(), a.end(), [&](const std::string& axis) { return lists_axis(b, axis); });
 }
 
-// The sums that a specification names are those of the type.
+// Checks that the unreduced and reduced axes of a specification are those of the type.
 void check_sums(const char* place, const PartitionSpec& spec, const ArrayType& type, const AxisList& unreduced,
                 const AxisList& reduced) {
   if (!same_axes(spec.unreduced, unreduced)) refuse_sums(place, "unreduced", spec, type);
   if (!same_axes(spec.reduced, reduced)) refuse_sums(place, "reduced", spec, type);
 }
 
-// Outside, Explicit axes split what the specification says, before the axes that split the parts.
+// Outside, Explicit axes split dimensions by the specification, before the axes that split the parts.
 Sharding outside(const ArrayType& type, const PartitionSpec& spec, const ShardMapView& map) {
   const Sharding rest = without_varying(type.sharding, map.manual());
   const Mesh mesh = type.sharding.is_explicit()
@@ -306,7 +306,7 @@ namespace capibara::detail {
 
 namespace {
 
-// Results vary over the axes that their specifications name, so that parts of each device are told apart.
+// Results vary over the axes that their specifications name, since the parts of devices differ.
 Arrays as_specified(Arrays results, const Specs& specs, const ShardMapView& map) {
   if (results.size() != specs.size()) {
     throw ValueError(concat("shard_map: there must be one out_specs entry for each result, got ", specs.size(), " for ",

@@ -1,4 +1,4 @@
-// shard_map as its rules see it: the mesh, the axes it makes manual, and its specifications.
+// shard_map as seen by its rules: the mesh, the axes it makes manual, and its specifications.
 #pragma once
 
 #include "core/sharding/mesh_attr.h"
@@ -42,7 +42,7 @@ class ShardMapView {
 Specs where(const Specs& specs, const std::vector<bool>& mask);
 Specs joined(Specs a, const Specs& b);
 
-// The type of one device's part, and of the whole of it.
+// The type of one device's part, and of the whole array.
 ArrayType local_type(const ArrayType& type, const PartitionSpec& spec, const ShardMapView& map);
 ArrayType global_type(const ArrayType& type, const PartitionSpec& spec, const ShardMapView& map);
 

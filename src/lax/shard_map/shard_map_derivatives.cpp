@@ -1,7 +1,7 @@
 // Partial evaluation and transpose of shard_map.
 //
-// Residuals leave the known map with every device's part along dimension 0, numbers as arrays of one element; the
-// staged map takes them back as they were.
+// Residuals leave the known map with every device's part along dimension 0, scalars as arrays of one element; the
+// staged map restores their shapes.
 #include "lax/shard_map/shard_map.h"
 
 #include <algorithm>
@@ -19,14 +19,14 @@ namespace {
 Array with_leading(const Array& x) { return x.ndim() == 0 ? lax::broadcast_in_dim(x, {1}, {}) : x; }
 Array without_leading(const Array& x, const ArrayType& wanted) { return wanted.rank() == 0 ? lax::squeeze(x, {0}) : x; }
 
-// The axes over which devices share a value; those of spmd_axis_name tell members of a vmap around the map apart.
+// The axes over which devices share a value; those of spmd_axis_name distinguish members of an enclosing vmap.
 AxisList sharing_axes(const PartitionSpec& spec, const ShardMapView& map) {
   AxisList axes = map.unnamed(spec);
   std::erase_if(axes, SpmdScope::covers);
   return axes;
 }
 
-// Of a cotangent: what was reduced is unreduced, and the other way round.
+// The specification of a cotangent: reduced axes become unreduced, and vice versa.
 PartitionSpec cotangent_spec(PartitionSpec spec) {
   std::swap(spec.unreduced, spec.reduced);
   return spec;
@@ -51,7 +51,7 @@ PartitionSpec residual_spec(const ArrayType& type, const ShardMapView& map) {
   return spec;
 }
 
-// Which residuals the known map returns: not those that are its own inputs.
+// The residuals that the known map returns: all but its own inputs.
 struct Residuals {
   std::vector<bool> returned;
   Specs specs;  // of all
@@ -107,13 +107,13 @@ Program bound_program(const ShardMapView& map, const Program& program, const Spe
       .program;
 }
 
-// The cotangent of a value that devices share, where types do not say so: each device accounts for a share of it.
+// The cotangent of a value that devices share, if types do not record that: each device contributes its fraction.
 Array shared_cotangent(const Array& cotangent, const PartitionSpec& spec, const ShardMapView& map) {
   const int64_t sharing = map.size(sharing_axes(spec, map));
   return sharing == 1 ? cotangent : lax::div(cotangent, scalar_like(cotangent, static_cast<double>(sharing)));
 }
 
-// What devices shared gets the sum of their cotangents.
+// Values that devices share get the sum of their cotangents.
 Program with_sums(const Program& program, const Specs& specs, const ShardMapView& map) {
   static const Primitive psum = primitive("psum");
   return stage(
@@ -188,7 +188,7 @@ Arrays transpose_shard_map(const TransposeArgs& args) {
     results = where(linear_specs, derived.nonzero_results);
     if (!map.checked()) derived.program = with_sums(derived.program, results, map);
   }
-  // Cotangents first, as jax has them.
+  // Cotangents first, as in jax.
   Arrays operands;
   for (std::size_t i = 0; i < nonzero.size(); ++i) {
     if (!nonzero[i]) continue;

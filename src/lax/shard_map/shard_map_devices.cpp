@@ -22,7 +22,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// The axes that a program is manual over: those of its shard_map and of the maps around it.
+// The axes over which a program is manual: those of its shard_map and of the enclosing maps.
 struct DeviceScope {
   NamedSharding devices;
   AxisList bound;
@@ -52,7 +52,7 @@ bool names_sums(const Specs& specs) {
   return std::any_of(specs.begin(), specs.end(), [](const PartitionSpec& spec) { return !spec.unreduced.empty(); });
 }
 
-// Of an operand whose sum is still to be taken the first device has all, as buffers of such arrays hold it.
+// An unreduced operand is nonzero on the first device only, as buffers of these arrays store it.
 Array as_summand(Array x, const AxisList& axes) {
   for (const std::string& axis : axes) {
     const Array index = lax::axis_index(axis);
@@ -62,7 +62,7 @@ Array as_summand(Array x, const AxisList& axes) {
   return x;
 }
 
-// The same map with its sums taken at the borders, so that its text needs none.
+// The same map with its sums taken at its boundary, so that its text needs none.
 Attrs with_sums_taken(const Attrs& attrs) {
   const ShardMapView map(attrs);
   if (!names_sums(map.in_specs()) && !names_sums(map.out_specs())) return attrs;
@@ -98,7 +98,7 @@ Attrs per_device_attrs(const Attrs& given, AxisList bound) {
   return attrs.with("jaxpr", device_form(map.program(), inner)).with("check_vma", false).with("per_device", true);
 }
 
-// With a dimension of size one at `dim`.
+// Inserts a dimension of size one at `dim`.
 Array widened(const Array& x, int64_t dim) {
   Shape shape = x.shape();
   shape.insert(shape.begin() + dim, 1);
@@ -183,7 +183,7 @@ class DeviceFormTrace final : public Trace {
   Array exchanged(const Array& x, const Attrs& attrs) const {
     const DeviceGroups groups = groups_of(prim::all_to_all(), axis_names(attrs, "axis_name"), attrs);
     if (attrs.boolean("tiled")) return exchange(prim::all_to_all(), x, attrs, groups);
-    // The parts stand along a dimension of their own, and the one that was divided goes.
+    // The parts are along a dimension of their own, and the dimension that was split is removed.
     const int64_t split = attrs.integer("split_axis"), join = attrs.integer("concat_axis");
     const int64_t at = join <= split ? join : join + 1, own = join <= split ? split + 1 : split;
     const Attrs tiled = attrs.with("tiled", true).with("split_axis", own).with("concat_axis", at);
@@ -202,7 +202,7 @@ class DeviceFormTrace final : public Trace {
     return bind1(prim::ppermute(), {x}, attrs.with("devices", lax::groups_attr(pairs)));
   }
 
-  // Out of the values of all: compilers for the CPU have no broadcast between devices.
+  // Selected from the gathered values: compilers for the CPU have no broadcast between devices.
   Array broadcast(const Array& x, const Attrs& attrs) const {
     const lax::AxisNames names = axis_names(attrs, "axis_name");
     const Array all = gathered(x, {{"all_gather_dimension", int64_t{0}},
@@ -228,7 +228,7 @@ class DeviceFormTrace final : public Trace {
     return result;
   }
 
-  // The number of a device is known where all axes are manual: else a map over the others is around it.
+  // The index of a device is known if all axes are manual: otherwise a map over the others is wrapped around it.
   Array index_along(const std::string& name) const {
     const Mesh& mesh = scope_.mesh();
     if (mesh.axis_size(name) == 1) return scalar_of(DType::int32, 0);

@@ -3,9 +3,9 @@
 //   b = shard_map[mesh=x:4 in_specs=(P('x'),) out_specs=(P(),) jaxpr={ c. d = psum[x] c in d }] a      a:f32[8,3]
 // becomes
 //   c = reshape[4,2,3] a;  d = reduce_sum[axes=0] c
-// What is the same on all devices is not mapped: it is computed and stored once.
+// Values that are the same on all devices are not mapped: they are computed and stored once.
 //
-// Where the mesh spans processes, the lanes are the devices of this process: it takes its part of the operands, which
+// If the mesh spans processes, the lanes are the devices of this process: it takes its part of the operands, which
 // every process holds whole, and exchanges lanes with the others in collectives and for results that are split.
 #include "lax/shard_map/shard_map.h"
 
@@ -28,7 +28,7 @@ constexpr int64_t no_lane = not_mapped;
 
 struct Lanes {
   Array array;
-  std::vector<int64_t> dims;  // of each manual axis: where it is, while those before it are still there; or no_lane
+  std::vector<int64_t> dims;  // of each manual axis: its position while those before it are still there; or no_lane
 };
 
 // The lanes of this process along each axis that crosses processes.
@@ -41,7 +41,7 @@ Array own_lanes(Array x, const std::vector<std::string>& labels, const LaneAxes&
   return x;
 }
 
-// A value whose sum over an axis is still to be taken, as [axis, ...]: the first device has all of it, the others
+// An unreduced value as [axis, ...]: the first device has all of it, the others
 // zeros.
 Array as_first_summand(const Array& x, int64_t devices) {
   Shape shape = x.shape();
@@ -51,7 +51,7 @@ Array as_first_summand(const Array& x, int64_t devices) {
   return lax::pad(lax::reshape(x, shape), scalar_like(x, 0), behind);
 }
 
-// An operand whose split dimensions are cut: [.., axis, axis, part, ..].
+// An operand with its split dimensions reshaped: [.., axis, axis, part, ..].
 Lanes cut(Array x, PartitionSpec spec, const ShardMapView& map, const LaneAxes& axes) {
   spec.dims.resize(x.shape().size());
   for (const std::string& axis : spec.unreduced) {
@@ -105,7 +105,7 @@ std::size_t position_of(const std::vector<Dimension>& labels, const std::string&
   return labels.size();
 }
 
-// The sum over the devices of an axis that a result leaves to be taken.
+// The sum over the devices of an axis over which a result is unreduced.
 Array summed(Array x, const std::string& axis, std::vector<Dimension>& labels, const ShardMapView& map,
              const LaneAxes& axes) {
   const std::size_t at = position_of(labels, axis, 0);
@@ -116,8 +116,8 @@ Array summed(Array x, const std::string& axis, std::vector<Dimension>& labels, c
   return tree_sum(lanes);
 }
 
-// The whole of a result: its axes in front of the dimensions that they split. Of what differs along an axis that the
-// specification does not name, the first device's part counts.
+// The whole of a result: its axes precede the dimensions that they split. If it differs along an axis that the
+// specification does not name, the first device's part is taken.
 Array glued(Lanes result, const PartitionSpec& spec, const ShardMapView& map, const LaneAxes& axes) {
   std::vector<Dimension> labels = dimensions_of(result, map);
   Array x = result.array;

@@ -1,4 +1,4 @@
-// The local program of a shard_map without types that vary: collectives over one axis of lanes each, and exchanges
+// The local program of a shard_map without varying types: each collective over one axis of lanes, and exchanges
 // where an axis crosses processes.
 #include "lax/shard_map/shard_map_local.h"
 
@@ -56,7 +56,7 @@ class LocalFormTrace final : public Trace {
     Types types = program.input_types();
     for (ArrayType& type : types) type.sharding = {};
     const bool crosses = axes.any_crosses(axes.manual);
-    const Program whole = crosses ? inline_jit_calls(program) : program;  // exchanges move within one program
+    const Program whole = crosses ? inline_jit_calls(program) : program;  // exchanges are reordered within one program
     const Program local = stage(
                               [&](std::span<const Array> inputs) {
                                 auto trace = std::make_shared<LocalFormTrace>(current_trace(), axes);
@@ -70,18 +70,18 @@ class LocalFormTrace final : public Trace {
   }
 
  private:
-  // Every device calls the host with its own part, whatever a callback says of vmap.
+  // Every device calls the host with its own part, whatever vmap_method a callback has.
   static Attrs of_one_device(const Primitive& primitive, const Attrs& attrs) {
     static const Primitive pure = capibara::primitive("pure_callback"), io = capibara::primitive("io_callback");
     if (primitive == pure) return attrs.with("vmap_method", std::string("sequential"));
     return primitive == io ? attrs.with("per_device", true) : attrs;
   }
 
-  // Sums, maxima and minima: one axis after the other where an axis crosses processes.
+  // Sums, maxima and minima: one axis at a time if an axis crosses processes.
   Arrays reduced(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     const lax::AxisNames names = axis_names(attrs, "axes");
     const Attrs own = primitive == prim::psum() ? attrs.with("tree", true) : attrs;
-    const bool grouped = !attrs["axis_index_groups"].is_none();  // over several axes they number their product
+    const bool grouped = !attrs["axis_index_groups"].is_none();  // over several axes they index the product of the axes
     if (!axes_.any_crosses(names) && !(grouped && names.size() > 1)) return parent->bind(primitive, inputs, own);
     Arrays results;
     for (const Array& x : inputs) {
@@ -100,7 +100,7 @@ class LocalFormTrace final : public Trace {
       else
         x = parent->bind(primitive, std::span(&x, 1), attrs.with("axes", lax::name_list({*axis})))[0];
     }
-    lax::AxisNames rest;  // of maps around this one
+    lax::AxisNames rest;  // of enclosing maps
     for (const std::string& name : names) {
       if (std::find(axes_.manual.begin(), axes_.manual.end(), name) == axes_.manual.end()) rest.push_back(name);
     }
@@ -116,7 +116,7 @@ class LocalFormTrace final : public Trace {
                                      : lax::reduce_min(members, {.axes = {0}});
   }
 
-  // The values of this process's lanes along an axis, on each of them: [lanes, ...].
+  // The values of this process's lanes along an axis, on every lane: [lanes, ...].
   Array local_lanes(const Array& x, const std::string& axis) const {
     return bind1(prim::all_gather(), {x},
                  {{"all_gather_dimension", int64_t{0}},
@@ -126,7 +126,7 @@ class LocalFormTrace final : public Trace {
                   {"tiled", false}});
   }
 
-  // [first axis, second axis, ...] x the dimensions of x, as one dimension of all devices in front.
+  // [first axis, second axis, ...] x the dimensions of x, with all devices as one leading dimension.
   Array gathered_in_front(const Primitive& primitive, const Array& x, const lax::AxisNames& names) const {
     Array all = x;
     for (auto name = names.rbegin(); name != names.rend(); ++name) {
@@ -138,7 +138,7 @@ class LocalFormTrace final : public Trace {
     return lax::reshape(all, shape);
   }
 
-  // The position among all devices of the axes.
+  // The lane's index among all devices of the axes.
   Array lane(const lax::AxisNames& names) const {
     Array index;
     for (const std::string& name : names) {
@@ -178,7 +178,7 @@ class LocalFormTrace final : public Trace {
     return lax::dynamic_index_in_dim(entries, index, 0, false);
   }
 
-  // Exchanges over several axes, or between processes: every lane takes its part of all values.
+  // Exchanges over several axes, or between processes: every lane takes its part of the gathered values.
   Arrays exchanged(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) {
     const lax::AxisNames names = axis_names(attrs, "axis_name");
     if (names.size() == 1 && !axes_.crosses(names[0]))
@@ -204,7 +204,7 @@ class LocalFormTrace final : public Trace {
                     tiled)};
   }
 
-  // [members, ...] with the members at a dimension, or merged with it.
+  // [members, ...] with the members moved to a dimension, or merged with it.
   static Array stacked(const Array& members, int64_t dim, bool tiled) {
     const Array moved = move_axis(members, 0, dim);
     if (!tiled) return moved;
@@ -227,7 +227,7 @@ class LocalFormTrace final : public Trace {
     return lax::dynamic_index_in_dim(picked_lanes(group.values, source), group.place, 0, false);
   }
 
-  // Between processes of one lane each: only those that are concerned send and receive.
+  // Between processes of one lane each: only the processes in the permutation send and receive.
   Array permuted_whole(const Array& x, const std::string& axis, const Attrs& attrs) const {
     const ProcessAxis& own = axes_.grid.axis(axis);
     int64_t source = -1, target = -1;
@@ -242,7 +242,7 @@ class LocalFormTrace final : public Trace {
   LaneAxes axes_;
 };
 
-// Maps inside of a map over Explicit axes: lanes have plain types, and so must have the results of inner maps.
+// Maps inside a map over Explicit axes: lanes have plain types, and so must the results of inner maps.
 Program with_auto_maps(const Program& program) {
   Program::Body body = program.body();
   for (Equation& equation : body.equations) {

@@ -1,4 +1,4 @@
-// The program of one device of a shard_map in the form that lanes are made of.
+// The program of one device of a shard_map in the form from which lanes are built.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// The axes of one shard_map, and which processes are along them.
+// The axes of one shard_map, and the processes along them.
 struct LaneAxes {
   Mesh mesh;
   AxisList manual;
@@ -22,7 +22,7 @@ struct LaneAxes {
   bool any_crosses(const jax::lax::AxisNames& names) const {
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return crosses(name); });
   }
-  // Along a manual axis: the devices of this process.
+  // The number of lanes along a manual axis: the devices of this process.
   int64_t lanes(const std::string& axis) const { return crosses(axis) ? grid.axis(axis).block : mesh.axis_size(axis); }
   int64_t size(const jax::lax::AxisNames& names) const {
     int64_t size = 1;
@@ -38,7 +38,7 @@ struct LaneAxes {
   }
 };
 
-// Without types that vary, with collectives over one axis each, and with exchanges where an axis crosses processes.
+// Without varying types, with each collective over one axis, and with exchanges if an axis crosses processes.
 Program local_form(const Program& program, const LaneAxes& axes);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// Factors: the graph of dimensions that go together, and the factors of an equation by its record or by traits.
+// Factors: the graph of matched dimensions, and the factors of an equation by its record or by traits.
 #include "lax/sharding/factors.h"
 
 #include <algorithm>
@@ -45,7 +45,7 @@ ValueFactors FactorGraph::resolved(const ValueFactors& value) const {
   return out;
 }
 
-// Whole is the strictest; a factor that is combined somewhere and kept elsewhere must be whole.
+// Whole is the strictest; a factor that is combined in one place and kept in another must be whole.
 void FactorGraph::restrict_use(int id, FactorUse use, Monoid monoid) {
   Factor& factor = node(id).factor;
   if (use == FactorUse::free || factor.use == FactorUse::whole) return;

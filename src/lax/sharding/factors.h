@@ -1,11 +1,11 @@
-// Rules of factors that families of primitives share, and the graph that they are built with.
+// Rules of factors shared by families of primitives, and the graph that they are built with.
 #pragma once
 
 #include <capibara/factors.h>
 
 namespace capibara {
 
-// Dimensions that go together, joined step by step. A factor is cut in two where another dimension needs a part of it.
+// Matched dimensions, joined step by step. A factor is split in two where another dimension matches a part of it.
 class FactorGraph {
  public:
   ValueFactors value(const ArrayType& type);  // a new factor for each dimension; none for those of size 1
@@ -24,7 +24,7 @@ class FactorGraph {
   struct Node {
     Factor factor;
     int same_as = -1;            // joined with another factor
-    int outer = -1, inner = -1;  // cut in two
+    int outer = -1, inner = -1;  // split in two
   };
   Node& node(int id) { return nodes_[static_cast<std::size_t>(id)]; }
   int root(int id) const;
@@ -35,21 +35,21 @@ class FactorGraph {
   std::vector<Node> nodes_;
 };
 
-// Factors of one equation: every dimension is whole until a rule says what it goes with.
+// Factors of one equation: every dimension is whole until a rule matches it.
 class FactorBuilder {
  public:
   explicit FactorBuilder(const EquationTypes& equation);
-  // Dimension `dim` of an operand is dimension `result_dim` of a result. Dimensions of size 1 beside others take no
-  // part.
+  // Dimension `dim` of an operand is dimension `result_dim` of a result. Dimensions of size 1 matched with others are
+  // ignored.
   void keep(std::size_t operand, int64_t dim, std::size_t result, int64_t result_dim);
   void keep(std::size_t operand, int64_t dim, int64_t result_dim) { keep(operand, dim, 0, result_dim); }
   void tie(std::size_t operand, int64_t dim, std::size_t result, int64_t result_dim);  // the same, but whole
   void pair(std::size_t operand, int64_t dim, std::size_t other, int64_t other_dim);   // two operands
   void combine(std::size_t operand, int64_t dim, Monoid monoid);
   void make(std::size_t result, int64_t dim);  // the same for every index: no operand has it
-  // A dimension of a result made of a repeated dimension of an operand.
+  // A dimension of a result that repeats a dimension of an operand.
   void repeat(std::size_t operand, int64_t dim, std::size_t result, int64_t result_dim);
-  // All elements in row-major order: what a reshape keeps. The operand's dimensions are taken in the order given.
+  // All elements in row-major order: what a reshape keeps. The operand's dimensions are taken in the given order.
   void keep_order(const Ints& operand_dims);
   Factors finish();
 
@@ -67,7 +67,7 @@ class FactorBuilder {
 Factors elementwise_factors(const EquationTypes& equation);  // operands of the results' shape, or scalars
 Factors pairwise_factors(const EquationTypes& equation);     // each result is elementwise in the operand of its number
 Factors whole_factors(const EquationTypes& equation);        // nothing may be split
-FactorRule leading_factors(int64_t trailing);  // all but so many dimensions of the first operand, in all values
+FactorRule leading_factors(int64_t trailing);  // all but `trailing` dimensions of the first operand, in all values
 FactorRule factors_but(const char* axis);      // all dimensions but the one that an attribute names
 
 Factors broadcast_in_dim_factors(const EquationTypes& equation);
@@ -114,6 +114,6 @@ Factors while_factors(const EquationTypes& equation);
 Attrs localise_while(const EquationTypes& equation);
 Factors cond_factors(const EquationTypes& equation);
 Attrs localise_cond(const EquationTypes& equation);
-Factors lowered_factors(const EquationTypes& equation);  // of the composition that the record's lower rule writes
+Factors lowered_factors(const EquationTypes& equation);  // of the composition that the record's lower rule builds
 
 }  // namespace capibara

@@ -33,7 +33,7 @@ const Ints& reduced_axes(const EquationTypes& equation) {
   return equation.attrs.ints(equation.attrs.has("axes") ? "axes" : "dimensions");
 }
 
-// Operands that are reduced: the others are scalars, with which reductions begin.
+// Operands that are reduced: the others are scalars, the initial values of reductions.
 void keep_unreduced(FactorBuilder& builder, const EquationTypes& equation, const Ints& axes) {
   for (std::size_t r = 0; r < equation.results.size(); ++r) {
     for (std::size_t o = 0; o < equation.operands.size(); ++o) {
@@ -127,7 +127,7 @@ Factors fft_factors(const EquationTypes& equation) {
   return all_but(equation, range(rank, rank - std::ssize(equation.attrs.ints("fft_lengths"))));
 }
 
-// Each threefry key is used alone; the other generators draw for a batch of keys at once.
+// Each threefry key is used independently; the other generators draw for a batch of keys at once.
 Factors key_factors(const EquationTypes& equation) {
   if (equation.operands[0].dtype != DType::key_fry) return whole_factors(equation);
   return all_but(equation, range(equation.results[0].rank(), equation.operands[0].rank()));

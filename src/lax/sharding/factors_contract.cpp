@@ -34,7 +34,7 @@ Factors dot_general_factors(const EquationTypes& equation) {
   return builder.finish();
 }
 
-// The columns of the groups' matrices; rows and groups stay together.
+// The columns of the groups' matrices; rows and groups are not split.
 Factors ragged_dot_factors(const EquationTypes& equation) {
   const auto dims = equation.attrs.opaque<RaggedDotDimensionNumbers>("ragged_dot_dimension_numbers");
   FactorBuilder builder(equation);

@@ -19,7 +19,7 @@ void keep_full(FactorBuilder& builder, const EquationTypes& equation) {
 // The dimensions of indices that count windows: all but the last.
 Ints window_counts(const ArrayType& indices) { return range(indices.rank() - 1); }
 
-// Where dimensions of the operand that windows span are in the windows, by position.
+// The operand dimensions that windows span, in the order of the windows' dimensions.
 Ints spanned(int64_t rank, Ints absent, const Ints& batching) {
   absent.insert(absent.end(), batching.begin(), batching.end());
   return other_dims(rank, absent);

@@ -1,4 +1,4 @@
-// Factors of equations that hold programs: those of the program's own equations, joined; and the programs on parts.
+// Factors of equations that hold programs: those of the program's own equations, joined; and the programs of parts.
 #include "lax/sharding/factors.h"
 #include "program/ir/build.h"
 #include "program/ir/views.h"
@@ -38,7 +38,7 @@ class ProgramFactors {
     for (Atom atom : atoms) types.push_back(program_.type(atom));
     return types;
   }
-  // Sums inside of a program need their factor whole: what comes after them needs the sum.
+  // Sums inside a program need their factor whole: later equations need the sum.
   void join(const Equation& equation) {
     for (Var output : equation.outputs) {
       if (output.dropped()) return whole(equation);
@@ -81,7 +81,7 @@ class ProgramFactors {
 
 // ---- programs on parts ---------------------------------------------------------------------------------------------
 
-// Into how many parts each factor of a graph is cut, read off the types of parts.
+// The number of parts into which each factor of a graph is split, read off the types of parts.
 class Cuts {
  public:
   explicit Cuts(const FactorGraph& graph) : graph_(graph) {}
@@ -89,7 +89,7 @@ class Cuts {
     const ValueFactors factors = graph_.resolved(value);
     for (std::size_t d = 0; d < factors.size(); ++d) {
       if (part.shape[d] == 0 || part.shape[d] == whole.shape[d]) continue;
-      // What a dimension of one factor says decides for those of several.
+      // A dimension of one factor decides for those of several.
       if (factors[d].size() == 1)
         read(factors[d], whole.shape[d] / part.shape[d]);
       else
@@ -206,7 +206,7 @@ bool same_steps(const Program& a, const Program& b) {
   return true;
 }
 
-// A composition may hold sizes as numbers, and a type rule may tie sizes to one another: parts must be typed and
+// A composition may contain sizes as numbers, and a type rule may relate sizes to one another: parts must be typed and
 // composed as the whole is.
 bool holds_for_parts(const EquationTypes& equation, const Factors& factors, int factor, const Program& whole) {
   int64_t parts = 2;

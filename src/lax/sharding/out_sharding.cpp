@@ -1,4 +1,4 @@
-// What the library function on this thread was asked for its result.
+// The sharding requested for the result of the library function on this thread.
 #include "lax/sharding/out_sharding.h"
 
 #include <utility>

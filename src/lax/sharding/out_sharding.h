@@ -1,4 +1,4 @@
-// The argument `out_sharding` of the library function that runs on this thread: asked for by the operation that makes
+// The argument `out_sharding` of the library function that runs on this thread: requested by the operation that makes
 // its result.
 #pragma once
 
@@ -17,12 +17,12 @@ class OutShardingScope {
   Sharding before_;
 };
 
-// What is asked for; nothing where no function asks.
+// The requested sharding; empty if no function requests one.
 const Sharding& out_sharding_in_scope();
-// The same where dimension i of a product is dimension order[i] of the result.
+// The same with dimension i of a product as dimension order[i] of the result.
 Sharding permuted_out_sharding(const std::vector<int64_t>& order);
-// What is asked for a result of this rank, whose last dimensions need no entry, once: the operations that follow ask
-// for nothing.
+// The sharding requested for a result of this rank, whose last dimensions need no entry, once: later operations
+// get no request.
 Sharding taken_out_sharding(std::size_t rank);
 
 }  // namespace capibara

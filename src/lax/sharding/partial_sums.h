@@ -1,11 +1,11 @@
-// Sums over mesh axes that the types of values leave to be taken.
+// Unreduced values: sums over mesh axes that are still to be taken.
 #pragma once
 
 #include <capibara/collective.h>
 
 namespace capibara::jax::lax {
 
-// Whether the sum of x over these axes is still to be taken; raises ValueError where that is so for some of them alone.
+// True if x is unreduced over these axes; raises ValueError if it is so over only some of them.
 bool is_unreduced(const char* operation, const Array& x, const AxisNames& axes);
 
 }  // namespace capibara::jax::lax

@@ -31,8 +31,8 @@ void refuse_used_axes(const AxisList& spmd, const PartitionSpec& spec) {
   }
 }
 
-// The mapped axis lies over the axes of spmd_axis_name; without them it is placed by the compiler. The dimensions
-// behind it move by one.
+// The mapped axis is sharded over the axes of spmd_axis_name; without them it is placed by the compiler. The dimensions
+// after it move by one.
 BatchResult batch_constraint(const BatchArgs& args) {
   const int64_t axis = args.dims[0];
   const auto old = args.attrs.opaque<PlacementAttr>("sharding");
@@ -107,7 +107,7 @@ PrimitiveRecord reshard_record() {
 }
 
 std::vector<Sample> samples(DType dtype) {
-  // One device, of whatever platform.
+  // A single device, of any platform.
   const std::shared_ptr<const Opaque> one =
       std::make_shared<PlacementAttr>(NamedSharding{"", {0}, Mesh{{"x"}, {1}}, PartitionSpec{{{"x"}}}, ""});
   return {Sample{{ArrayType{{2, 3}, dtype, false, false, {}}},

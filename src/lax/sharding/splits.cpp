@@ -1,4 +1,4 @@
-// Explicit types of operations on each element, reductions, prefix operations and matrices.
+// Explicit types of elementwise operations, reductions, prefix operations and matrices.
 #include "lax/sharding/splits.h"
 
 #include <algorithm>
@@ -154,7 +154,7 @@ Sharding batched_sharding(const BatchArgs& args, const Array& operand, int64_t d
   PartitionSpec spec = inner.spec();
   AxisList axes = axes_at(operand.type(), dim);
   if (axes.empty() && args.axis.split.is_explicit()) {
-    // A value that the compiler places inside: vmap knows the axes, those of the result are Explicit again.
+    // A value that the compiler places inside: vmap has the axes, and those of the result are Explicit again.
     for (const std::string& axis : args.axis.split.spec().dims[0]) {
       if (inner.mesh().type_of(axis) == AxisType::Explicit && !any_lists(spec.dims, axis)) axes.push_back(axis);
     }

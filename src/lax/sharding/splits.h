@@ -1,9 +1,9 @@
-// How axes of a mesh that are Explicit split the results of primitives, with the words of jax where nothing follows.
+// How Explicit axes of a mesh split the results of primitives, with jax's error messages where no sharding follows.
 //
-// A record without such a rule goes by its factors. Those below do not, since what jax accepts is not what can be
+// A record without this rule uses its factors. The rules below do not, since what jax accepts is not what can be
 // computed part by part: reduced, sliced, padded and concatenated dimensions may be split, but not both of a
 // contraction, nor what indices of a gather count; operands of sort, concatenate, select and solvers must be split
-// alike, not only agree; sums that are still to be taken have rules of their own; and a dimension of size 1 or 0, which
+// identically, not only agree; unreduced values have rules of their own; and a dimension of size 1 or 0, which
 // has no free factor, keeps its axes.
 #pragma once
 
@@ -34,8 +34,8 @@ Splits top_k_splits(const SplitArgs& args);
 SplitRule linalg_splits(std::vector<std::size_t> matrix_ranks);  // trailing dimensions of each operand that stay whole
 
 Splits broadcast_in_dim_splits(const SplitArgs& args);
-Splits stated_splits(const SplitArgs& args);  // what the types of results say by themselves
-Splits asked_splits(const SplitArgs& args);   // what the equation asks for, else nothing is split
+Splits stated_splits(const SplitArgs& args);  // from the types of the results
+Splits asked_splits(const SplitArgs& args);   // what the equation requests, else nothing is split
 Splits reshape_splits(const SplitArgs& args);
 Splits squeeze_splits(const SplitArgs& args);
 Splits transpose_splits(const SplitArgs& args);
@@ -65,10 +65,10 @@ std::vector<AxisList> axes_of(const ArrayType& type, const Ints& dims);
 bool splits_any(const ArrayType& type, const Ints& dims);
 bool splits_nothing(const ArrayType& type);
 const AxisList& unreduced_axes(const ArrayType& type);  // over which a sum is still to be taken
-// Raises NotImplementedError where an operand has sums that are still to be taken or were announced.
+// Raises NotImplementedError if an operand is unreduced or reduced over any axis.
 void refuse_partial_sums(const SplitArgs& args);
 std::string shaped_text(const ArrayType& type);  // ShapedArray(float32[8@x,2])
-// The texts of types, joined; without those that are empty.
+// The non-empty texts of types, joined.
 std::string joined_texts(std::span<const ArrayType> types, const char* between, std::string (*text)(const ArrayType&));
 std::string type_sharding_text(const ArrayType& type);
 // The first operand with an Explicit type and one with another sharding, which may be null.
@@ -81,7 +81,7 @@ template <class... Pieces>
 [[noreturn]] void refuse_sharding(const Pieces&... pieces) {
   throw ShardingTypeError(concat(pieces...));
 }
-// The sharding that a batched equation asks for, with the mapped dimension of an operand as dimension `to` of the
+// The sharding that a batched equation requests, with the mapped dimension of an operand as dimension `to` of the
 // result.
 Sharding batched_sharding(const BatchArgs& args, const Array& operand, int64_t dim, int64_t to = 0);
 

@@ -8,9 +8,9 @@ namespace capibara {
 
 namespace {
 
-using Dims = std::optional<std::vector<AxisList>>;  // of a result; nothing where operands do not say them alone
+using Dims = std::optional<std::vector<AxisList>>;  // of a result; empty if operands alone do not determine them
 
-// The axes on which dimensions agree that are split at all; nothing where they differ.
+// The common axes of the dimensions that are split; empty if they differ.
 std::optional<AxisList> agreed(std::initializer_list<const AxisList*> entries) {
   AxisList known;
   for (const AxisList* axes : entries) {

@@ -18,7 +18,7 @@ namespace {
       to_string(args.operands[0]), ", new sizes: ", shape_tuple(args.results[0].shape));
 }
 
-// The axes of consecutive dimensions, the outermost first, over these sizes; refused where they do not divide them.
+// The axes of consecutive dimensions, the outermost first, over these sizes; raises if they do not divide them.
 std::vector<AxisList> distributed(const SplitArgs& args, const AxisList& axes, std::span<const int64_t> sizes) {
   std::vector<AxisList> out;
   std::size_t next = 0;
@@ -44,7 +44,7 @@ Shape without_ones(const Shape& shape) {
   return rest;
 }
 
-// Only dimensions of size 1 come or go.
+// Only dimensions of size 1 are added or removed.
 std::vector<AxisList> around_ones(const ArrayType& from, const Shape& to) {
   std::vector<AxisList> kept, out;
   for (std::size_t d = 0; d < from.shape.size(); ++d) {
@@ -55,7 +55,7 @@ std::vector<AxisList> around_ones(const ArrayType& from, const Shape& to) {
   return out;
 }
 
-// One dimension is cut into several, or several are joined into one; the others stay.
+// One dimension is split into several, or several are joined into one; the others stay.
 std::vector<AxisList> reshaped(const SplitArgs& args) {
   const ArrayType& x = args.operands[0];
   const Shape &from = x.shape, &to = args.results[0].shape;

@@ -1,4 +1,4 @@
-// custom_partitioning: the equation holds the function as a program, and the author's rule for dividing it.
+// custom_partitioning: the equation holds the function as a program, and the user's rule for partitioning it.
 #include "lax/sharding/user_partition.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::atomic<bool>& any_custom_partition() {
   return any;
 }
 
-// What the function closes over is whole on every device.
+// Values that the function closes over are whole on every device.
 Factors with_whole_operands(Factors factors, std::span<const Array> captured) {
   std::vector<ValueFactors> front;
   for (const Array& array : captured) {

@@ -1,4 +1,4 @@
-// custom_partitioning: a function whose author says how it is divided among devices.
+// custom_partitioning: a function whose author defines how it is partitioned among devices.
 #pragma once
 
 #include <capibara/factors.h>
@@ -8,12 +8,12 @@
 
 namespace capibara {
 
-// One way to divide a function: how its operands and results are split, and what each device runs on its parts.
+// One partitioning of a function: how its operands and results are split, and what each device computes on its parts.
 struct CustomDivision {
   std::vector<PartitionSpec> operands, results;
   FlatFunction local;
 };
-// The author's answer to how operands are split, and how results are wanted.
+// The author's rule, from the shardings of operands and the preferred ones of results.
 using DivideRule =
     std::function<CustomDivision(const NamedSharding& devices, const std::vector<PartitionSpec>& operands,
                                  const std::vector<PartitionSpec>& results)>;
@@ -31,8 +31,8 @@ class CustomPartitionAttr final : public Opaque {
 };
 
 PrimitiveRecord custom_partition_record();
-// Calls a function that is divided by the author's rule where a program is divided, and runs as it is elsewhere.
-// `factors` speak of the inputs and outputs of the function.
+// Calls a function that is partitioned by the author's rule in a partitioned program, and runs unchanged elsewhere.
+// `factors` are those of the function's inputs and outputs.
 Arrays custom_partition(const FlatFunction& function, std::span<const Array> inputs, const std::string& name,
                         Factors factors, DivideRule divide);
 

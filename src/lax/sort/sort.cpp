@@ -29,7 +29,7 @@ GatherDimensionNumbers along_axis(int64_t rank, int64_t axis) {
 
 namespace {
 
-// Zeros become +0 and NaNs one NaN, so that the total order treats them as equal.
+// Zeros become +0 and all NaNs the same NaN, so that the total order treats them as equal.
 Array canonical_float(const Array& x) {
   Array zero = scalar_like(x, 0);
   Array result = lax::select(lax::eq(x, zero), zero, x);
@@ -76,7 +76,7 @@ BatchResult batch_sort(const BatchArgs& args) {
   return {std::move(outputs), std::move(dims)};
 }
 
-// Sorts positions along, then reads each tangent in that order.
+// Sorts positions along with the operands, then reads each tangent in that order.
 JvpResult sort_jvp(const JvpArgs& args, const Attrs& attrs_with_positions) {
   const Shape& shape = args.primals[0].shape();
   auto rank = static_cast<int64_t>(shape.size());
@@ -182,7 +182,7 @@ PrimitiveRecord sort_general_record() {
     return result;
   };
   record.jvp = [](const JvpArgs& args) {
-    // Positions ride along; the comparator ignores them.
+    // Positions are carried along; the comparator ignores them.
     const Program& comparator = args.attrs.program("comparator");
     Types types = comparator.input_types();
     types.push_back(scalar_type(DType::uint32));

@@ -1,4 +1,4 @@
-// The greatest elements of each row, exactly and approximately.
+// The largest elements of each row, exactly and approximately.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -18,7 +18,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// How many candidates XLA's partial reduction keeps for a recall target; the tile is the width of a TPU vector.
+// The number of candidates that XLA's partial reduction keeps for a recall target; the tile is a TPU vector's width.
 int64_t approximate_output_size(int64_t size, int64_t rank, int64_t k, double recall_target, int64_t size_override) {
   int64_t tile = rank == 1 ? 1024 : 128;
   if (size <= tile) return size;

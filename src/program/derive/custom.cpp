@@ -1,4 +1,4 @@
-// Binding functions with the user's own rules: their programs are staged, their rules travel with the equation.
+// Binding functions with the user's own rules: their programs are staged, their rules are carried by the equation.
 #include "program/derive/custom.h"
 
 #include "program/derive/derive.h"
@@ -177,7 +177,7 @@ void append_cotangents(Arrays& to, const RuleNames& names, std::size_t argument,
       continue;
     }
     const ArrayType& type = leaves[i].type();
-    // Rules may compute in another precision than their arguments have: the cotangent goes on as it is.
+    // Rules may compute in a different precision than their arguments': the cotangent is passed on unconverted.
     const bool differs = type.shape != wanted.shape || (type.dtype != wanted.dtype && !is_inexact(type.dtype));
     if (differs && checks_backward_rules()) {
       throw ValueError(concat("Custom VJP bwd rule ", names.second,

@@ -73,7 +73,7 @@ std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const Cu
 
 namespace {
 
-// Backward along a mapped axis, for residuals that carry it where `residual_dims` says.
+// Backward along a mapped axis, for residuals that carry it at `residual_dims`.
 CustomBackward::Rule batched_backward(CustomBackward::Rule backward, const Mapping& mapping, const Mask& arguments,
                                       std::vector<int64_t> residual_dims, const SharedMask& outputs) {
   return [backward = std::move(backward), mapping, arguments, residual_dims = std::move(residual_dims), outputs](
@@ -97,7 +97,7 @@ CustomBackward::Rule batched_backward(CustomBackward::Rule backward, const Mappi
       if (!returned[i]) continue;
       const Array& result = results.outputs[next];
       const int64_t dim = results.dims[next++];
-      // The lanes of an argument that all of them share add up.
+      // If all lanes share an argument, its cotangent is summed over them.
       if (arguments[i])
         all[i] = batch_at(result, dim, mapping.size);
       else

@@ -1,4 +1,4 @@
-// What the equations of checkpoint, custom_jvp, custom_vjp and custom_vmap carry besides programs: the user's rules.
+// Attributes of checkpoint, custom_jvp, custom_vjp and custom_vmap other than programs: the user's rules.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -10,8 +10,8 @@
 namespace capibara {
 
 // Attribute `jvp_jaxpr_fun` of custom_jvp_call. The equation's inputs are `num_consts` captured values, then the
-// arguments; the rule sees the arguments only. Where the attribute `symbolic_zeros` is true, tangents may be empty
-// (zero), those of the result too; else all are given, as the outputs of `call_jaxpr` in number and type.
+// arguments; the rule sees the arguments only. If the attribute `symbolic_zeros` is true, tangents may be empty
+// (zero), those of the result too; else all are present, one per output of `call_jaxpr` and of its type.
 class CustomJvpRule final : public Opaque {
  public:
   using Rule = std::function<JvpResult(std::span<const Array> primals, std::span<const Array> tangents)>;
@@ -23,8 +23,8 @@ class CustomJvpRule final : public Opaque {
   std::string print() const override { return name; }
 };
 
-// Attribute `bwd` of custom_lin: maps (residuals, cotangents of the outputs, empty: zero) to one cotangent per argument
-// leaf, empty where zero.
+// Attribute `bwd` of custom_lin: maps (residuals, cotangents of the outputs; empty: zero) to one cotangent per argument
+// leaf, empty if zero.
 class CustomBackward final : public Opaque {
  public:
   using Rule = std::function<Arrays(std::span<const Array> residuals, std::span<const Array> cotangents)>;
@@ -37,9 +37,9 @@ class CustomBackward final : public Opaque {
 };
 
 // Attributes `fwd_jaxpr_thunk` and `bwd` of custom_vjp_call (both hold the same object; bwd= prints backward_name).
-// Forward maps the arguments without the captured ones to outputs and residuals, each checked against `call_jaxpr` and
-// flat; `perturbed` tells which arguments have a tangent. It also gives the backward rule of these residuals: what the
-// two share beside arrays belongs to one run of forward.
+// Forward maps the non-captured arguments to outputs and residuals, each checked against `call_jaxpr` and
+// flat; `perturbed` marks the arguments that have a tangent. It also returns the backward rule for these residuals:
+// state that the two share, other than arrays, belongs to one run of forward.
 class CustomVjpRule final : public Opaque {
  public:
   struct Forwarded {
@@ -68,8 +68,8 @@ struct Mapping {
   int64_t size;
 };
 
-// The rules of a call along a mapped axis, which the arguments marked carry at 0. Outputs carry it at 0 where `outputs`
-// marks them, or where a rule maps them: it marks them then.
+// The rules of a call along a mapped axis, which the marked arguments carry at 0. Outputs carry it at 0 if `outputs`
+// marks them, or if a rule maps them: it marks them then.
 using SharedMask = std::shared_ptr<std::vector<bool>>;
 std::shared_ptr<const CustomJvpRule> batched_rule(const std::shared_ptr<const CustomJvpRule>& rule,
                                                   const Mapping& mapping, const std::vector<bool>& arguments,
@@ -78,7 +78,7 @@ std::shared_ptr<const CustomVjpRule> batched_rule(const std::shared_ptr<const Cu
                                                   const Mapping& mapping, const std::vector<bool>& arguments,
                                                   const SharedMask& outputs);
 
-// Attribute `policy` of remat2 (none: nothing is saved).
+// Attribute `policy` of remat2 (empty: nothing is saved).
 class Policy final : public Opaque {
  public:
   SavePolicy save;
@@ -95,7 +95,7 @@ class Policy final : public Opaque {
   std::size_t hash() const override { return named ? std::hash<std::string>{}(name) : Opaque::hash(); }
 };
 
-// Attribute `rule` of custom_vmap_call: what a batched call does. Inputs marked in `batched` carry the axis at 0, and
+// Attribute `rule` of custom_vmap_call: implements a batched call. Inputs marked in `batched` carry the axis at 0, and
 // so do the outputs marked in the result.
 class CustomVmapRule final : public Opaque {
  public:

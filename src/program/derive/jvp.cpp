@@ -71,7 +71,7 @@ class JvpTrace final : public Trace, public detail::CustomCallTrace {
       primals.push_back(std::move(primal));
       tangents.push_back(std::move(tangent));
     }
-    // A program may take values of this trace that the function closes over; its equation tells which.
+    // A program may capture values of this trace that the function closes over; only its equation shows which.
     if (!any && detail::is_staged(*this)) return std::nullopt;
     TraceScope scope(parent);
     if (!any) return detail::call_custom(call, primals);
@@ -89,7 +89,7 @@ class JvpTrace final : public Trace, public detail::CustomCallTrace {
   }
 
  private:
-  // A rule says nothing of values that the function closes over.
+  // A rule does not cover values that the function closes over.
   void refuse_captured(const detail::CustomCall& call, const Array& output) const {
     if (!output.defined() || output.body()->trace() != this) return;
     throw UnexpectedTracerError(concat(

@@ -1,4 +1,4 @@
-// Values that are being differentiated, seen from outside of the transform.
+// The primal and tangent of values that are being differentiated, read from outside of the transform.
 #pragma once
 
 #include <capibara/array.h>
@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// The primal and the tangent of a value that forward mode traces; nothing for other values.
+// The primal and the tangent of a value that forward mode traces; empty for other values.
 std::optional<std::pair<Array, Array>> jvp_pair(const Array& value);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// Masks, and the lists of arrays that they choose from.
+// Masks, and selecting arrays by them.
 #include "program/derive/masks.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Masks: which of a list of arrays, programs' inputs or outputs something holds for.
+// Masks: flags for a list of arrays, or for a program's inputs or outputs.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -24,7 +24,7 @@ Mask operator!(const Mask& mask);
 
 // Puts computed values where the mask is set and empty handles elsewhere.
 Arrays spread(std::span<const Array> values, const Mask& mask);
-// 0 for those marked, not_mapped for the others.
+// 0 for marked ones, not_mapped for the others.
 std::vector<int64_t> front_dims(const Mask& mapped);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// Partial evaluation: splitting a computation into what is known now and what waits for its inputs.
+// Partial evaluation: splitting a computation into the part known now and the part that waits for its inputs.
 #include "program/derive/partial_eval.h"
 
 #include "program/ir/copy.h"
@@ -56,7 +56,7 @@ Arrays PartialEvalTrace::bind(const Primitive& primitive, std::span<const Array>
   if (std::find(args.unknown.begin(), args.unknown.end(), true) == args.unknown.end()) {
     return parent->bind(primitive, inputs, attrs);
   }
-  // What a nested program reads and writes is divided as values: some of them may be known, others not.
+  // The refs of a nested program are split as values: some of their contents may be known, others not.
   if (holds_refs(attrs) && can_discharge(attrs)) {
     TraceScope own(shared_from_this());
     return bind_on_values(primitive, inputs, attrs);
@@ -64,7 +64,7 @@ Arrays PartialEvalTrace::bind(const Primitive& primitive, std::span<const Array>
   if (!primitive->partial_eval) {
     std::vector<Atom> atoms;
     for (const Array& input : inputs) atoms.push_back(atom(input));
-    // A ref of this trace is unknown by itself, and it holds the trace: kept here, neither would ever go.
+    // Refs of this trace are always unknown, and hold the trace: if they were kept here, neither would ever be freed.
     bool writes = primitive == prim::swap() || primitive == prim::addupdate();
     if (writes && inputs[0].body()->trace() != this) unknown_refs_.emplace(inputs[0].body().get(), inputs[0]);
     return record(primitive, std::move(atoms), attrs);
@@ -106,7 +106,7 @@ PartialEvalTrace::Recorded PartialEvalTrace::finish(std::span<const Array> outpu
   std::size_t unknowns = invars.size();
   invars.insert(invars.begin(), residual_vars_.begin(), residual_vars_.end());
   Program program = builder_.finish(name);
-  // Equations that no output needs would be transposed for nothing, and would keep their residuals alive.
+  // Equations that no output needs would be transposed in vain, and would keep their residuals alive.
   std::vector<bool> keep(residual_vars_.size(), false);
   keep.insert(keep.end(), unknowns, true);
   DceProgram pruned = dce_program(program, std::vector<bool>(outputs.size(), true), keep);
@@ -142,10 +142,10 @@ class Splitter {
  private:
   struct Step {
     enum Place { known, staged, divided } place = known;
-    PartialEvalSplit split;            // divided
-    std::vector<Var> residual_vars;    // divided: ids beyond the original's variables
-    std::vector<bool> staged_outputs;  // divided: those that the staged half computes
-    bool recompute = false;            // known, and computed again in the staged half
+    PartialEvalSplit split;            // if divided
+    std::vector<Var> residual_vars;    // if divided: ids beyond the original's variables
+    std::vector<bool> staged_outputs;  // if divided: those that the staged half computes
+    bool recompute = false;            // known, and recomputed in the staged half
   };
 
   bool is_unknown(Atom atom) const { return !atom.is_literal() && unknown_[static_cast<std::size_t>(atom.code)]; }
@@ -197,8 +197,8 @@ class Splitter {
     return (*policy_)(equation.primitive, types, equation.attrs);
   }
 
-  // A rule under a policy may offer the known outputs in the staged program too: those that are needed come from there,
-  // and nothing of the equation's own is saved for them; the others go, with what they alone read.
+  // A rule under a policy may offer the known outputs in the staged program too: those needed are taken from there,
+  // and no residual of the equation's own is saved for them; the others are dropped, with the equations only they need.
   void offer_known_outputs(const Equation& equation, Step& step) {
     PartialEvalSplit& split = step.split;
     step.staged_outputs = split.unknown_outputs;
@@ -221,7 +221,7 @@ class Splitter {
     split.operands = std::move(operands);
   }
 
-  // From the last equation to the first: what the staged half needs is saved, or its equation is computed again there.
+  // From the last equation to the first: values that the staged half needs are saved, or recomputed there.
   void choose_residuals(const std::vector<bool>& unknown_outputs) {
     needed_.assign(static_cast<std::size_t>(program_.var_count()), false);
     auto need = [&](Atom atom) {
@@ -307,8 +307,8 @@ class Splitter {
     return var.id < program_.var_count() ? program_.type(var) : residual_type_.at(var.id);
   }
 
-  // A saved value is rounded to its own precision, so that the known half computes on with the value that the staged
-  // half will see.
+  // A saved value is rounded to its own precision, so that the known half computes with the same value as the staged
+  // half.
   void round_saved(Copy& half, const Equation& equation) {
     static const Primitive reduce_precision = primitive("reduce_precision");
     for (Var output : equation.outputs) {
@@ -429,7 +429,7 @@ class Splitter {
 
 ProgramSplit partial_eval_program(const Program& program, const std::vector<bool>& unknown,
                                   const std::vector<bool>& instantiate, const SavePolicy* policy) {
-  // A policy speaks of single operations, so calls are opened before it decides.
+  // A policy decides about single operations, so calls are inlined first.
   Program opened = policy ? inline_jit_calls(program) : program;
   return Splitter(opened, policy, false).split(unknown, instantiate);
 }

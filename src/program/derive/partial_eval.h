@@ -46,7 +46,7 @@ class PartialEvalTrace final : public Trace, public detail::CustomCallTrace {
   std::vector<Var> residual_vars_;
   Arrays residuals_;
   std::unordered_map<const ArrayBody*, Var> residual_var_of_;
-  // Known refs to which something unknown was written; kept, so that no other array takes their place in memory.
+  // Known refs to which an unknown value was written; kept alive, so that no other array reuses their address.
   std::map<const ArrayBody*, Array> unknown_refs_;
 };
 

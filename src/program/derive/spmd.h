@@ -1,15 +1,15 @@
-// Mapped axes that lie over axes of a mesh: vmap(spmd_axis_name=).
+// Mapped axes that are sharded over axes of a mesh: vmap(spmd_axis_name=).
 #pragma once
 
 #include <capibara/primitive.h>
 
 namespace capibara {
 
-// The mesh axes that vmap(spmd_axis_name=) lays the mapped axis over; none where types say which axes split it.
+// The mesh axes over which vmap(spmd_axis_name=) shards the mapped axis; none if types say which axes split it.
 const AxisList& spmd_axes(const MappedAxis& axis);
 std::string axis_tuple(const AxisList& axes);  // ('x', 'y')
 
-// While it lives, the function of a vmap runs that lays its members over these axes of a mesh.
+// While it lives, the function of a vmap runs whose members are sharded over these axes of a mesh.
 class SpmdScope {
  public:
   explicit SpmdScope(const AxisList& axes);

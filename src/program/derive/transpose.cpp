@@ -16,7 +16,7 @@ namespace capibara {
 
 namespace {
 
-// Whether the transpose runs a rule of the user's: it is called with zeros where no cotangent arrives.
+// True if the transpose runs a user's rule: it is called with zeros where no cotangent arrives.
 bool runs_user_rule(const Equation& equation) {
   if (equation.primitive == prim::custom_lin()) return true;
   if (equation.primitive != prim::scan()) return false;
@@ -80,7 +80,7 @@ class BackwardPass {
         for (Var output : equation.outputs) {
           if (!output.dropped()) linear_[static_cast<std::size_t>(output.id)] = true;
         }
-        // A ref that held a known zero is linear from the first linear write on.
+        // A ref that held a known zero becomes linear with the first linear write.
         if (equation.primitive == prim::swap() || equation.primitive == prim::addupdate()) {
           linear_[static_cast<std::size_t>(equation.inputs[0].code)] = true;
         }
@@ -106,7 +106,7 @@ class BackwardPass {
     sum = sum.defined() ? jax::lax::add_any(sum, cotangent) : cotangent;
   }
 
-  // Refs: the cotangent of a ref is what later reads of it still contribute.
+  // Refs: the cotangent of a ref is the contribution of its later reads.
   bool transpose_ref(const Equation& equation) {
     const Primitive& primitive = equation.primitive;
     auto taken = [&](Var var) {
@@ -163,7 +163,7 @@ class BackwardPass {
     }
   }
 
-  // Cotangents are split as their primal values are.
+  // Cotangents are sharded as their primal values are.
   static Array as_primal(const Array& cotangent, const ArrayType& primal) {
     if (!cotangent.defined() || !primal.sharding.is_explicit() || primal.shape.empty()) return cotangent;
     const Sharding wanted = cotangent_sharding(primal.sharding);

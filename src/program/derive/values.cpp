@@ -88,14 +88,14 @@ bool SpmdScope::covers(const std::string& axis) {
 
 namespace {
 
-// Inside shard_map, along which axes of the mesh members of the mapped axis differ.
+// Inside shard_map: the mesh axes along which members of the mapped axis differ.
 Sharding spmd_varying(const MappedAxis& axis) {
   const AxisList& axes = spmd_axes(axis);
   return axes.empty() || axis.split.mesh().axis_names.empty() ? Sharding()
                                                               : Sharding::varying_over(axis.split.mesh(), axes);
 }
 
-// Whether types say what splits a mapped axis: where its axes of the mesh are left to the compiler they do not.
+// True if types say what splits a mapped axis: not if its mesh axes are left to the compiler.
 bool splits_types(const MappedAxis& axis) {
   if (!axis.split.is_explicit()) return false;
   const std::shared_ptr<const NamedSharding>& around = context_mesh();

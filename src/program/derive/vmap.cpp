@@ -1,4 +1,4 @@
-// Batching: one function applied along an axis of its inputs, each operation widened once.
+// Batching: a function applied along an axis of its inputs, each operation batched once.
 #include <capibara/config.h>
 #include <capibara/lax.h>
 
@@ -29,7 +29,7 @@ class BatchTracer final : public Tracer {
       : Tracer(seen_type(v.type(), d, axis), std::move(trace)), value(std::move(v)), dim(d) {}
 
  private:
-  // The function sees one member of the mapped axis: neither its dimension nor the mesh axes that it lies over.
+  // The function sees one member of the mapped axis: neither its dimension nor the mesh axes that shard it.
   static ArrayType seen_type(const ArrayType& type, int64_t dim, const MappedAxis& axis) {
     ArrayType seen = without_dimension(type, dim);
     if (const AxisList& axes = spmd_axes(axis); !axes.empty()) seen.sharding = without_varying(seen.sharding, axes);
@@ -37,7 +37,7 @@ class BatchTracer final : public Tracer {
   }
 };
 
-// Whether an operation works over a named axis: a collective, or a program that has one.
+// True if an operation works over a named axis: a collective, or a program that contains one.
 bool uses_axis(const Attrs& attrs, const std::string& name) {
   if (name.empty()) return false;
   auto is_over_axis = [&](const Program& program) {
@@ -61,7 +61,7 @@ bool uses_axis(const Attrs& attrs, const std::string& name) {
 
 class BatchTrace final : public Trace, public detail::CustomCallTrace {
  public:
-  // Traces with one tag are parts of one vmap: each knows the tracers of the others.
+  // Traces with one tag are parts of one vmap: each recognises the tracers of the others.
   using Tag = std::shared_ptr<const int>;
   BatchTrace(std::shared_ptr<Trace> outer, MappedAxis axis, Tag tag) : axis_(std::move(axis)), tag_(std::move(tag)) {
     parent = std::move(outer);
@@ -101,7 +101,7 @@ class BatchTrace final : public Trace, public detail::CustomCallTrace {
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     Arrays values;
     std::vector<int64_t> dims;
-    // A ref is mapped from the start: what is written to it later may be.
+    // A ref is mapped from the start: values written to it later may be.
     bool any = uses_axis(attrs, axis_.name) || primitive == prim::new_ref();
     for (const Array& input : inputs) {
       auto [value, dim] = unpack(input);

@@ -93,7 +93,7 @@ struct Hash {
   }
 };
 
-// What Attrs share: the hash is computed once, since every eager operation asks for it. 0: not yet.
+// The storage that Attrs share: the hash is computed once, since every eager operation reads it. 0: not yet.
 struct Stored : std::vector<Attrs::Entry> {
   explicit Stored(std::vector<Attrs::Entry> entries) : std::vector<Attrs::Entry>(std::move(entries)) {}
   mutable std::atomic<std::size_t> hash{0};

@@ -100,7 +100,7 @@ Arrays evaluate_program(const Program& program, std::span<const Array> inputs) {
   }
   std::size_t count = static_cast<std::size_t>(program.var_count());
   std::vector<Array> values(count);
-  // Values are dropped after their last use, so that a long program does not hold all of them.
+  // Values are released after their last use, so that a long program does not hold all of them.
   std::vector<std::size_t> last_use(count, 0);
   std::size_t end = program.equations().size();
   for (std::size_t e = 0; e < end; ++e) {

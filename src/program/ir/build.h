@@ -1,4 +1,4 @@
-// ProgramBuilder: grows the body of a program one equation at a time.
+// ProgramBuilder: builds the body of a program one equation at a time.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -38,17 +38,17 @@ Arrays evaluate_program(const Program& program, std::span<const Array> inputs);
 Program reorder_inputs(const Program& program, std::span<const int> order);
 Program reorder_outputs(const Program& program, std::span<const int> order);  // may drop or repeat outputs
 
-// A function on flat lists of arrays: what every transform works on below the typed interface.
+// A function on flat lists of arrays: the form in which every transform handles functions below the typed interface.
 using FlatFunction = std::function<Arrays(std::span<const Array>)>;
 
-// The result of staging a function: a program, and the values it captured. Captured tracers of outer traces become the
+// The result of staging a function: a program, and the values it captured. Captured tracers of outer traces become
 // leading inputs of the program; concrete constants stay inside.
 struct Staged {
   Program program;
   Arrays captured;
 };
 
-// Loops of staged programs; what these captured becomes their consts.
+// Loops over staged programs; their captured values become the consts.
 Arrays bind_while(const Staged& condition, const Staged& body, std::span<const Array> carry);
 // Operands are the carry and the xs.
 Arrays bind_scan(const Staged& body, std::size_t carry, int64_t length, std::span<const Array> operands,

@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// Whether compiled code is left to evaluate a primitive: what it means is known to its evaluation rule alone.
+// True if compiled code calls back to evaluate a primitive: only its evaluation rule defines it.
 inline bool calls_host(const Primitive& primitive) { return primitive->evaluate && !primitive->lower; }
 
 class Callback final : public Opaque {
@@ -22,7 +22,7 @@ class Callback final : public Opaque {
   std::string print() const override { return name; }
 };
 
-// What an equation calls, for readers: the primitive and, where it is a callback, the user's function.
+// The name of an equation for readers: the primitive and, if it is a callback, the user's function.
 inline std::string call_name(const Equation& equation) {
   const std::string& primitive = equation.primitive.name();
   if (!equation.attrs.has("callback")) return primitive;

@@ -1,4 +1,4 @@
-// Copying programs and putting one into another.
+// Copying programs and inlining one into another.
 #include "program/ir/copy.h"
 
 #include "program/ir/handles.h"

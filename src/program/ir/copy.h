@@ -1,4 +1,4 @@
-// Copy: the equations of one program on their way into another, under changes.
+// Copy: copies the equations of one program into another, with changes.
 #pragma once
 
 #include "program/ir/build.h"
@@ -7,11 +7,11 @@
 
 namespace capibara {
 
-// Equations are given with the old program's variables, the new ones follow.
+// Equations are passed with the old program's variables, which are replaced by the new ones.
 class Copy {
  public:
-  explicit Copy(const Program& from);               // into a program of its own; constants and inputs are bound
-  Copy(const Program& from, ProgramBuilder& into);  // into one that grows already; nothing is bound
+  explicit Copy(const Program& from);               // into a new program; constants and inputs are bound
+  Copy(const Program& from, ProgramBuilder& into);  // into an existing builder; nothing is bound
   Copy(const Copy&) = delete;
   Copy& operator=(const Copy&) = delete;
 
@@ -22,11 +22,11 @@ class Copy {
     return builder_.body().literals[static_cast<std::size_t>(now.literal_index())];
   }
 
-  // The atom that stands for it now; literals are copied when they are first read.
+  // The atom that replaces it in the copy; literals are copied when they are first read.
   Atom operator()(Atom old);
   std::vector<Atom> operator()(std::span<const Atom> old);
 
-  // A dropped variable is ignored; one beyond those of the old program stands for a value that only the copy has.
+  // A dropped variable is ignored; an id beyond those of the old program names a value that only the copy has.
   void bind(Var old, Atom now);
   void bind(std::span<const Var> old, std::span<const Atom> now);
   void bind_constants();

@@ -26,7 +26,7 @@ void add(ProgramCost& to, const ProgramCost& more, double times) {
   for (std::size_t type = 0; type < rate_type_count; ++type) to.flops_by_type[type] += times * more.flops_by_type[type];
 }
 
-// The costliest of several branches, or the sum of what is called.
+// Adds the costliest of several branches, or the sum of the programs called.
 bool add_nested(const Primitive& primitive, const Attrs& attrs, ProgramCost& cost) {
   bool found = false;
   const double times = primitive->traits.control == Control::scan ? static_cast<double>(attrs.integer("length")) : 1;
@@ -129,7 +129,7 @@ std::array<uint64_t, rate_type_count> operation_flops(const Primitive& primitive
                                                       const Attrs& attrs) {
   const Traits& traits = primitive->traits;
   if (traits.moves != Moves::no || is_transcendental(traits)) return {};
-  // The commonest calls are small: nothing is allocated for them.
+  // The most common calls are small: nothing is allocated for them.
   if (traits.elementwise != Elementwise::no && primitive->flops && !inputs.empty()) {
     int64_t size = 0;
     for (const Array& input : inputs) size = std::max(size, input.size());
@@ -139,7 +139,7 @@ std::array<uint64_t, rate_type_count> operation_flops(const Primitive& primitive
   }
   ProgramCost cost;
   if (primitive->flops && !inputs.empty()) {
-    thread_local Types types;  // whose memory the next call takes
+    thread_local Types types;  // its memory is reused by the next call
     types.resize(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       types[i].shape = inputs[i].shape();

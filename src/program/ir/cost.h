@@ -1,4 +1,4 @@
-// What one equation costs, beside the cost of whole programs in capibara/analysis.h.
+// The cost of one equation; that of whole programs is in capibara/analysis.h.
 #pragma once
 
 #include <capibara/analysis.h>

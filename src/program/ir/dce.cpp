@@ -1,4 +1,4 @@
-// The driver of dead-code elimination, from the last equation to the first; the rules stand beside their primitives.
+// The driver of dead-code elimination, from the last equation to the first; the rules are next to their primitives.
 #include "program/ir/dce.h"
 
 #include "program/ir/copy.h"
@@ -52,11 +52,11 @@ class Elimination {
 
   bool has_rule(const Equation& equation) const {
     if (!equation.primitive->dce || equation.effects.keeps_equation()) return false;
-    // jax has no rule for these, and its texts show them whole.
+    // jax has no rule for these and prints them whole.
     return !as_jax_ || (equation.primitive != prim::while_() && equation.primitive != prim::optimization_barrier());
   }
 
-  // The equation that yields no more than what is used.
+  // The equation with only the results that are used.
   Equation smaller(const Equation& equation, const Mask& used) {
     Equation out = equation;
     for (std::size_t i = 0; i < used.size(); ++i) {
@@ -83,7 +83,7 @@ class Elimination {
     std::for_each(outputs.begin(), outputs.end(), use);
     bool changed = outputs.size() != program.outputs().size();
 
-    std::vector<Equation> kept;  // the last first
+    std::vector<Equation> kept;  // in reverse order
     for (std::size_t e = program.equations().size(); e-- > 0;) {
       const Equation& equation = program.equations()[e];
       Mask used;

@@ -1,4 +1,4 @@
-// Explicit types of results: by the rule of a record, else by factors, so that
+// Explicit types of results: by the rule of the primitive's record, else by factors, so that
 //
 //   (b m k) (b k n) -> (b m n), k: sum       f32[8@x,4,2] f32[8@x,2,6@y] -> f32[8@x,4,6@y]
 //
@@ -53,7 +53,7 @@ class FactorAxes {
   }
 
  private:
-  // The axes of a dimension go to its factors, the outermost first.
+  // Assigns the axes of a dimension to its factors, the outermost first.
   void assign(std::size_t operand, std::size_t dim) {
     const AxisList& axes = split_axes(args_.operands[operand], dim);
     const DimensionFactors& dimension = factors_.operands[operand][dim];
@@ -127,7 +127,7 @@ const Mesh& mesh_of(const Primitive& primitive, std::span<const ArrayType> opera
       throw ValueError(concat("Mesh for all inputs should be equal. Got one mesh: ", abstract_mesh_text(*mesh),
                               " and another mesh: ", abstract_mesh_text(own)));
     }
-    // Maps derived from a shard_map are traced outside of its context.
+    // Maps derived from a shard_map are traced outside its context.
     if (around && !own.any_is(AxisType::Manual) && !(around->mesh == own)) {
       throw ValueError(concat("For primitive ", primitive.name(), ", context mesh ", abstract_mesh_text(around->mesh),
                               " should match the aval mesh ", abstract_mesh_text(own), " for shape ", to_string(type)));

@@ -1,4 +1,4 @@
-// Factors as values: their text, and the types of the parts that they are cut into.
+// Factors as values: their text, and the types of the parts that they are split into.
 #include <capibara/factors.h>
 
 namespace capibara {

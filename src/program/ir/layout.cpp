@@ -1,4 +1,4 @@
-// Laying out documents: groups go flat where they fit.
+// Laying out documents: groups are printed flat where they fit.
 #include "program/ir/layout.h"
 
 namespace capibara::layout {

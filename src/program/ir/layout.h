@@ -18,7 +18,7 @@ class Doc {
   friend Doc concat(std::vector<Doc> parts);
   friend Doc nest(int indent, Doc inner);
   friend Doc group(Doc inner);
-  friend Doc line_break(std::string flat);  // `flat` where the group is not broken
+  friend Doc line_break(std::string flat);  // `flat` if the group is not broken
 
   std::string render(int width) const;
 

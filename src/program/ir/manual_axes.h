@@ -1,5 +1,5 @@
-// What types of values inside shard_map say of manual axes: along which values differ, and over which sums are still to
-// be taken or announced.
+// Manual axes in the types of values inside shard_map: the axes along which values vary, and those of sums still to
+// be taken (unreduced) or announced (reduced).
 #pragma once
 
 #include <capibara/primitive.h>
@@ -8,7 +8,7 @@ namespace capibara {
 
 namespace prim {
 
-// Between types that vary, whose sum is still to be taken, and whose cotangents will be summed.
+// Conversions between varying, unreduced (sum still to be taken) and reduced (cotangents will be summed) types.
 const Primitive& all_gather_reduced();        // varying -> reduced
 const Primitive& unreduced_reduce_scatter();  // unreduced -> varying
 const Primitive& unreduced_psum();            // unreduced -> the same on all
@@ -18,7 +18,7 @@ const Primitive& reduced_vary_cast();         // reduced -> varying, the identit
 
 }  // namespace prim
 
-// Whether it is the identity into another type along axes: pvary, preduced, vary_unreduced_cast, reduced_vary_cast.
+// True for the identities into another type along axes: pvary, preduced, vary_unreduced_cast, reduced_vary_cast.
 bool is_cast(const Primitive& primitive);
 
 // Each list is in the order of the mesh.
@@ -30,9 +30,9 @@ struct ManualAxes {
   bool has_sums() const { return !unreduced.empty() || !reduced.empty(); }
 };
 ManualAxes manual_axes_of(const ArrayType& type);
-// The type of a value of this rank that says so. Where it names sums, all axes of the mesh are manual.
+// The type of a value of this rank over these axes. If any is unreduced or reduced, all axes of the mesh are manual.
 Sharding manual_sharding(Mesh mesh, std::size_t rank, ManualAxes axes);
-// Raises ValueError where these axes of an operand have a sum to be taken or announced.
+// Raises ValueError if the operand is unreduced or reduced over any of these axes.
 void refuse_sums_over(const char* operation, const ArrayType& type, const AxisList& axes);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// Makers and readers of a program's variables, and the conditions of matches that follow from them.
+// Defining equations and readers of a program's variables, and the conditions of matches that follow from them.
 #include "program/ir/match.h"
 
 #include <algorithm>
@@ -68,7 +68,7 @@ bool are_independent(const Uses& uses, std::span<const Atom> operands, std::span
   while (!open.empty()) {
     const int at = uses.maker(open.back());
     open.pop_back();
-    // Equations read what stands before them: nothing before the first one depends on any.
+    // Equations only read results of earlier ones: nothing before the first replaced one depends on any.
     if (at < first || met[index(at)] || among(given, at)) continue;
     if (among(replaced, at)) return false;
     met[index(at)] = true;
@@ -92,7 +92,7 @@ bool holds_exactly(DType dtype, IntegerRange range) {
   }
   if (!is_floating(dtype)) return false;
   const int64_t limit = power(dtype_row(dtype).mantissa_bits + 1);
-  // Eight exponent bits reach far beyond every integer that the mantissa has; narrower types are not worth a table.
+  // Eight exponent bits reach far beyond every integer that the mantissa holds; narrower types are not worth a table.
   const bool wide_enough = dtype_row(dtype).exponent_bits >= 5 && dtype_row(dtype).mantissa_bits >= 7;
   return wide_enough && range.low >= -limit && range.high <= limit;
 }

@@ -1,4 +1,4 @@
-// Memo: remembers what was derived from a program, so that a program used many times is transformed once.
+// Memo: caches what was derived from a program, so that a program used many times is transformed once.
 #pragma once
 
 #include <capibara/program.h>
@@ -13,7 +13,7 @@
 
 namespace capibara {
 
-// What a derivation depends on besides the program.
+// The parameters of a derivation besides the program.
 struct MemoKey {
   Program program;
   std::vector<bool> first, second;
@@ -42,8 +42,8 @@ struct MemoHash {
   }
 };
 
-// Programs may hold objects of the host language: comparing or freeing them may run its code, which may let other
-// threads run or come back here. Neither happens with the lock held.
+// Programs may hold objects of the host language: comparing or freeing them may run its code, which may switch
+// threads or re-enter here. Neither happens with the lock held.
 template <class Value>
 class Memo {
  public:

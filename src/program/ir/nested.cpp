@@ -18,7 +18,7 @@ bool any_program(const Attr& attr, const std::function<bool(const Program&)>& is
          std::any_of((*list)->begin(), (*list)->end(), [&](const Attr& entry) { return any_program(entry, is_met); });
 }
 
-// The attribute with its programs rewritten, or nothing where there is none or none changed.
+// The attribute with its programs rewritten, or empty if there are none or none changed.
 std::optional<Attr> rewritten(const Attr& attr, const ProgramRewrite& rewrite) {
   if (const auto* program = attr.get_if<ProgramPointer>()) {
     Program now = rewrite(**program);
@@ -37,7 +37,7 @@ std::optional<Attr> rewritten(const Attr& attr, const ProgramRewrite& rewrite) {
   return changed ? std::optional(Attr(std::move(copy))) : std::nullopt;
 }
 
-// Every pass asks for every equation: plain loops.
+// Called by every pass for every equation: plain loops.
 bool holds_program(const Attr& attr) {
   if (attr.get_if<ProgramPointer>()) return true;
   const auto* list = attr.get_if<ListPointer>();

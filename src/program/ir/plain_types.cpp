@@ -1,4 +1,4 @@
-// Takes the shardings out of all types of a program.
+// Removes the shardings from all types of a program.
 #include "program/ir/plain_types.h"
 
 #include <map>
@@ -53,7 +53,7 @@ Attrs with_plain_attrs(const Attrs& attrs) {
 
 namespace {
 
-// A reshard on devices that are known, as a demand on the placement of its result.
+// A reshard on known devices, as a constraint on the placement of its result.
 std::optional<Attrs> constraint_of(const Attrs& attrs) {
   const ShardingAttr& wanted = *asked_sharding(attrs);
   const bool places = wanted.devices && wanted.devices->devices.size() > 1 && wanted.sharding.is_explicit();
@@ -64,7 +64,7 @@ std::optional<Attrs> constraint_of(const Attrs& attrs) {
   return Attrs{{"sharding", sharding}, {"unconstrained_dims", Ints{}}, {"context_mesh", Attr()}, {"layout", Attr()}};
 }
 
-// What a constraint asks for that says no more than a type; nothing where the type leaves it open.
+// The constraint equivalent to a type; empty if the type leaves the sharding open.
 std::optional<Attrs> constraint_of(const ArrayType& type, const NamedSharding* devices) {
   if (!type.sharding.is_explicit() || type.sharding.mesh().size() < 2 || !type.sharding.spec().unreduced.empty())
     return std::nullopt;
@@ -77,7 +77,7 @@ std::optional<Attrs> constraint_of(const ArrayType& type, const NamedSharding* d
     for (int id = 0; id < mesh.size(); ++id) placement.devices.push_back(id);
   }
   placement.spec.reduced.clear();
-  Ints open;  // dimensions that axes of the compiler may split
+  Ints open;  // dimensions that the compiler's axes may split
   for (std::size_t dim = 0; mesh.any_is(AxisType::Auto) && dim < type.shape.size(); ++dim) {
     if (placement.spec.dims[dim].empty()) open.push_back(static_cast<int64_t>(dim));
   }
@@ -92,7 +92,7 @@ Program with_type_constraints(const Program& program, const NamedSharding* devic
   std::vector<Equation> equations;
   for (Equation& equation : body.equations) {
     const Primitive& primitive = equation.primitive;
-    // These say themselves where their results are.
+    // These state the placement of their results themselves.
     if (maps_devices(primitive) || primitive == prim::reshard() || primitive == prim::sharding_constraint()) {
       equations.push_back(std::move(equation));
       continue;
@@ -122,7 +122,7 @@ Program with_plain_types(const Program& program) {
   for (ArrayType& type : body.var_types) type.sharding = {};
   make_plain(body.literals);
   make_plain(body.constants);
-  std::map<int32_t, Atom> same;  // results of reshard, and what they are
+  std::map<int32_t, Atom> same;  // results of reshard, and the values that they equal
   auto resolve = [&](Atom& atom) {
     if (atom.is_literal()) return;
     if (auto it = same.find(atom.code); it != same.end()) atom = it->second;

@@ -1,4 +1,4 @@
-// Programs as jaxpr text, laid out as JAX lays it out.
+// Programs as jaxpr text, laid out as by JAX.
 #include <capibara/primitive.h>
 
 #include "core/array/format.h"
@@ -83,7 +83,7 @@ class Printer {
  private:
   using VarKey = std::pair<const void*, int32_t>;
 
-  // Programs met twice, or nested and long, are printed first under a name.
+  // Programs that occur twice, or are nested and long, are printed first under a name.
   void find_shared(const Program& top) {
     std::unordered_map<const void*, int> counts;
     std::unordered_map<const void*, std::string> names;
@@ -97,7 +97,7 @@ class Printer {
       if (count == 0) order.push_back(program);
       ++count;
       if (program.identity() != top.identity() && program.equations().size() > 10) ++count;
-      // A program met again is counted, but its inside only as often as needed to see that it is shared.
+      // A repeated program is counted, but its inside only as often as needed to see that it is shared.
       if (++visited > 100000) continue;
       for (const Equation& equation : program.equations()) {
         const Attr* name = equation.attrs.find("name");

@@ -1,4 +1,4 @@
-// Sources: where an equation came from, as interned name scopes and call addresses.
+// Sources: the origin of an equation, as interned name scopes and call addresses.
 #pragma once
 
 #include <capibara/program.h>
@@ -19,9 +19,9 @@ Source intern(const SourceInfo& info);
 SourceInfo source_info(Source source);
 std::string to_string(Source source);  // "layer1/attention" or "file:line (scope)"
 
-// The source given to equations staged on this thread now.
+// The source given to equations that are now staged on this thread.
 Source current_source();
-// The same without the line that is running: names of scopes alone.
+// The same without the running line: names of scopes alone.
 Source current_scope();
 // A name inside of scopes. A scope that ends with () is a transformation, which holds the next name: vmap(layer)/bias.
 std::string joined_scope(const std::string& scope, const std::string& name);

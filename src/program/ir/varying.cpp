@@ -1,4 +1,4 @@
-// Varying types: what an equation's results vary over, and pvary where its operands disagree.
+// Varying types: the axes over which an equation's results vary, and pvary where its operands disagree.
 //
 //   c:f32[2]{V:x} = mul a b     a:f32[2]{V:x} b:f32[]
 // becomes
@@ -60,8 +60,8 @@ Atom varied(ProgramBuilder& builder, const Primitive& cast, Atom atom, const Axi
   return equation.outputs[0];
 }
 
-// A pvary of an operand, with the type that it then has. What is reduced over just these axes is cast instead, so that
-// the sum of its cotangent stays to be taken.
+// Applies pvary to an operand, and updates its type. A value reduced over exactly these axes is cast instead, so that
+// its cotangent stays unreduced.
 void vary(ProgramBuilder& builder, Atom& atom, ArrayType& type, const Sharding& wanted, Source source) {
   if (type.ref || type.dtype == DType::token) return;
   const AxisList axes = missing_axes(type, wanted.varying());
@@ -80,7 +80,7 @@ void vary(ProgramBuilder& builder, Atom& atom, ArrayType& type, const Sharding& 
   builder.body().var_types[static_cast<std::size_t>(atom.code)].sharding = type.sharding;
 }
 
-// The programs that run once for each device as its own predicate says.
+// The programs that each device runs by its own predicate.
 std::vector<Program> chosen_programs(const Primitive& primitive, const Attrs& attrs) {
   if (primitive->traits.control == Control::cond) return CondView(attrs).branches();
   const WhileView loop(attrs);
@@ -106,7 +106,7 @@ void refuse_diverging(const Primitive& primitive, const Sharding& predicate, con
   }
 }
 
-// Operands vary at least as the inputs of the program that takes them.
+// Operands vary at least as much as the inputs of the program that takes them.
 void match_program(ProgramBuilder& builder, const Primitive& primitive, std::vector<Atom>& inputs, Types& types,
                    const Attrs& attrs, Source source) {
   const char* name = primitive->traits.control == Control::scan ? "jaxpr" : primitive->traits.called_program;
@@ -117,7 +117,7 @@ void match_program(ProgramBuilder& builder, const Primitive& primitive, std::vec
     vary(builder, inputs[i], types[i], program.type(program.invars()[i]).sharding, source);
 }
 
-// A result of branches varies where it does in any of them.
+// A result of branches varies over the axes of any of them.
 TypeResult joined_branches(TypeResult result, const Attrs& attrs) {
   const CondView view(attrs);
   for (const Program& branch : view.branches()) {
@@ -133,13 +133,13 @@ TypeResult with_varying(TypeResult result, const Sharding& varying) {
   return result;
 }
 
-// The sharding with these axes along which it varies.
+// The sharding with these axes as the varying ones.
 Sharding with_varying_axes(const Sharding& sharding, AxisList axes) {
   if (sharding.is_explicit()) return Sharding::explicit_over(sharding.mesh(), sharding.spec(), std::move(axes));
   return axes.empty() ? Sharding() : Sharding::varying_over(sharding.mesh(), std::move(axes));
 }
 
-// Where a collective changed the rank of a value with sums to be taken, its type follows.
+// If a collective changed the rank of an unreduced or reduced value, its sharding is adapted.
 TypeResult with_ranks(TypeResult result) {
   for (ArrayType& type : result.types) {
     if (!type.sharding.is_explicit() || type.sharding.mesh().any_is(AxisType::Explicit)) continue;

@@ -1,6 +1,6 @@
-// Views on equations that hold programs: which operands, results and inputs of their programs play which role.
+// Views on equations that hold programs: the roles of their operands, of their results and of their programs' inputs.
 //
-// A role without a list says how many there are; with a list that has one entry for each operand or result, it is the
+// Called without a list, a role returns its size; called with a list that has one entry for each operand or result, the
 // part of the list in that role.
 #pragma once
 
@@ -105,7 +105,7 @@ class WhileView : ProgramView {
   std::size_t cond_consts_, body_consts_;
 };
 
-// cond: operands are the index and what each branch takes.
+// cond: operands are the index and the operands of the branches.
 class CondView : ProgramView {
  public:
   explicit CondView(const Attrs& attrs) : ProgramView(attrs), branches_(attrs_.programs("branches")) {}
@@ -130,10 +130,10 @@ inline const Program* called_program(const Equation& equation) {
   return name && !equation.attrs.empty() ? &equation.attrs.program(name) : nullptr;
 }
 
-// Whether each device of a mesh runs the program of such an equation (lax/shard_map.h has its view).
+// True if each device of a mesh runs the program of this equation (lax/shard_map.h has its view).
 inline bool maps_devices(const Primitive& primitive) { return primitive->traits.control == Control::device_map; }
 
-// The devices that run the program of such an equation; null for other equations.
+// The devices that run the program of this equation; null for other equations.
 inline const NamedSharding* mapped_devices(const Equation& equation) {
   return maps_devices(equation.primitive) ? &equation.attrs.opaque<MeshAttr>("mesh")->devices : nullptr;
 }

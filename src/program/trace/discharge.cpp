@@ -1,4 +1,4 @@
-// Discharge of refs: a program is run on tracers that stand for the present values of its refs.
+// Discharge of refs: a program is run on tracers that represent the current values of its refs.
 #include "program/trace/discharge.h"
 #include "program/ir/handles.h"
 
@@ -22,7 +22,7 @@ ArrayType value_type(ArrayType type) {
   return type;
 }
 
-// A value in the type of a ref: loops carry it unchanged.
+// A value in the type of a ref's content: loops carry it unchanged.
 Array as_content(const Array& value, const ArrayType& ref) {
   if (value.weak_type() == ref.weak_type) return value;
   return jax::lax::convert_element_type(value, ref.dtype, ref.weak_type);
@@ -32,7 +32,7 @@ Array as_content(const Array& value, const ArrayType& ref) {
   throw NotImplementedError(concat(primitive.name(), ": ", why, "; read the ref before and write it afterwards"));
 }
 
-// Runs the equations of one program; refs are held by their present values.
+// Runs the equations of one program; each ref is represented by its current value.
 class Interpreter {
  public:
   explicit Interpreter(const Program& program)
@@ -125,7 +125,7 @@ Types types_at(std::span<const ArrayType> types, std::span<const std::size_t> at
   return chosen;
 }
 
-// A program that runs another with its inputs and results at other positions: input k of the new one goes to every
+// A program that calls another with inputs and results permuted: input k of the new one is passed to every
 // input i with from[i] == k, and its outputs are the results `to`.
 Program rearranged(const Program& program, const Types& types, const std::vector<std::size_t>& from,
                    const std::vector<std::size_t>& to) {
@@ -159,7 +159,7 @@ DischargedCall call_of(const Primitive& primitive, std::span<const ArrayType> ty
     call.written.emplace_back(inner.written[i], program.outputs().size() + i);
   const bool takes_refs = std::any_of(types.begin(), types.end(), [](const ArrayType& type) { return type.ref; });
   if (takes_refs && attrs.has("call_jaxpr")) {
-    // A rule takes refs: on values the function is called as it is.
+    // A rule takes refs: on values the function is called directly.
     call.primitive = capibara::primitive("jit");
     call.attrs =
         Attrs{{"jaxpr", inner.program}, {"name", attrs.has("name") ? attrs.text("name") : std::string("custom")}};
@@ -230,8 +230,8 @@ DischargedCall while_of(const Primitive& primitive, std::span<const ArrayType> t
   call.operands.insert(call.operands.end(), carried.begin(), carried.end());
   for (std::size_t k = 0; k < carried.size(); ++k) call.written.emplace_back(carried[k], carry + k);
 
-  // Where inputs [begin, end) and the carry of the loop stand among the inputs of a program that has `consts` consts
-  // left.
+  // The positions of inputs [begin, end) and of the loop's carry among the inputs of a program with `consts` remaining
+  // consts.
   auto sources = [&](std::size_t begin, std::size_t end, std::size_t consts) {
     std::vector<std::size_t> from;
     std::size_t next = 0;
@@ -347,7 +347,7 @@ Discharged discharge(const Program& program) {
 DischargedCall discharge_call(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs,
                               std::span<const std::size_t> same_as) {
   for (std::size_t i = 0; i < types.size(); ++i) {
-    // The condition and the body of a loop may read the same ref; one program never has it twice.
+    // The condition and the body of a loop may read the same ref; any other program takes it only once.
     if (same_as[i] != i && primitive != prim::while_()) {
       throw ValueError(concat("only one reference to a mutable array may be passed to a function, but ",
                               primitive.name(), " got the same ", to_string(types[i]), " twice: as arguments ",

@@ -1,13 +1,13 @@
-// Discharge: refs become values, reads and writes of them data flow, so that no backend and no text knows refs.
+// Discharge: refs become values, reads and writes of them data flow, so that backends and program texts need no refs.
 #pragma once
 
 #include "program/ir/build.h"
 
 namespace capibara {
 
-bool holds_refs(const Program& program);  // among its variables, or in a program inside
+bool holds_refs(const Program& program);  // among its variables, or in a nested program
 bool holds_refs(const Attrs& attrs);
-// Whether all of them can become values: a rule of the user's that waits for its cotangents may hold a ref itself.
+// True if all of them can become values: a user's rule that waits for its cotangents may hold a ref itself.
 bool can_discharge(const Attrs& attrs);
 
 // A program whose ref inputs are values. Its outputs are those of the original, then the last value of each written
@@ -22,10 +22,10 @@ Discharged discharge(const Program& program);
 struct DischargedCall {
   Primitive primitive;
   Attrs attrs;
-  std::vector<std::size_t> operands;  // inputs of the original, a ref standing for its value
-  std::vector<std::size_t> outputs;   // where the outputs of the original are among the results
+  std::vector<std::size_t> operands;  // inputs of the original, a ref replaced by its value
+  std::vector<std::size_t> outputs;   // positions of the original's outputs among the results
   std::vector<std::pair<std::size_t, std::size_t>>
-      written;  // a ref among the inputs, and the result that is its last value
+      written;  // a ref among the inputs, and the result that is its final value
 };
 // `same_as` has, for each input, the first input that is the same ref; its own position otherwise.
 DischargedCall discharge_call(const Primitive& primitive, std::span<const ArrayType> types, const Attrs& attrs,

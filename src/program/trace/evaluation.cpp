@@ -18,7 +18,7 @@ class EvaluationTrace final : public Trace {
  public:
   Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) override {
     if (std::shared_ptr<Trace> trace = innermost(inputs)) {
-      // Compile-time evaluation runs what is known; operations on traced values go on to their trace.
+      // Compile-time evaluation runs what is known; operations on traced values are passed to their trace.
       TraceScope scope(trace);
       return trace->bind(primitive, inputs, attrs);
     }
@@ -33,7 +33,7 @@ class EvaluationTrace final : public Trace {
   const char* kind() const override { return "evaluation"; }
 
  private:
-  // The deepest trace that an operand belongs to; null where all are concrete.
+  // The deepest trace that an operand belongs to; null if all are concrete.
   static std::shared_ptr<Trace> innermost(std::span<const Array> inputs) {
     std::shared_ptr<Trace> found;
     int deepest = -1;

@@ -1,4 +1,4 @@
-// Running one operation now: what evaluation and constant folding ask of the backends, which src/assembly names.
+// Running one operation now: the backend functions used by evaluation and constant folding, defined in src/assembly.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -7,7 +7,7 @@ namespace capibara {
 
 using Evaluate = Arrays(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs);
 
-// On the backend that committed operands demand, else on the default one; results of committed operands are committed.
+// On the backend that committed operands require, else on the default one; results of committed operands are committed.
 extern Evaluate* const evaluate;
 // On the host by plain loops, whatever the default backend is.
 extern Evaluate* const evaluate_plainly;

@@ -1,4 +1,4 @@
-// Known values under a trace: how they become traced ones, and who frees those that nothing reaches.
+// Known values under a trace: staging them, and freeing those that are unreachable.
 #pragma once
 
 #include <capibara/array.h>
@@ -7,11 +7,11 @@
 
 namespace capibara {
 
-// A known value as a value of the program that is being traced, where one is: the traced function can no longer read
-// it, as with JAX's arrays that are made inside of jit. Evaluation and traces outside of any program leave it as it is.
+// A known value as a value of the program being traced, if there is one: the traced function can no longer read
+// it, as with JAX's arrays that are made inside jit. Evaluation and traces outside any program return it unchanged.
 Array stage_value(const Array& value);
 
-// What frees the host language's unreachable objects, called before leaked tracers are reported.
+// Frees the host language's unreachable objects; called before leaked tracers are reported.
 void set_cycle_collector(std::function<void()> collector);
 
 }  // namespace capibara

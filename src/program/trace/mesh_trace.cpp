@@ -32,7 +32,7 @@ class MeshTrace final : public Trace {
   int64_t size_;
 };
 
-// No user's axis has this name: programs that were traced with varying types differ from those without.
+// No user's axis has this name: it distinguishes programs traced with varying types from those without.
 constexpr const char* check_marker = "{V}";
 
 std::shared_ptr<Trace> bound(const Mesh& mesh, const AxisList& axes, bool checked) {

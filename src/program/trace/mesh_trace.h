@@ -5,7 +5,7 @@
 
 namespace capibara {
 
-// Binds axes of a mesh on this thread until the end of the scope. `checked`: types say along which of them values vary.
+// Binds axes of a mesh on this thread until the end of the scope. `checked`: types say over which of them values vary.
 class MeshScope {
  public:
   MeshScope(const Mesh& mesh, const AxisList& axes, bool checked);
@@ -14,10 +14,10 @@ class MeshScope {
   TraceScope scope_;
 };
 
-// The mesh that binds an axis and whose values have varying types; null where the axis is another one.
+// The mesh that binds an axis and whose values have varying types; null for other axes.
 const Mesh* checked_mesh(const std::string& axis);
 
-// Whether all these axes are of meshes: collectives over several of them are one operation.
+// True if all these axes are of meshes: collectives over several of them are one operation.
 bool are_mesh_axes(const AxisList& axes);
 
 }  // namespace capibara

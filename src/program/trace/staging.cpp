@@ -1,4 +1,4 @@
-// Staging: turning a function into a program by running it on tracers.
+// Staging: converting a function to a program by running it on tracers.
 #include "program/trace/staging.h"
 #include "program/ir/handles.h"
 #include "program/trace/known_values.h"
@@ -82,10 +82,10 @@ Atom StagingTrace::atom(const Array& array) {
     const auto* own = static_cast<const StagedTracer*>(body);
     return own->constant.defined() ? atom(own->constant) : own->var;
   }
-  // The values of constants are read wherever programs are compared and folded, under locks: they must be there.
+  // Constants are read when programs are compared and folded, under locks: their values must be ready.
   if (!body->trace() && !array.type().ref) array.block_until_ready();
   if (is_literal_value(array)) return builder_.add_literal(array);
-  // A ref is never a constant: the program is given it at each call.
+  // A ref is never a constant: it is passed to the program at each call.
   if (!body->trace() && !array.type().ref) return builder_.add_constant(array);
   auto [it, added] = captured_var_of_.try_emplace(body);
   if (added) {
@@ -175,7 +175,7 @@ Staged stage(const FlatFunction& function, std::span<const ArrayType> types, con
     outputs.clear();
     // Every tracer holds its trace; this function, the scope and the end marker hold it too.
     constexpr long own_holders = 3;
-    // What only circles of garbage hold can reach no user: the host language frees them first.
+    // Tracers held only by garbage cycles cannot reach the user: the host language frees them first.
     if (trace.use_count() > own_holders && cycle_collector()) cycle_collector()();
     if (trace.use_count() > own_holders) {
       throw UnexpectedTracerError(

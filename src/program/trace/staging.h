@@ -10,7 +10,7 @@ class StagedTracer final : public Tracer {
  public:
   Var var;
   Source source;   // of the equation that made it; unknown for inputs
-  Array constant;  // of a known value that stands for itself: it enters the program where it is read
+  Array constant;  // for a known value represented by itself: it enters the program where it is read
 
   StagedTracer(ArrayType type, std::shared_ptr<Trace> trace, Var v, Source s)
       : Tracer(std::move(type), std::move(trace)), var(v), source(s) {}

@@ -1,4 +1,4 @@
-// The current trace of each thread, and the entry of every operation.
+// The current trace of each thread, and the entry point of every operation.
 #include "program/trace/trace.h"
 
 #include <thread>
@@ -8,7 +8,7 @@ namespace capibara {
 namespace {
 
 thread_local std::shared_ptr<Trace> current;
-thread_local const Trace* innermost = nullptr;  // the same: every operation asks, and a plain pointer is read at once
+thread_local const Trace* innermost = nullptr;  // the same, for every operation: reading a plain pointer is faster
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Traces: who interprets the operations of the running function on this thread.
+// Traces: interpreters of the operations of the running function on this thread.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -14,7 +14,7 @@
 
 namespace capibara {
 
-// The user's function that a trace runs, as errors speak of it. The host language says what it knows.
+// The user's function that a trace runs, for error messages. The host language fills in what is available.
 struct TracedFunction {
   std::function<std::string()> text;                 // "f at model.py:12"; null: unknown
   std::string purpose;                               // "jit", "scan"
@@ -27,12 +27,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   virtual ~Trace() = default;
   virtual Arrays bind(const Primitive& primitive, std::span<const Array> inputs, const Attrs& attrs) = 0;
   virtual const char* kind() const = 0;  // "jit", "jvp", "vmap"... for error texts
-  // The size of a named axis bound by this trace or an outer one; nullopt where unknown.
+  // The size of a named axis bound by this trace or an outer one; nullopt if unknown.
   virtual std::optional<int64_t> axis_size(const std::string& name) const;
   virtual std::string bound_axis() const { return {}; }  // the name of the axis this trace binds; empty: none
-  // Why the value of a tracer is not known, as a sentence; empty where there is nothing to say.
+  // Why the value of a tracer is unknown, as a sentence; empty if there is no explanation.
   virtual std::string origin(const ArrayBody& tracer);
-  // The line that made a tracer; empty where unknown.
+  // The line that made a tracer; empty if unknown.
   virtual std::string line_of(const ArrayBody& tracer) const;
 
   std::shared_ptr<Trace> parent;  // null: evaluation
@@ -41,7 +41,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::thread::id thread = std::this_thread::get_id();
 };
 
-// A value that a trace stands for.
+// A value of a trace.
 class Tracer : public ArrayBody {
  public:
   Tracer(ArrayType type, std::shared_ptr<Trace> trace) : ArrayBody(std::move(type)), owner(std::move(trace)) {}
@@ -54,7 +54,7 @@ class Tracer : public ArrayBody {
 
 std::shared_ptr<Trace> current_trace();
 std::shared_ptr<Trace> evaluation_trace();
-bool evaluating();  // whether the current trace is evaluation: operations run at once
+bool evaluating();  // true if the current trace is evaluation: operations run at once
 
 // Makes a trace current on this thread until the end of the scope.
 class TraceScope {
@@ -68,7 +68,7 @@ class TraceScope {
   std::shared_ptr<Trace> previous_;
 };
 
-// Ends a trace when the transform that opened it returns: its tracers are leaks from then on.
+// Ends a trace when the transform that opened it returns: tracers used from then on are leaks.
 class TraceEnd {
  public:
   explicit TraceEnd(std::shared_ptr<Trace> trace) : trace_(std::move(trace)) {}
@@ -78,7 +78,7 @@ class TraceEnd {
   std::shared_ptr<Trace> trace_;
 };
 
-// Why the value of a traced array is not known, on a line of its own for the end of an error's text.
+// Why the value of a traced array is unknown, on a separate line for the end of an error message.
 std::string origin_line(const Array& array);
 
 // Raises UnexpectedTracerError when an operand is a tracer that is not valid under the current trace.

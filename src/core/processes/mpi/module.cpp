@@ -32,7 +32,7 @@ const char* say(int status) {
   return text;
 }
 
-// Counts of MPI are int: more bytes than that are blocks and a rest, in one datatype.
+// MPI counts are int: larger sizes become blocks and a remainder, in one datatype.
 class Bytes {
  public:
   explicit Bytes(std::size_t bytes) {
@@ -62,7 +62,7 @@ class Bytes {
   MPI_Datatype type_ = MPI_BYTE;
 };
 
-// What the string of the library begins with: "Open MPI v4".
+// The start of the library's version string: "Open MPI v4".
 std::string kind_of(const std::string& library) {
   const std::size_t comma = library.find_first_of(",\n");
   const std::string head = library.substr(0, comma);

@@ -1,4 +1,4 @@
-// The function table of the MPI module: what the exchange asks of MPI, with no type of MPI's in it.
+// The function table of the MPI module: what the exchange needs from MPI, free of MPI's types.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,9 @@
 namespace capibara::mpi {
 
 struct Group;    // a communicator
-struct Request;  // an operation under way
+struct Request;  // an operation in flight
 
-// All are called on one thread. Those that return text return null, or what went wrong.
+// All are called on one thread. Those that return text return null on success, else what went wrong.
 struct Table {
   int version;
   // The version of the library that is loaded, and whether it is the kind that the module was built for.
@@ -16,13 +16,13 @@ struct Table {
   const char* (*start)(int* process, int* count);
   const char* (*stop)();
 
-  // A communicator of these processes of the job, in this order; its members all ask for it. `on_one_node`: share
+  // A communicator of these processes of the job, in this order; all members call it. `on_one_node`: they share
   // memory.
   const char* (*make_group)(const int* members, int count, Group** group, bool* on_one_node);
-  // Memory that all members of a group on one node see: `bytes` of each, at bases[position].
+  // Memory that all members of a group on one node can access: `bytes` of each, at bases[position].
   const char* (*make_window)(Group* group, std::size_t bytes, void** bases);
 
-  // These start, and `test` says whether what was started is done; a request that is done is gone. Sizes are of one
+  // These start an operation; `test` reports whether it is done, and then frees the request. Sizes are of one
   // block.
   const char* (*all_gather)(Group* group, const void* from, void* to, std::size_t bytes, Request** request);
   const char* (*all_to_all)(Group* group, const void* from, void* to, std::size_t bytes, Request** request);
