@@ -63,7 +63,7 @@ enum class OnCorruption { error, previous };
 // Which step and items to restore, and with which types.
 struct RestoreOptions {
   std::optional<int64_t> step;  // the newest if absent
-  CheckpointItems like;  // structure, shapes and dtypes to expect; items not listed are returned as saved
+  CheckpointItems like;  // structure, shapes and dtypes to expect; items that are not listed are returned as saved
   std::vector<std::string> only;  // items and arrays to read ("params", "params.layer.w"); empty: all
   OnCorruption on_corruption = OnCorruption::error;
 };

@@ -49,7 +49,7 @@ struct ModelLayers {
 struct LogicalAxes {
   std::map<std::string, std::vector<std::string>> of;
   bool inferred = false;                      // from the names and shapes of the parameters
-  std::vector<std::string> assumptions = {};  // in words
+  std::vector<std::string> assumptions = {};  // as text
 };
 
 // Sizes that describe a model to plans; 0 if the model has no such dimension.
@@ -60,7 +60,7 @@ struct ModelSizes {
   bool tied = false;   // the output matrix is the embedding
   int64_t parameters = 0;
   bool inferred = false;                      // from the names and shapes of the parameters
-  std::vector<std::string> assumptions = {};  // in words
+  std::vector<std::string> assumptions = {};  // as text
 };
 
 // The parts of an AnyModel. A function that needs an absent part names it in its error.

@@ -13,7 +13,7 @@ struct SegmentOptions {
   bool indices_are_sorted = false;
   bool unique_indices = false;
   std::optional<int64_t>
-      bucket_size;   // rows reduced together before the buckets are reduced: reduces rounding errors
+      bucket_size;   // rows reduced together before the buckets are reduced: this keeps rounding errors small
   std::string mode;  // how numbers out of range are handled; by default their rows are dropped
 };
 // The sums of the rows with equal segment numbers.

@@ -35,7 +35,7 @@ struct JvpResult {
 struct TransposeArgs {
   const Primitive& primitive;
   std::span<const Array> cotangents;  // one per output
-  std::span<const Array> inputs;      // empty where the equation is linear in that input
+  std::span<const Array> inputs;      // empty if the equation is linear in that input
   std::span<const ArrayType> types;   // of all inputs
   const Attrs& attrs;
 
@@ -102,7 +102,7 @@ struct TypeResult {
 
 using TypeRule = std::function<TypeResult(std::span<const ArrayType>, const Attrs&)>;
 using JvpRule = std::function<JvpResult(const JvpArgs&)>;
-using TransposeRule = std::function<Arrays(const TransposeArgs&)>;  // one per input, empty where not linear or zero
+using TransposeRule = std::function<Arrays(const TransposeArgs&)>;  // one per input, empty if not linear or zero
 using BatchRule = std::function<BatchResult(const BatchArgs&)>;
 using PartialEvalRule = std::function<PartialEvalSplit(const PartialEvalArgs&)>;
 using DceRule = std::function<DceResult(const Attrs&, const std::vector<bool>& used_outputs)>;

@@ -31,8 +31,8 @@ struct Thread {
 struct Slot {
   int32_t id = 0;    // its index in Profile::slots
   std::string name;  // short and unique in its program: "dot_general.3"
-  std::string kind;  // "loop fusion", "matmul", "kernel", "callback", "copy", "driver", "eager", or "program" if
-                     // nothing more specific is known
+  std::string kind;  // "loop fusion", "matmul", "kernel", "callback", "copy", "driver", "eager", or "program" when no
+                     // more is known
   std::string text;  // the equations in jaxpr syntax
   int32_t program = -1;                // index in Profile::programs
   std::vector<std::string> equations;  // names of the primitives, in order

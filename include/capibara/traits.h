@@ -68,7 +68,7 @@ struct Traits {
   bool multiple_results = false;   // returns a list in Python
   bool nan_checked = false;        // checkify checks its results for NaN
   float element_nanoseconds =
-      0;                         // approximate, one 2.6 GHz core, if loads and stores do not dominate
+      0;                         // approximate cost on one core of 2.6 GHz, unless a load and a store dominate the cost
   float matrix_nanoseconds = 0;  // per element of a matrix, times its number of rows
 };
 

@@ -25,7 +25,7 @@ constexpr double kTensorHidden =
     0.806;  // of activation collectives, hidden behind recomputation; without it all are exposed
 constexpr double kGatherExposed = 0.827;  // of weight gathers and gradient reductions
 constexpr double kDcnExposed = 0.8;       // of reductions between slices
-constexpr double kPlainPasses = 4.8;  // over scores in f32, made by attention without a kernel, forward and backward
+constexpr double kPlainPasses = 4.8;  // over scores in f32, as made by attention without a kernel, forward and backward
 constexpr double kGatherHidden = 0.85;  // of compute, behind which weight gathers can be hidden
 
 // Forward and backward of one matrix: rows x inner times inner x columns.

@@ -27,7 +27,7 @@ struct FlashAttentionOptions {
   std::optional<double> scale = {};                        // 1 / sqrt(head_dim) by default
   std::optional<std::pair<int64_t, int64_t>> window = {};  // visible keys before and after the query's own position
   int64_t sinks = 0;                                       // number of first keys, which a window does not hide
-  std::optional<Array> segment_ids = {};      // int32 [batch, queries]; keys of other segments are hidden
+  std::optional<Array> segment_ids = {};      // int32 [batch, queries]; keys of other segments are not visible
   std::optional<Array> key_segment_ids = {};  // int32 [batch, keys]; segment_ids by default
   int64_t query_offset = 0;                   // position of the first query among the keys, for decoding
   std::optional<Array> dropout_key = {};      // required if dropout_rate is not 0

@@ -1,4 +1,4 @@
-// Mixtures of experts: routing of tokens, matmuls of ragged groups of rows, and the feed-forward layer made of them.
+// Mixtures of experts: routing of tokens, matmuls of ragged groups of rows, and the feed-forward layer built from them.
 #pragma once
 
 #include <capibara/array.h>

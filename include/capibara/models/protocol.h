@@ -8,7 +8,7 @@ namespace capibara::models {
 
 struct TrainableOptions {
   std::vector<std::string> batch =
-      {};                           // the data key for each array of a batch; empty: data_keys() in their order
+      {};                           // the data key that each array of a batch is for; empty: data_keys() in their order
   std::string output = {};          // returned by apply; empty: the only output besides the loss
   std::string loss = "final_cost";  // the output to minimize, as named by TrainModel
   // Instead of an output: the loss as a function of the outputs and the batch, which may have additional arrays.

@@ -97,7 +97,7 @@ struct SgdOptions {
   std::optional<double> momentum = {};
   bool nesterov = false;
 };
-// Gradient descent, with momentum where it is given.
+// Gradient descent, with momentum if given.
 Optimizer sgd(LearningRate learning_rate, const SgdOptions& options = {});
 // Adam.
 Optimizer adam(LearningRate learning_rate, const AdamOptions& options = {});

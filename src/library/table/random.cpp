@@ -41,7 +41,7 @@ random::KeyOptions key_options(const Arguments& a) {
 Array seed(const Arguments& a) {
   if (const int64_t* number = a["seed"].get_if<int64_t>()) return random::seed_array(*number);
   if (const bool* truth = a["seed"].get_if<bool>())
-    return random::seed_array(*truth);  // a Python number, as in jax
+    return random::seed_array(*truth);  // a Python bool is a number, as in jax
   return a.array("seed");
 }
 
