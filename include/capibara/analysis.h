@@ -1,4 +1,4 @@
-// What a program costs: memory, as its backend planned it, and operations counted from its equations.
+// Cost of a program: memory as its backend planned it, and operations counted from its equations.
 #pragma once
 
 #include <array>
@@ -20,16 +20,16 @@ struct MemoryUse {
   int64_t host_generated_code = 0, host_argument = 0, host_output = 0, host_alias = 0, host_temp = 0;
 };
 
-// The element types whose matmuls devices run at rates of their own. What is none of them counts as float32, complex128
-// as float64.
+// Element types whose matmuls devices run at different rates. Any other type counts as float32, complex128 as
+// float64.
 enum class RateType : uint8_t { float32, float64, bfloat16, float16, float8, int8 };
 inline constexpr std::size_t rate_type_count = 6;
-// The rate that operations on elements of this type have.
+// The rate class of operations on elements of this type.
 RateType rate_type(DType type);
-// An element type of that rate: bfloat16, float8_e4m3fn, ...
+// A representative element type of that class: bfloat16, float8_e4m3fn, ...
 DType element_type(RateType type);
 
-// The body of a scan counts as often as it runs; that of a while loop once, since its trip count is unknown.
+// The body of a scan counts once per iteration; that of a while loop once, since its trip count is unknown.
 struct ProgramCost {
   double flops = 0;            // additions, products, comparisons
   double transcendentals = 0;  // exp, log, tanh and the like
@@ -41,8 +41,8 @@ ProgramCost count_cost(const Program& program);
 
 // Details of one compiled variant of a program, for fixed placements of its inputs.
 struct ExecutableDetails {
-  std::optional<MemoryUse> memory;                            // nothing where the backend does not know
-  std::vector<std::shared_ptr<const NamedSharding>> outputs;  // empty: on the one device
+  std::optional<MemoryUse> memory;                            // absent if the backend does not report it
+  std::vector<std::shared_ptr<const NamedSharding>> outputs;  // empty: a single device
 };
 
 }  // namespace capibara

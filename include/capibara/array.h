@@ -26,11 +26,11 @@ using Shape = std::vector<int64_t>;
 // The number of elements of a shape: the product of its sizes.
 int64_t element_count(std::span<const int64_t> shape);
 
-// What is known of an array before it is computed.
+// The type of an array, known before its value is computed.
 struct ArrayType {
   Shape shape;
   DType dtype = DType::float32;
-  bool weak_type = false;  // came from a plain number: yields to the other operand's dtype
+  bool weak_type = false;  // came from a plain number: takes the other operand's dtype
   bool ref = false;        // a mutable reference to an array of this type
   Sharding sharding;
 
@@ -59,7 +59,7 @@ concept Number =
 
 class Array {
  public:
-  Array() = default;  // an empty handle; in the transforms' rules it stands for a symbolic zero
+  Array() = default;  // an empty handle; in transform rules it denotes a symbolic zero
   template <Number T>
   Array(T value) : Array(weak_scalar(value)) {}
   explicit Array(std::shared_ptr<const ArrayBody> body) : body_(std::move(body)) {}
@@ -73,7 +73,7 @@ class Array {
 
   // A concrete array from host elements in row-major order; 64-bit types are narrowed unless x64 is on.
   static Array from_host(DType dtype, Shape shape, const void* elements, bool weak_type = false);
-  // Takes a buffer as it is: no copy, no narrowing.
+  // Adopts a buffer: no copy, no narrowing.
   static Array from_buffer(ArrayType type, Buffer buffer, bool committed = false);
 
   bool defined() const { return body_ != nullptr; }
@@ -87,7 +87,7 @@ class Array {
 
   bool is_tracer() const;
 
-  // Host access. Each waits for the value; a tracer raises ConcretizationTypeError.
+  // Host access. Each call waits for the value; a tracer raises ConcretizationTypeError.
   const std::byte* raw_data() const;
   template <class T>
   T item() const;  // the only element, converted
@@ -95,7 +95,7 @@ class Array {
   std::vector<T> to_vector() const;  // all elements in row-major order, converted
   explicit operator bool() const;    // the truth of a single element
   const Array& block_until_ready() const;
-  bool is_ready() const;  // whether a read would not wait
+  bool is_ready() const;  // true if a read would not wait
 
   // Devices.
   const Buffer& buffer() const;

@@ -20,13 +20,13 @@ class Attr;
 
 using Ints = std::vector<int64_t>;
 
-// Which dimensions dot_general contracts and which it pairs up.
+// The dimensions that dot_general contracts, and its batch dimensions.
 struct DotDimensionNumbers {
   Ints lhs_contracting, rhs_contracting, lhs_batch, rhs_batch;
   friend bool operator==(const DotDimensionNumbers&, const DotDimensionNumbers&) = default;
 };
 
-// Where batch, feature and space stand in a convolution's operands: [batch, feature, space...] positions.
+// Dimension order of a convolution's operands: positions of [batch, feature, space...].
 struct ConvDimensionNumbers {
   Ints lhs_spec, rhs_spec, out_spec;  // rhs: [out feature, in feature, space...]
   friend bool operator==(const ConvDimensionNumbers&, const ConvDimensionNumbers&) = default;
@@ -43,7 +43,7 @@ struct ScatterDimensionNumbers {
   friend bool operator==(const ScatterDimensionNumbers&, const ScatterDimensionNumbers&) = default;
 };
 
-// A pointer with identity that the program carries but does not understand: custom rules, callbacks, foreign objects.
+// An opaque object, compared by identity, that a program carries: custom rules, callbacks, foreign objects.
 class Opaque {
  public:
   virtual ~Opaque() = default;
@@ -118,7 +118,7 @@ class Attrs {
   bool has(std::string_view name) const { return find(name) != nullptr; }
   const Attr* find(std::string_view name) const;
 
-  // Each raises InternalError when the attribute is absent or of another type.
+  // Each raises InternalError if the attribute is absent or of another type.
   const Attr& operator[](std::string_view name) const;
   bool boolean(std::string_view name) const;
   int64_t integer(std::string_view name) const;

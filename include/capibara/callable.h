@@ -1,4 +1,4 @@
-// Callables on trees seen as functions on lists of arrays: the glue between the typed transforms and their core.
+// Callables on trees viewed as functions on lists of arrays: the glue between the typed transforms and their core.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -16,7 +16,7 @@ using FlatFunction = std::function<Arrays(std::span<const Array>)>;
 
 namespace detail {
 
-struct Unknown {};  // the parameters of a generic lambda
+struct Unknown {};  // the parameter types of a generic lambda
 
 template <class T>
 struct member_parameters {
@@ -33,7 +33,7 @@ CAPIBARA_MEMBER_PARAMETERS(noexcept)
 CAPIBARA_MEMBER_PARAMETERS(const noexcept)
 #undef CAPIBARA_MEMBER_PARAMETERS
 
-// The decayed parameter types of a callable as a tuple; Unknown where calls decide.
+// The decayed parameter types of a callable as a tuple; Unknown if they depend on the call.
 template <class F>
 struct parameters {
   static auto find() {
@@ -99,11 +99,11 @@ auto call_with(const F& f, Tuple&& arguments) {
   }
 }
 
-// What f returns for a tuple of arguments; std::monostate stands for void.
+// The return type of f for a tuple of arguments; std::monostate represents void.
 template <class F, class Arguments>
 using result_of = decltype(call_with(std::declval<const F&>(), std::declval<Arguments>()));
 
-// f on leaves: rebuilds the arguments, calls f and flattens what it returns, noting its structure in `out`. Both
+// f on leaves: rebuilds the arguments, calls f, flattens its result and stores the result's structure in `out`. Both
 // references must outlive the result.
 template <class Arguments, class F>
 FlatFunction flattened(const F& f, TreeDef in, TreeDef& out) {
@@ -157,11 +157,11 @@ struct auxiliary<std::pair<T, Aux>> : auxiliary<std::tuple<T, Aux>> {};
 
 namespace jax {
 
-// Says that a function returns (value, auxiliary data): vjp(has_aux, f, x).
+// Indicates that a function returns (value, auxiliary data): vjp(has_aux, f, x).
 struct HasAux {};
 inline constexpr HasAux has_aux{};
 
-// An array of which only the type is known: an argument for eval_shape, make_jaxpr and lower.
+// A placeholder with a type but no value: an argument for eval_shape, make_jaxpr and lower.
 Array ShapeDtypeStruct(Shape shape, DType dtype, bool weak_type = false);
 
 }  // namespace jax

@@ -12,15 +12,15 @@ namespace capibara::jax {
 using HostFunction = std::function<std::vector<Array>(const std::vector<Array>&)>;
 
 struct PureCallbackOptions {
-  std::string vmap_method = {};  // "sequential", "expand_dims", "broadcast_all"; empty: vmap is an error
-  std::string name = "host";     // of the function, in programs, errors and profiles
+  std::string vmap_method = {};  // "sequential", "expand_dims", "broadcast_all"; empty: vmap raises an error
+  std::string name = "host";     // of the function, shown in programs, errors and profiles
 };
 // Calls a host function without side effects, any number of times or not at all; returns arrays of the given types.
 std::vector<Array> pure_callback(HostFunction function, const std::vector<ArrayType>& result_types,
                                  const std::vector<Array>& arguments, const PureCallbackOptions& options = {});
 
 struct IoCallbackOptions {
-  bool ordered = false;  // calls happen in the order of the program
+  bool ordered = false;  // calls happen in program order
   std::string name = "host";
 };
 // Calls a host function with side effects exactly once each time the program reaches it.

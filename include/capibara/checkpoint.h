@@ -1,5 +1,5 @@
-// Checkpoints: trees of arrays saved step by step in a folder, so that a process killed at any moment finds its newest
-// step whole.
+// Checkpoints: trees of arrays saved step by step in a folder, so that a process killed at any moment leaves its newest
+// step intact.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace capibara {
 
-// A checkpoint that cannot be written or read: no such step, a full disk, a folder that may not be written.
+// A checkpoint that cannot be written or read: no such step, a full disk, a folder without write permission.
 class CheckpointError : public RuntimeError {
  public:
   using RuntimeError::RuntimeError;
 };
 
-// Files that do not hold what was saved; names the array, the file and the chunk.
+// Files whose contents are not what was saved; names the array, the file and the chunk.
 class CorruptCheckpointError : public CheckpointError {
  public:
   using CheckpointError::CheckpointError;
 };
 
-// A tree of arrays taken apart.
+// A flattened tree of arrays.
 struct CheckpointTree {
   TreeDef structure;
   Arrays leaves;
@@ -36,46 +36,46 @@ struct CheckpointTree {
 // The trees of one step by name: {"params", ...}, {"opt_state", ...}.
 using CheckpointItems = std::map<std::string, CheckpointTree>;
 
-// Takes a tree apart, to be saved or to say what a restored one is like.
+// Flattens a tree, to save it or to describe the tree to restore.
 template <class T>
 CheckpointTree checkpoint_tree(const T& tree) {
   auto [leaves, structure] = jax::tree::flatten(tree);
   return {std::move(structure), std::move(leaves)};
 }
 
-// Puts a tree of a restored step together again; its structure is that of T.
+// Rebuilds a tree of a restored step; its structure is that of T.
 template <class T>
 T checkpoint_value(const CheckpointTree& tree) {
   return jax::tree::unflatten<T>(tree.structure, tree.leaves);
 }
 
-// How steps are saved.
+// Options for saving steps.
 struct CheckpointOptions {
-  int64_t max_to_keep = 0;        // how many of the newest steps stay; 0: all
+  int64_t max_to_keep = 0;        // how many of the newest steps to keep; 0: all
   bool async = false;             // save returns at once; a thread of low priority writes
-  bool link_unchanged = true;     // arrays that the step before holds too are hard links to its files
-  int64_t chunk_bytes = 4 << 20;  // of the parts of an array that have a checksum each; at most
+  bool link_unchanged = true;     // arrays unchanged since the previous step become hard links to its files
+  int64_t chunk_bytes = 4 << 20;  // maximum size of the parts of an array that each have a checksum
 };
 
-// What a restore does where files are damaged: raise, or take the newest older step that is whole, with a warning.
+// How a restore handles damaged files: raise, or fall back to the newest older intact step, with a warning.
 enum class OnCorruption { error, previous };
 
-// What is restored, and as what.
+// Which step and items to restore, and with which types.
 struct RestoreOptions {
-  std::optional<int64_t> step;  // the newest where none is given
-  CheckpointItems like;  // structure, shapes and dtypes to expect; items that are not here come as they were saved
-  std::vector<std::string> only;  // items and arrays to read ("params", "params.layer.w"); all where empty
+  std::optional<int64_t> step;  // the newest if absent
+  CheckpointItems like;  // structure, shapes and dtypes to expect; items that are not listed are returned as saved
+  std::vector<std::string> only;  // items and arrays to read ("params", "params.layer.w"); empty: all
   OnCorruption on_corruption = OnCorruption::error;
 };
 
-// One step as it was saved. Records come back as dictionaries of their fields where `like` does not say otherwise.
+// One step as it was saved. Records come back as dictionaries of their fields unless `like` says otherwise.
 struct Checkpoint {
   int64_t step = 0;
   CheckpointItems items;
   std::string metadata;  // JSON
 };
 
-// What a step holds, read without its elements.
+// The contents of a step without its elements.
 struct CheckpointArrayInfo {
   std::string name;  // "params.layer.w"
   ArrayType type;
@@ -83,40 +83,40 @@ struct CheckpointArrayInfo {
   int64_t chunks = 0;
 };
 
-// A box of an array of a step.
+// A slice (box) of an array of a step.
 struct CheckpointPart {
   std::string array;  // "params.layer.w"
   Shape start, size;
 };
 
-// Reads the folder of one step, of capibara or of Orbax (zarr or OCDBT); `only` as in RestoreOptions.
+// Reads the folder of one step, written by capibara or by Orbax (zarr or OCDBT); `only` as in RestoreOptions.
 Checkpoint read_checkpoint(const std::string& folder, const std::vector<std::string>& only = {});
 
-// Saves steps into a folder, one subfolder each, in the layout of Orbax over zarr v3. A step appears under its number
-// when all of it has reached the disk, or not at all. The folder may be in an object store: gs://BUCKET/FOLDER.
+// Saves steps into a folder, one subfolder each, in Orbax's layout over zarr v3. A step appears under its number only
+// once all of it has reached the disk. The folder may be in an object store: gs://BUCKET/FOLDER.
 class Checkpointer {
  public:
-  // Makes the folder where it does not exist.
+  // Creates the folder if it does not exist.
   explicit Checkpointer(std::string folder, CheckpointOptions options = {});
-  // Waits for the save on its way; its error is lost, so call wait before.
+  // Waits for a pending save; its error is lost, so call wait before.
   ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  // Saves the trees and a JSON object under a step that the folder does not hold yet. It holds the arrays' memory until
-  // it is written and copies nothing that the host can read; an asynchronous one waits for the save before it, and
-  // raises its error.
+  // Saves the trees and a JSON object under a step that the folder does not hold yet. The arrays' memory is kept alive
+  // until it is written, and nothing that the host can read is copied; an asynchronous save first waits for the
+  // previous one and raises its error.
   void save(int64_t step, CheckpointItems items, const std::string& metadata = "{}");
   // Returns when everything is saved, and raises the error of an asynchronous save once.
   void wait();
-  // Whether a save is on its way.
+  // True if a save is pending.
   bool saving() const;
 
-  // The steps that are saved whole, in ascending order.
+  // The steps that are saved completely, in ascending order.
   std::vector<int64_t> steps() const;
   // The newest of them.
   std::optional<int64_t> latest_step() const;
-  // Reads a step, checking every checksum; waits for saves on their way.
+  // Reads a step, verifying every checksum; waits for pending saves.
   Checkpoint restore(const RestoreOptions& options = {}) const;
   // Reads one item of a step into a tree like the given one.
   template <class T>
@@ -127,9 +127,9 @@ class Checkpointer {
     options.only = {item};
     return checkpoint_value<T>(restore(options).items.at(item));
   }
-  // Reads boxes of arrays of a step that capibara saved: only the chunks that they touch, each with its checksum.
+  // Reads boxes of arrays of a step saved by capibara: only the chunks that they overlap, each with its checksum.
   Arrays read_parts(int64_t step, const std::vector<CheckpointPart>& parts) const;
-  // What the arrays of a step are called, and their types.
+  // The names of a step's arrays, and their types.
   std::vector<CheckpointArrayInfo> arrays(int64_t step) const;
   // Removes a step.
   void remove(int64_t step);

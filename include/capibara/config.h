@@ -19,11 +19,11 @@ struct Config {
   bool debug_infs = false;
   bool log_compiles = false;
   bool check_tracer_leaks = false;
-  bool no_tracing = false;                // a function that would have to be traced is refused
+  bool no_tracing = false;                // raise an error if a function would have to be traced
   bool enable_checks = false;             // every traced program is verified
   bool softmax_custom_jvp = false;        // nn.softmax with the derivative y (dx - sum(y dx))
-  bool enable_custom_prng = false;        // functions of random return typed keys, also for raw ones
-  std::string legacy_prng_key = "allow";  // what a raw key does: or "warn", "error"
+  bool enable_custom_prng = false;        // functions of random return typed keys, even for raw ones
+  std::string legacy_prng_key = "allow";  // what a raw key does: "allow", "warn" or "error"
   int num_cpu_devices = 1;
   std::string platform = "reference";
 
@@ -31,9 +31,9 @@ struct Config {
   friend bool operator==(const Config&, const Config&) = default;
 };
 
-// The configuration as this thread sees it.
+// The configuration of this thread.
 const Config& config();
-// config().key(), cached while nothing changes.
+// config().key(), cached until the configuration changes.
 std::size_t config_key();
 // Sets the process's default configuration.
 void update_config(const Config&);

@@ -38,7 +38,7 @@ Array predicate_index(const Array& predicate);              // bool[] -> int32[]
 Array branch_index(const Array& index, std::size_t count);  // clamped int32[]
 using Combine = std::function<Arrays(const Arrays&, const Arrays&)>;
 Arrays associative_scan_flat(const Combine& combine, Arrays elements, int64_t axis, bool reverse, bool fused = false);
-// Groups the leading dimension of each array into blocks; the rest, if any, comes second.
+// Splits the leading dimension of each array into blocks; the remainder, if any, comes second.
 std::pair<Arrays, Arrays> split_in_blocks(const Arrays& xs, int64_t batch_size);
 Arrays join_blocks(const Arrays& blocks, const Arrays& rest);
 Arrays vmap_over_front(const FlatFunction& function, const Arrays& xs);
@@ -47,7 +47,7 @@ void check_carry(const char* name, const TreeDef& in, const TreeDef& out);
 }  // namespace detail
 
 struct ScanOptions {
-  std::optional<int64_t> length;  // needed where there are no xs
+  std::optional<int64_t> length;  // required if there are no xs
   bool reverse = false;
   int64_t unroll = 1;
 };
@@ -126,7 +126,7 @@ State fori_loop(int64_t lower, int64_t upper, Body body, const State& init) {
   }
 }
 
-// The same with bounds that are known only when it runs: a while loop, differentiable forwards only.
+// The same with bounds known only at run time: a while loop, differentiable in forward mode only.
 template <class Body, class State>
 State fori_loop(const Array& lower, const Array& upper, Body body, const State& init) {
   if constexpr (!std::is_convertible_v<detail::result_or_void<Body, Array, State>, State>) {
@@ -194,7 +194,7 @@ Result switch_(const Array& index, const std::vector<std::function<Result(const 
 }
 
 struct MapOptions {
-  std::optional<int64_t> batch_size;  // slices handled at once by vmap; by default one after the other
+  std::optional<int64_t> batch_size;  // slices handled at once by vmap; by default one at a time
 };
 
 // Applies f to every slice along the leading axis.

@@ -1,7 +1,7 @@
-// Functions with the user's own rules: custom_jvp, custom_vjp and custom_vmap.
+// Functions with user-defined rules: custom_jvp, custom_vjp and custom_vmap.
 //
 // The function must not be generic, since its rules are stored for its argument types. Arguments that hold no Array are
-// passed to the rules as they are.
+// passed to the rules unchanged.
 #pragma once
 
 #include <capibara/callable.h>
@@ -27,7 +27,7 @@ struct RuleNames {
 
 Arrays custom_jvp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                          const RuleNames& names, FlatJvpRule rule);
-// Forward and backward are told the structure of arguments and result by the typed rule, which fills `out`.
+// The typed rule fills `out`, from which forward and backward take the structure of arguments and result.
 Arrays custom_vjp_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
                          const RuleNames& names, FlatForward forward, FlatBackward backward);
 Arrays custom_vmap_leaves(const FlatFunction& function, const TreeDef& in, std::span<const Array> leaves,
@@ -38,11 +38,11 @@ void check_rule_structure(const std::string& what, const TreeDef& expected, cons
 void check_jvp_types(const Arrays& primals, const Arrays& tangents);
 // Zeros of the tangent type where a handle is empty.
 Arrays filled_tangents(std::span<const Array> tangents, const Types& primal_types);
-// Cotangents of one argument checked against its types; those of integers are dropped.
+// Checks the cotangents of one argument against its types; those of integers are dropped.
 void append_cotangents(Arrays& to, const RuleNames& names, std::size_t argument, const TreeDef& expected,
                        const TreeDef* got, const Arrays& leaves, std::span<const ArrayType> types);
 
-// What a custom_vjp call remembers between its forward and its backward rule.
+// The state that a custom_vjp call passes from its forward to its backward rule.
 struct CustomVjpCall {
   TreeDef in, out;
   Types in_types, out_types;
@@ -89,7 +89,7 @@ class CustomJvp {
     return *this;
   }
 
-  // One rule for each argument: rule(tangent, result, arguments...) is its part of the tangent; nullptr: none.
+  // One rule for each argument: rule(tangent, result, arguments...) returns its part of the tangent; nullptr: none.
   template <class... Rules>
   const CustomJvp& defjvps(Rules... rules) const {
     static_assert(std::is_same_v<Result, Array>, "defjvps needs a function that returns one Array");
@@ -156,7 +156,7 @@ auto custom_jvp(F&& f, std::string name = "fn") {
 }
 
 // f.defvjp(forward, backward): forward(arguments...) is (result, residuals); backward(residuals, cotangent) is a tuple
-// with one cotangent for each argument, std::nullopt (or an empty std::optional) where it is zero.
+// with one cotangent for each argument, std::nullopt (or an empty std::optional) for a zero cotangent.
 template <class F>
 class CustomVjp {
   using Arguments = capibara::detail::parameters_t<F>;
@@ -289,7 +289,7 @@ auto custom_vjp(F&& f, std::string name = "fn") {
 namespace custom_batching {
 
 // f.def_vmap(rule): rule(axis size, which leaves are batched, arguments...) is (result, which leaves of it are
-// batched); a batched array has the axis in front. The second element may be one bool for all.
+// batched); a batched array has the axis in front. The second element may be a single bool for all leaves.
 template <class F>
 class CustomVmap {
   using Arguments = capibara::detail::parameters_t<F>;

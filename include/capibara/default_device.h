@@ -1,4 +1,4 @@
-// The device that computations run on whose arguments are placed nowhere: jax.default_device.
+// The device that runs computations whose arguments are not placed: jax.default_device.
 #pragma once
 
 #include <capibara/device.h>
@@ -10,7 +10,7 @@ namespace capibara {
 // The platform of the backend that needs no plugin: "cpu", or "reference" in a build without the code generator.
 std::string native_platform();
 
-// The default device of this thread; nothing where it is the first device of the configured platform. Part of
+// The default device of this thread; absent if it is the first device of the configured platform. Part of
 // config_key().
 const std::optional<Device>& chosen_device();
 // Sets the process's default device.

@@ -20,12 +20,12 @@ struct Device {
 // The device as "cpu:0".
 std::string to_string(const Device& device);
 
-// Memory that only its device reads; a backend knows what it is.
+// Memory that only its device can read; its representation is up to the backend.
 class DeviceMemory {
  public:
   virtual ~DeviceMemory() = default;
   virtual bool is_ready() = 0;
-  virtual void wait() = 0;                       // until the value is there; raises what went wrong
+  virtual void wait() = 0;                       // until the value is available; raises the error of the computation
   virtual void copy_to_host(std::byte* to) = 0;  // waits as well
   virtual void release() = 0;                    // it will not be read again
 };
@@ -38,12 +38,12 @@ class Buffer {
   Buffer() = default;
 
   static Buffer allocate(std::size_t bytes, const Device& device = {});
-  // Memory that a program in the background fills.
+  // Memory that a background program will fill.
   static Buffer pending(std::size_t bytes, std::shared_ptr<Completion> completion, const Device& device = {});
-  // Memory owned by someone else; `release` runs when the last copy is gone.
+  // Memory owned by another party; `release` runs when the last copy is destroyed.
   static Buffer borrow(void* data, std::size_t bytes, std::function<void()> release, const Device& device = {});
 
-  // The host's copy is made on first use.
+  // The host copy is made on first use.
   static Buffer on_device(std::shared_ptr<DeviceMemory> memory, std::size_t bytes, const Device& device);
 
   bool defined() const { return state_ != nullptr; }
@@ -56,20 +56,20 @@ class Buffer {
   const std::byte* data() const;
   std::byte* mutable_data();
 
-  // The same bytes on a device: what on_device was given, or a copy that a backend has made and kept. Null where none
-  // is.
+  // The same bytes on a device: those passed to on_device, or a copy that a backend has made and kept. Null if there
+  // are none.
   std::shared_ptr<DeviceMemory> device_memory() const;
   void keep_on_device(std::shared_ptr<DeviceMemory> copy) const;
 
   bool is_ready() const;
   void wait() const;
-  // The host's memory without waiting, for whoever fills it or reads it later; null where only a device has it.
+  // The host memory, without waiting: for code that fills it or reads it later; null if only a device has it.
   std::byte* address() const;
 
   bool deleted() const;
   void mark_deleted();
-  // The memory under a new state, for a program that writes its result over it; this buffer counts as deleted.
-  // Undefined where someone else may still read the memory, or owns it: then nothing changes.
+  // The memory under a new state, for a program that overwrites it with its result; this buffer counts as deleted.
+  // Undefined if the memory is owned by another party or may still be read by one: then nothing changes.
   Buffer take(std::shared_ptr<Completion> completion = nullptr) const;
 
  private:
@@ -80,7 +80,7 @@ class Buffer {
 };
 
 namespace jax {
-// The devices of a platform; the default platform where none is named.
+// The devices of a platform, by default of the default platform.
 std::vector<Device> devices(const std::string& platform = "");
 // The devices of a platform that this process can address.
 std::vector<Device> local_devices(const std::string& platform = "");

@@ -38,11 +38,11 @@ struct DLManagedTensor {
 
 namespace jax::dlpack {
 
-// Exports an array as a DLPack tensor that shares its memory, which the consumer must not write to. The tensor keeps
+// Exports an array as a DLPack tensor that shares its memory; the consumer must not write to it. The tensor keeps
 // the memory alive until its deleter runs.
 DLManagedTensor* to_dlpack(const Array& array);
 
-// Imports a DLPack tensor and takes ownership of it. Row-major memory is shared, anything else is copied.
+// Imports a DLPack tensor and takes ownership of it. Row-major memory is shared, any other layout is copied.
 Array from_dlpack(DLManagedTensor* tensor);
 
 }  // namespace jax::dlpack

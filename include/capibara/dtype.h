@@ -1,4 +1,4 @@
-// The element types of arrays: one table of names, sizes and formats, and questions about them.
+// The element types of arrays: one table of names, sizes and formats, and queries on them.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace capibara {
 
-// The order is the order of dtype_table below.
+// In the order of dtype_table below.
 enum class DType : std::uint8_t {
   bool_,
   int1,
@@ -66,10 +66,10 @@ struct DTypeRow {
   DType dtype;
   std::string_view name;        // as NumPy and jax.numpy call it
   std::string_view short_name;  // as jaxpr text shows it
-  std::string_view stablehlo;   // the element type in StableHLO text; a key is its uint32 words there
+  std::string_view stablehlo;   // the element type in StableHLO text; keys are uint32 words there
   Kind kind;
   std::uint16_t bits;          // of the value
-  std::uint8_t storage_bytes;  // of one element in a buffer; narrower types take a byte each
+  std::uint8_t storage_bytes;  // of one element in a buffer; narrower types take one byte each
   std::uint8_t exponent_bits;  // of floating types and of the parts of complex ones, else 0
   std::uint8_t mantissa_bits;  // stored mantissa bits, as finfo's nmant
 };
@@ -132,46 +132,46 @@ constexpr int bits(DType dtype) { return dtype_row(dtype).bits; }
 // Bytes of one element in a buffer.
 constexpr std::int64_t storage_size(DType dtype) { return dtype_row(dtype).storage_bytes; }
 
-// Whether it is bool.
+// True for bool.
 constexpr bool is_bool(DType dtype) { return dtype == DType::bool_; }
-// Whether it is a signed integer.
+// True for signed integers.
 constexpr bool is_signed(DType dtype) { return kind(dtype) == Kind::signed_integer; }
-// Whether it is an unsigned integer.
+// True for unsigned integers.
 constexpr bool is_unsigned(DType dtype) { return kind(dtype) == Kind::unsigned_integer; }
-// Whether it is a signed or unsigned integer.
+// True for signed and unsigned integers.
 constexpr bool is_integer(DType dtype) { return is_signed(dtype) || is_unsigned(dtype); }
-// Whether it is a real floating-point type.
+// True for real floating-point types.
 constexpr bool is_floating(DType dtype) { return kind(dtype) == Kind::floating; }
-// Whether it is complex.
+// True for complex types.
 constexpr bool is_complex(DType dtype) { return kind(dtype) == Kind::complex; }
-// Whether it is floating-point or complex.
+// True for floating-point and complex types.
 constexpr bool is_inexact(DType dtype) { return is_floating(dtype) || is_complex(dtype); }
-// Whether it is an integer, floating-point or complex.
+// True for integer, floating-point and complex types.
 constexpr bool is_numeric(DType dtype) { return is_integer(dtype) || is_inexact(dtype); }
-// Whether it is the dtype of PRNG keys.
+// True for dtypes of PRNG keys.
 constexpr bool is_key(DType dtype) { return kind(dtype) == Kind::key; }
 
-// Whether numbers are narrower than the byte they are stored in (their upper bits are zero, or
-// the sign for signed integers).
+// True if the values are narrower than the byte they are stored in (the upper bits are zero, or
+// copies of the sign bit for signed integers).
 constexpr bool is_sub_byte(DType dtype) { return is_numeric(dtype) && bits(dtype) < 8; }
 
 // Number of uint32 words of one PRNG key; 0 for other dtypes.
 constexpr std::int64_t key_words(DType dtype) { return is_key(dtype) ? bits(dtype) / 32 : 0; }
 
-// The dtype of real parts: complex64 -> float32, complex128 -> float64; every other dtype is itself.
+// The dtype of real parts: complex64 -> float32, complex128 -> float64; other dtypes are unchanged.
 constexpr DType real_dtype(DType dtype) {
   if (dtype == DType::complex64) return DType::float32;
   return dtype == DType::complex128 ? DType::float64 : dtype;
 }
 
-// The dtype with imaginary parts: float64 -> complex128; narrower floating types -> complex64; every other dtype is
-// itself.
+// The dtype with imaginary parts: float64 -> complex128; narrower floating types -> complex64; other dtypes are
+// unchanged.
 constexpr DType complex_dtype(DType dtype) {
   if (!is_floating(dtype)) return dtype;
   return dtype == DType::float64 ? DType::complex128 : DType::complex64;
 }
 
-// The dtype a host value of `dtype` gets: 64-bit numbers become 32-bit where x64 is off.
+// The dtype of an array made from a host value of `dtype`: 64-bit types become 32-bit unless x64 is on.
 constexpr DType canonicalize(DType dtype, bool x64) {
   if (x64) return dtype;
   switch (dtype) {
@@ -191,20 +191,20 @@ constexpr DType canonicalize(DType dtype, bool x64) {
 // The full name as a string.
 inline std::string to_string(DType dtype) { return std::string(dtype_name(dtype)); }
 
-// The dtype of a full name ("float32"); also "bool_". Nothing for an unknown name.
+// The dtype of a full name ("float32"); also "bool_". Empty for an unknown name.
 std::optional<DType> dtype_from_name(std::string_view name);
 // The dtype of a jaxpr name ("f32").
 std::optional<DType> dtype_from_short_name(std::string_view name);
 // The dtype of a StableHLO element type ("ui8"; "i1" is bool, never int1).
 std::optional<DType> dtype_from_stablehlo_name(std::string_view name);
 
-// What NumPy's finfo says of a floating dtype (of the parts, for a complex one).
+// NumPy's finfo of a floating dtype (of the parts, for a complex one).
 struct FloatInfo {
   int bits;
   int exponent_bits;
   int mantissa_bits;
-  int precision;              // decimal digits that survive
-  double eps;                 // distance from 1 to the next greater value
+  int precision;              // decimal digits of precision
+  double eps;                 // distance from 1 to the next larger value
   double epsneg;              // distance from 1 to the next smaller value
   double max;                 // greatest finite value
   double min;                 // least finite value

@@ -7,7 +7,7 @@
 
 namespace capibara {
 
-// A set of effects. An equation with any but a named axis is never removed, duplicated or moved across its like.
+// A set of effects. Equations with effects other than named axes are never removed, duplicated or reordered.
 struct Effects {
   enum Flag : uint32_t {
     none = 0,

@@ -1,4 +1,4 @@
-// Errors a user can catch, and the separate type for defects of the library itself.
+// Errors that users can catch, and the separate type for bugs in the library itself.
 #pragma once
 
 #include <initializer_list>
@@ -11,7 +11,7 @@ namespace capibara {
 
 namespace detail {
 
-// A value and how it is printed: a call of concat compiles to little more than a list of these.
+// A value and its print function: a call of concat compiles to little more than a list of these.
 struct Piece {
   const void* value;
   void (*print)(std::ostream& out, const void* value);
@@ -76,7 +76,7 @@ class IndexError : public Error {
   using Error::Error;
 };
 
-// A dtype pair without a common type.
+// A pair of dtypes without a common type.
 class TypePromotionError : public ValueError {
  public:
   using ValueError::ValueError;
@@ -100,13 +100,13 @@ class FloatingPointError : public Error {
   using Error::Error;
 };
 
-// A rule (jvp, transpose, batch...) that a primitive does not have.
+// A rule (jvp, transpose, batch...) that a primitive lacks.
 class NotImplementedError : public Error {
  public:
   using Error::Error;
 };
 
-// A value was needed where only a tracer is known.
+// A concrete value was needed but only a tracer is available.
 class ConcretizationTypeError : public TypeError {
  public:
   using TypeError::TypeError;
@@ -128,7 +128,7 @@ class UnexpectedTracerError : public TypeError {
   using TypeError::TypeError;
 };
 
-// Axes of a mesh split the operands of an operation in a way that does not tell how its result is split.
+// The axes of a mesh split the operands of an operation such that the sharding of its result is ambiguous.
 class ShardingTypeError : public Error {
  public:
   using Error::Error;
@@ -140,13 +140,13 @@ class ProgramTypeError : public TypeError {
   using TypeError::TypeError;
 };
 
-// Text that is not a valid StableHLO program; says line and column.
+// Text that is not a valid StableHLO program; reports line and column.
 class ParseError : public ValueError {
  public:
   using ValueError::ValueError;
 };
 
-// A defect of capibara, not of the user's program.
+// A bug in capibara, not in the user's program.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

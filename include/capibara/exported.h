@@ -16,13 +16,13 @@ namespace capibara {
 
 namespace jax {
 
-// A program as a function of arrays, such as that of from_stablehlo: compiled when it is first called, and a call of it
-// where it is called while another function is traced. Copies share what was compiled.
+// A program as a function of arrays, such as the result of from_stablehlo: compiled on its first call, and inserted as
+// a call when another function that is being traced calls it. Copies share the compiled code.
 class ProgramFunction {
  public:
   explicit ProgramFunction(Program program);
 
-  // Raises TypeError where the arguments have other types than the program's inputs.
+  // Raises TypeError if the argument types differ from those of the program's inputs.
   Arrays operator()(std::span<const Array> arguments) const;
   Arrays operator()(const Arrays& arguments) const { return (*this)(std::span<const Array>(arguments)); }
   const Program& program() const { return program_; }
@@ -37,7 +37,7 @@ struct ExportOptions {
   std::vector<std::string> platforms = {"cpu"};  // as jax names them: cpu, cuda, rocm, tpu
 };
 
-// What load_exported reads and export_lowered makes. Cheap to copy, immutable.
+// A function that load_exported reads or export_lowered makes. Cheap to copy, immutable.
 class Exported {
  public:
   const std::string& name() const;
@@ -46,29 +46,29 @@ class Exported {
   int calling_convention_version() const;
   const TreeDef& in_tree() const;  // of ((arguments...), {keywords})
   const TreeDef& out_tree() const;
-  // Of the leaves of in_tree and of out_tree. A size that each call chooses is -1.
+  // Types of the leaves of in_tree and out_tree. A size that is chosen per call is -1.
   const Types& in_types() const;
   const Types& out_types() const;
-  // Whether it is a function of arguments of several sizes, and how the file writes these: {"b", "2*b + 1", "3"}.
+  // True if argument sizes are symbolic; below, the expressions that the file has for them: {"b", "2*b + 1", "3"}.
   bool has_symbolic_sizes() const;
   const std::vector<std::vector<std::string>>& in_shapes() const;
   const std::vector<std::vector<std::string>>& out_shapes() const;
-  // The types of the arguments where the names in symbolic sizes have these values. Raises ValueError where one is
+  // The argument types for these values of the names in symbolic sizes. Raises ValueError if a name is
   // missing.
   Types in_types(const std::map<std::string, int64_t>& sizes) const;
-  // The program of those arguments that it reads; keys are their uint32 words there. Where the file is for several
-  // platforms, the number of one comes first. Where sizes are symbolic, it is that for arguments of these types, which
-  // must then be given; raises ValueError for sizes that do not fit each other.
+  // The program of the arguments that it reads; keys are uint32 words. If the file is for several platforms, the
+  // platform index is the first argument. If sizes are symbolic, it is the program for arguments of these types,
+  // which are then required; raises ValueError for inconsistent sizes.
   Program program(const Types& arguments = {}) const;
   const std::vector<std::size_t>& kept_arguments() const;
   // The artifact: MLIR's bytecode of StableHLO.
   const std::string& mlir_module_serialized() const;
   bool has_vjp() const;
-  // The reverse derivative: a function of the arguments and a cotangent of each result. Raises ValueError without one.
+  // The reverse derivative: a function of the arguments and one cotangent per result. Raises ValueError if absent.
   Exported vjp() const;
 
   // The flat results of the flat arguments. Raises TypeError for other types, and ValueError on another platform and
-  // for sizes that do not fit each other.
+  // for inconsistent sizes.
   Arrays call_flat(std::span<const Array> leaves) const;
   // exported.call(x, params): the arguments have the structure of in_tree; the result is rebuilt as Result.
   template <class Result = Array, class... Args>
@@ -93,14 +93,14 @@ class Exported {
   std::shared_ptr<const State> state_;
 };
 
-// The exported function of bytes. Raises ParseError where they make no sense.
+// The exported function stored in bytes. Raises ParseError for malformed bytes.
 Exported read_exported(std::string_view bytes);
-// The exported function of a file.
+// The exported function stored in a file.
 Exported load_exported(const std::string& path);
-// Writes the bytes of an exported function into a file.
+// Writes an exported function to a file.
 void save_exported(const std::string& path, const Exported& exported);
 
-// A program of flat arguments with the trees of these and of its results; `vjp` may be null.
+// A program of flat arguments with the trees of its arguments and results; `vjp` may be null.
 Exported export_program(const Program& program, const TreeDef& in_tree, const TreeDef& out_tree,
                         const ExportOptions& options = {}, const Exported* vjp = nullptr);
 

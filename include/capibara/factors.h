@@ -9,7 +9,7 @@
 
 namespace capibara {
 
-// What the factors of an equation follow from.
+// The inputs from which the factors of an equation are derived.
 struct EquationTypes {
   const Primitive& primitive;
   std::span<const ArrayType> operands;
@@ -17,10 +17,10 @@ struct EquationTypes {
   const Attrs& attrs;
 };
 
-// What becomes of a factor when an equation is computed part by part.
+// How a factor behaves when an equation is computed part by part.
 enum class FactorUse : uint8_t {
-  free,      // parts of operands give parts of results
-  combined,  // no result has it: parts of results are combined by the monoid
+  free,      // each part of the operands gives a part of the results
+  combined,  // absent from the results: partial results are combined by the monoid
   whole,     // it must not be split
 };
 
@@ -30,10 +30,10 @@ struct Factor {
   Monoid monoid = Monoid::add;  // of a combined factor
 };
 
-// The factors of one dimension, outermost first. Their sizes multiply to the dimension's, or there are none: the
-// dimension (of size 1, where others have more) takes no part.
+// The factors of one dimension, outermost first. Their product is the dimension's size; an empty list means that the
+// dimension (of size 1, broadcast against larger ones) does not take part.
 using DimensionFactors = std::vector<int>;
-using ValueFactors = std::vector<DimensionFactors>;  // one entry for each dimension
+using ValueFactors = std::vector<DimensionFactors>;  // one entry per dimension
 
 struct Factors {
   std::vector<Factor> factors;
@@ -42,17 +42,17 @@ struct Factors {
   int add(int64_t size, FactorUse use = FactorUse::free, Monoid monoid = Monoid::add);
 };
 
-// The factors of an equation by its record, or by the traits of its primitive.
+// The factors of an equation from its record, or from the traits of its primitive.
 Factors factors_of(const EquationTypes& equation);
-// Whether the record says its factors, itself or by traits.
+// True if the record defines factors, directly or by traits.
 bool has_factors(const PrimitiveRecord& record);
 // The factors as text: (i j) (j k) -> (i k), j: sum.
 std::string to_string(const Factors& factors);
-// The types of an equation's operands and results on one part.
+// The operand and result types of an equation on one part.
 struct PartTypes {
   Types operands, results;
 };
-// The types on one part where a factor is cut into parts; none where its size does not divide.
+// The types on one part if a factor is split into parts; empty if its size is not divisible.
 PartTypes part_types(const EquationTypes& equation, const Factors& factors, int factor, int64_t parts);
 
 }  // namespace capibara

@@ -1,5 +1,5 @@
-// Functions of users in programs, by XLA's interface for foreign functions: a handler that was written for jax.ffi is
-// called as it is.
+// User functions in programs, through XLA's foreign function interface: handlers written for jax.ffi are called
+// unchanged.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -10,7 +10,7 @@
 
 namespace capibara::jax::ffi {
 
-// Functions of the type XLA_FFI_Handler, one for each stage; null where there is none. Those before `execute` prepare
+// Functions of the type XLA_FFI_Handler, one for each stage; null if absent. Those before `execute` prepare
 // each call of a compiled program.
 struct Handlers {
   void* instantiate = nullptr;
@@ -19,23 +19,23 @@ struct Handlers {
   void* execute = nullptr;
 };
 
-// Makes a name known to the native backends; another one of the same name replaces it. Raises ValueError without a
+// Registers a name with the native backends, replacing any previous function of that name. Raises ValueError without a
 // function to execute.
 void register_ffi_target(const std::string& name, const Handlers& handlers);
-// A type that handlers keep as their state: its number, which is chosen here where the given one is 0, and what deletes
-// it.
+// Registers a type of handler state: its id, which is assigned here if the given one is 0, and its
+// deleter.
 int64_t register_ffi_type(const std::string& name, int64_t id, void (*deleter)(void*));
 
 struct CallOptions {
-  std::string attributes = "{}";  // as StableHLO writes them: {eps = 1.0e-5 : f32, name = "rms"}
+  std::string attributes = "{}";  // in StableHLO syntax: {eps = 1.0e-5 : f32, name = "rms"}
   bool has_side_effect = false;
-  std::string vmap_method;  // sequential, expand_dims, broadcast_all; empty: vmap is refused
-  // The order of dimensions in memory, the fastest first, for each operand and result; none: row-major.
+  std::string vmap_method;  // sequential, expand_dims, broadcast_all; empty: vmap raises an error
+  // The order of dimensions in memory, the fastest first, for each operand and result; absent: row-major.
   std::vector<Ints> input_layouts, output_layouts;
-  std::map<int64_t, int64_t> input_output_aliases;  // results that take the place of operands
+  std::map<int64_t, int64_t> input_output_aliases;  // results that reuse the memory of operands
 };
 
-// The results of a registered function, of these types, in programs and outside of them.
+// Calls a registered function that returns results of these types, both in traced programs and eagerly.
 Arrays ffi_call(const std::string& name, const Types& results, const Arrays& operands, const CallOptions& options = {});
 
 }  // namespace capibara::jax::ffi

@@ -8,11 +8,11 @@
 namespace capibara::jax::image {
 
 enum class ResizeMethod { nearest, linear, lanczos3, lanczos5, cubic, cubic_pytorch, area };
-// The method of a name, also with bi- and tri- in front; raises ValueError for others.
+// The method of this name, also with the prefix bi- or tri-; raises ValueError for other names.
 ResizeMethod resize_method(const std::string& name);
 
 struct ResizeOptions {
-  bool antialias = true;  // a wider kernel where the image shrinks
+  bool antialias = true;  // widens the kernel when the image shrinks
   std::string precision = "highest";
 };
 // The image resampled to another resolution: nearest, linear, cubic, lanczos3, lanczos5, area or cubic-pytorch.
@@ -23,7 +23,7 @@ inline Array resize(const Array& image, const Shape& shape, const std::string& m
 }
 
 // The image scaled and translated along some of its dimensions, resampled to the given shape.
-// Pixel x of the image goes to scale * x + translation along each of `spatial_dims`, one number for each.
+// Pixel x of the image moves to scale * x + translation along each of `spatial_dims`, with one value per dimension.
 Array scale_and_translate(const Array& image, const Shape& shape, const Ints& spatial_dims, const Array& scale,
                           const Array& translation, ResizeMethod method, const ResizeOptions& options = {});
 

@@ -1,4 +1,4 @@
-// What stands between the brackets of an array: integers, slices, ellipsis, new axes, index arrays and masks.
+// Index expressions, the contents of an array's brackets: integers, slices, ellipsis, new axes, index arrays and masks.
 #pragma once
 
 #include <capibara/array.h>
@@ -10,11 +10,11 @@
 
 namespace capibara {
 
-// start:stop:step; an absent end means what it means in Python.
+// start:stop:step; an absent bound has Python's default.
 struct Slice {
   std::optional<int64_t> start, stop, step;
 };
-// A slice of an axis, as start:stop:step in Python; without arguments all of it.
+// A slice of an axis, as start:stop:step in Python; without arguments, the whole axis.
 inline Slice slice() { return {}; }
 inline Slice slice(std::optional<int64_t> stop) { return {std::nullopt, stop, std::nullopt}; }
 inline Slice slice(std::optional<int64_t> start, std::optional<int64_t> stop,
@@ -55,7 +55,7 @@ struct GetOptions {
 };
 
 struct UpdateOptions {
-  std::string mode;  // by default writes out of bounds are dropped
+  std::string mode;  // by default out-of-bounds writes are dropped
   bool indices_are_sorted = false;
   bool unique_indices = false;
   bool wrap_negative_indices = true;
@@ -85,7 +85,7 @@ class IndexUpdate {
 Array index(const Array& array, const std::vector<Index>& indices, const GetOptions& options = {});
 
 namespace detail {
-// An Index for each argument, built in place: g++ 12 warns of the copies that an initializer list makes.
+// An Index for each argument, built in place: g++ 12 warns about the copies that an initializer list makes.
 template <class... Indices>
 std::vector<Index> index_list(const Indices&... indices) {
   std::vector<Index> list;

@@ -15,12 +15,12 @@ namespace capibara {
 
 namespace jax {
 
-// Arguments that hold no Array are static in any case; an argument named in static_argnums must be one of them.
+// Arguments that hold no Array are always static; an argument named in static_argnums must be one of them.
 struct JitOptions {
   std::vector<int> static_argnums = {};
   std::vector<int> donate_argnums = {};
   bool keep_unused = false;
-  bool inline_ = false;     // while tracing, the equations instead of a call
+  bool inline_ = false;     // when traced, inline the equations instead of adding a call
   std::string name = "fn";  // shown in programs and messages; C++ functions have no name at run time
 };
 
@@ -32,16 +32,16 @@ class JitCache;
 class JitEntry;  // one traced and perhaps compiled function
 
 std::shared_ptr<JitCache> make_jit_cache(const jax::JitOptions& options);
-// The cache of a function without state: the same for every jit of it with these options.
+// The cache of a stateless function: shared by every jit of it with these options.
 std::shared_ptr<JitCache> shared_jit_cache(std::type_index function_type, const void* function,
                                            const jax::JitOptions& options);
 std::size_t jit_cache_size(const JitCache& cache);
 void clear_jit_cache(JitCache& cache);
 
-// Finds what was traced for this structure and these leaf types; null where nothing was.
+// Finds the entry traced for this structure and these leaf types; null if there is none.
 std::shared_ptr<const JitEntry> find_jit_entry(const JitCache& cache, const TreeDef& in, std::span<const Array> leaves);
-// Traces and remembers. `out` is the structure of the result, known after `function` has run. `donated` has one entry
-// for each leaf; where it is not given, the options decide.
+// Traces and caches. `out` is the structure of the result, known after `function` has run. `donated` has one entry
+// for each leaf; if absent, the options decide.
 std::shared_ptr<const JitEntry> trace_jit_entry(JitCache& cache, const TreeDef& in, std::span<const Array> leaves,
                                                 const FlatFunction& function, const TreeDef& out,
                                                 const std::optional<std::vector<bool>>& donated = std::nullopt);
@@ -58,7 +58,7 @@ const TreeDef& jit_entry_input_structure(const JitEntry& entry);
 std::string jit_entry_text(const JitEntry& entry, const LeafShardings& leaves = {});  // StableHLO
 ProgramCost jit_entry_cost(const JitEntry& entry);
 bool jit_entry_lasts(const JitEntry& entry);     // valid for every call like the one that traced it
-bool jit_entry_is_short(const JitEntry& entry);  // compiled, and over before another thread could be woken
+bool jit_entry_is_short(const JitEntry& entry);  // compiled, and finishes before another thread could be woken
 bool jit_disabled();
 
 // The type of every leaf, for functions that need no values.
@@ -76,7 +76,7 @@ class Compiled {
  public:
   explicit Compiled(std::shared_ptr<const capibara::detail::JitEntry> entry) : entry_(std::move(entry)) {}
 
-  // Raises TypeError where the arguments have other types than those it was compiled for.
+  // Raises TypeError if the argument types differ from those it was compiled for.
   template <class... Args>
   Result operator()(Args&&... args) const {
     static_assert(std::tuple_size_v<Arguments> == sizeof...(Args), "compiled for another number of arguments");
@@ -89,7 +89,7 @@ class Compiled {
   std::string as_text() const { return capibara::detail::jit_entry_text(*entry_); }
   const Program& program() const { return capibara::detail::jit_entry_program(*entry_); }
   ProgramCost cost_analysis() const { return capibara::detail::jit_entry_cost(*entry_); }
-  // As the backend planned it; nothing where it does not plan.
+  // As planned by the backend; absent if it does not plan.
   std::optional<MemoryUse> memory_analysis() const { return capibara::detail::compile_jit_entry(*entry_).memory; }
 
  private:
@@ -132,7 +132,7 @@ class Traced {
   std::shared_ptr<const capibara::detail::JitEntry> entry_;
 };
 
-// What jit returns. Copies share one cache.
+// The result of jit. Copies share one cache.
 template <class F>
 class Jitted {
  public:
@@ -231,7 +231,7 @@ auto eval_shape(const F& f, Args&&... args) {
 
 // ---- scopes ------------------------------------------------------------------------------------------------------
 
-// A state of this thread that ends with the scope.
+// Thread-local state that ends with the scope.
 class [[nodiscard]] Scope {
  public:
   explicit Scope(std::shared_ptr<void> state) : state_(std::move(state)) {}
@@ -242,7 +242,7 @@ class [[nodiscard]] Scope {
   std::shared_ptr<void> state_;
 };
 
-// Runs operations at once while the scope lives, even where a program is being traced.
+// Runs operations eagerly while the scope lives, even during tracing.
 Scope ensure_compile_time_eval();
 // Names the equations traced while the scope lives; nested names are joined by '/'.
 Scope named_scope(const std::string& name);

@@ -1,4 +1,4 @@
-// Fused operations: each is defined as a composition that runs everywhere; a backend may have a kernel of its own for
+// Fused operations: each is defined as a composition that runs everywhere; a backend may have its own kernel for
 // it.
 #pragma once
 

@@ -445,7 +445,7 @@ Array ragged_dot(const Array& lhs, const Array& rhs, const Array& group_sizes, c
 struct RaggedDimensions {
   DotDimensionNumbers dot;
   Ints lhs_ragged_dimensions;  // the one that is cut into groups
-  Ints rhs_group_dimensions;   // the one that counts them, where the lhs is cut along a free dimension
+  Ints rhs_group_dimensions;   // the one that counts them, if the lhs is split along a free dimension
 };
 // A general dot product whose lhs is split into groups along one dimension.
 Array ragged_dot_general(const Array& lhs, const Array& rhs, const Array& group_sizes,

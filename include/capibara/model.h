@@ -26,20 +26,20 @@ namespace capibara {
 using Parameters = std::map<std::string, Array>;
 using ParameterTypes = std::map<std::string, ArrayType>;
 
-// A model as a row of layers: start makes the carry, each layer takes it and returns one of the same types, finish
-// makes the loss of the last one.
+// A model as a sequence of layers: start makes the carry, each layer takes it and returns one of the same types, finish
+// computes the loss from the last one.
 struct ModelLayers {
   int64_t count = 0;
   std::function<Arrays(const Parameters& parameters, const Arrays& batch)> start = {};
   std::function<Arrays(const Parameters& parameters, int64_t layer, const Arrays& carry)> run = {};
   std::function<Array(const Parameters& parameters, const Arrays& carry, const Arrays& batch)> finish = {};
-  // What apply returns of the last carry, where start takes what apply takes. Absent: apply is not split.
+  // The output of apply from the last carry, if start takes the inputs of apply. Absent: apply is not split.
   std::function<Array(const Parameters& parameters, const Arrays& carry)> output = {};
-  // For each layer what the names of its parameters begin with, as "layers.3."; all others belong to start and finish.
+  // The prefix of each layer's parameter names, such as "layers.3."; all others belong to start and finish.
   // Empty: unknown, and every layer may read every parameter.
   std::vector<std::string> prefixes = {};
-  // What gradient checkpointing has asked for: groups of this many layers, 0 for none, and the policy. For those who
-  // run the layers themselves, such as pipelines.
+  // The requested gradient checkpointing: groups of this many layers, 0 for none, and the policy. For code that
+  // runs the layers itself, such as pipelines.
   int64_t checkpoint_every_n_layers = 0;
   std::string checkpoint_policy = {};
 };
@@ -49,10 +49,10 @@ struct ModelLayers {
 struct LogicalAxes {
   std::map<std::string, std::vector<std::string>> of;
   bool inferred = false;                      // from the names and shapes of the parameters
-  std::vector<std::string> assumptions = {};  // in words
+  std::vector<std::string> assumptions = {};  // as text
 };
 
-// Sizes by which plans know a model; 0 where the model has nothing of the kind.
+// Sizes that describe a model to plans; 0 if the model has no such dimension.
 struct ModelSizes {
   int64_t layers = 0, width = 0, heads = 0, key_heads = 0, head_size = 0, hidden = 0, vocabulary = 0;
   int64_t experts = 0, experts_per_token = 0;
@@ -60,32 +60,32 @@ struct ModelSizes {
   bool tied = false;   // the output matrix is the embedding
   int64_t parameters = 0;
   bool inferred = false;                      // from the names and shapes of the parameters
-  std::vector<std::string> assumptions = {};  // in words
+  std::vector<std::string> assumptions = {};  // as text
 };
 
-// What an AnyModel is made of. Functions that are absent are named in the error of whoever needs them.
+// The parts of an AnyModel. A function that needs an absent part names it in its error.
 struct ModelParts {
   std::string name = "model";                             // in messages
   std::function<Parameters(const Array& key)> init = {};  // random parameters
-  Parameters parameters = {};                             // given ones, in place of init or besides it
-  ParameterTypes types = {};                              // of the parameters; found by init where not given
+  Parameters parameters = {};                             // given ones, instead of or in addition to init
+  ParameterTypes types = {};                              // of the parameters; derived from init if absent
   using Function = std::function<Array(const Parameters& parameters, const Arrays& batch)>;
   Function apply = {}, loss = {};
   Function evaluate = {};  // of held-out data; absent: the loss
-  // The name of the first intermediate result that is not finite; absent: found by layers, as far as there are any.
+  // The name of the first intermediate result that is not finite; absent: found layer by layer, if there are layers.
   std::function<std::string(const Parameters& parameters, const Arrays& batch)> first_bad_value = {};
   std::optional<ModelLayers> layers = {};
   // The same model with gradient checkpointing; absent: by layers.
   std::function<ModelParts(int64_t every_n_layers, const std::string& policy)> checkpointed = {};
   std::optional<LogicalAxes> logical_axes = {};
   std::optional<ModelSizes> sizes = {};
-  std::shared_ptr<const void> source = {};  // the object that it was made of
+  std::shared_ptr<const void> source = {};  // the object that it was made from
   const std::type_info* source_type = nullptr;
 };
 
 namespace detail {
 
-// Names of the leaves of a tree: "layers.0.weight". ValueError where two are the same.
+// Names of the leaves of a tree: "layers.0.weight". ValueError if two are equal.
 std::vector<std::string> parameter_names(const TreeDef& tree);
 Parameters named_parameters(const std::vector<std::string>& names, std::span<const Array> leaves);
 Arrays parameter_leaves(const char* operation, const std::vector<std::string>& names, const Parameters& parameters);
@@ -110,7 +110,7 @@ struct NamedTree {
   }
 };
 
-// Calls f(parameters, ...) with the batch as Arrays or as up to six arrays, whichever f takes.
+// Calls f(parameters, ...) with the batch as Arrays or as up to six arrays, depending on the signature of f.
 template <class P, class F>
 constexpr int arrays_taken() {
   using A = const Array&;
@@ -197,7 +197,7 @@ ModelLayers layers_of(const std::shared_ptr<const M>& model, const std::shared_p
   return layers;
 }
 
-// Members as functions that may be asked for before they are called.
+// Members as function objects, whose signatures can be checked before a call.
 template <class M>
 struct CallApply {
   std::shared_ptr<const M> model;
@@ -259,7 +259,7 @@ ModelParts parts_of(std::shared_ptr<const M> model, const P& prototype) {
 // Any model, as a value that is cheap to copy.
 class AnyModel {
  public:
-  // ValueError where the parts contradict each other.
+  // ValueError if the parts are inconsistent.
   explicit AnyModel(ModelParts parts);
 
   // A model with parts(), such as LanguageModel, or a class with init, apply, loss. Optional members: evaluate;
@@ -274,7 +274,7 @@ class AnyModel {
       : AnyModel(with_parameters(detail::parts_of<P>(std::make_shared<const M>(std::move(model)), parameters),
                                  detail::NamedTree<P>(parameters).by_name(parameters))) {}
 
-  // A plain function: loss(parameters, batch), and apply(parameters, inputs) where there is one.
+  // A plain function: loss(parameters, batch), and optionally apply(parameters, inputs).
   template <class P, class Loss>
   static AnyModel of(const P& parameters, Loss loss) {
     auto named = std::make_shared<const detail::NamedTree<P>>(parameters);
@@ -292,33 +292,33 @@ class AnyModel {
 
   const std::string& name() const;
   const ModelParts& parts() const { return *parts_; }
-  // The object that the model was made of, where it is one of this type; null otherwise.
+  // The object that the model was made from if it has this type; null otherwise.
   template <class M>
   const M* target() const {
     return parts_->source_type && *parts_->source_type == typeid(M) ? static_cast<const M*>(parts_->source.get())
                                                                     : nullptr;
   }
 
-  // The given parameters, or else random ones.
+  // The given parameters, or random ones if none were given.
   Parameters init(const Array& key) const;
   // The type of each parameter.
   const ParameterTypes& types() const;
   int64_t parameter_count() const;
 
-  // Each raises ValueError where the model has no such function.
+  // Each raises ValueError if the model has no such function.
   Array apply(const Parameters& parameters, const Arrays& batch) const;
   Array loss(const Parameters& parameters, const Arrays& batch) const;
   Array evaluate(const Parameters& parameters, const Arrays& batch) const;
-  // The loss with parameters and batch in this dtype as far as they are floating, as float32.
+  // The loss, as float32, computed with the floating-point parameters and batch arrays in this dtype.
   Array loss_in(DType compute, const Parameters& parameters, const Arrays& batch) const;
 
-  // Null where the model has none.
+  // Null if the model has none.
   const ModelLayers* layers() const;
-  // Those of the model, or else inferred ones.
+  // Those of the model, or inferred ones if it has none.
   LogicalAxes logical_axes() const;
   ModelSizes sizes() const;
 
-  // The name of the first parameter or intermediate result that has a NaN or an infinity; empty where none was found.
+  // The name of the first parameter or intermediate result that has a NaN or an infinity; empty if none has.
   std::string first_bad_value(const Parameters& parameters, const Arrays& batch) const;
 
  private:
@@ -353,14 +353,14 @@ class AnyModel {
   std::shared_ptr<const ModelParts> parts_;
 };
 
-// The model with gradient checkpointing: groups of this many layers whose values are computed again in the backward
-// pass, as far as the policy does not keep them. ValueError where the model has no layers.
+// The model with gradient checkpointing: groups of this many layers whose values the backward pass recomputes
+// unless the policy keeps them. ValueError if the model has no layers.
 AnyModel enable_gradient_checkpointing(const AnyModel& model, int64_t checkpoint_every_n_layers,
                                        const std::string& checkpoint_policy = "nothing_saveable");
 
-// Names of dimensions as far as the names of parameters show them.
+// Names of dimensions, as far as parameter names reveal them.
 LogicalAxes infer_logical_axes(const ParameterTypes& types);
-// Sizes of a transformer as far as names and shapes of parameters show them; ValueError where none is a matrix.
+// Sizes of a transformer, as far as the names and shapes of its parameters reveal them; ValueError if none is a matrix.
 ModelSizes infer_sizes(const ParameterTypes& types);
 
 }  // namespace capibara

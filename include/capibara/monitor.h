@@ -1,4 +1,4 @@
-// The monitor: what a training does, sampled while it runs, for programs, Prometheus, a log and a page in the browser.
+// The monitor: metrics of a training run, sampled while it runs, for programs, Prometheus, a log and a browser page.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +13,30 @@
 
 namespace capibara {
 
-// A metric: its name, its sentence, and whether it only grows.
+// A metric: its name, its description, and whether it only increases.
 struct MetricRow {
   const char* name;
   const char* doc;
   bool counter;
 };
-// All metrics in the order in which they are shown.
+// All metrics, in display order.
 const std::vector<MetricRow>& metric_table();
 
-// The values of metrics by name; without those that are not known yet, such as the loss.
+// The values of metrics by name; those not known yet, such as the loss, are missing.
 using Metrics = std::map<std::string, double>;
 
 // How a monitor samples and who may read it.
 struct MonitorOptions {
-  double update_seconds = 10;         // between samples: what rates are taken over, and when alerts are looked at
-  std::optional<int> port;            // of the server; 0: any that is free; none where empty
+  double update_seconds = 10;         // between samples: the interval for rates and for checking alerts
+  std::optional<int> port;            // of the server; 0: any free port; absent: no server
   std::string address = "127.0.0.1";  // that the server listens on
-  std::string log_file;               // gets a JSON object per sample, one per line; none where empty
-  // Names that the server answers to besides its address, localhost and those of CAPIBARA_MONITOR_HOSTS: requests for
-  // others are refused.
+  std::string log_file;               // receives a JSON object per sample, one per line; empty: no log
+  // Host names that the server accepts besides its address, localhost and those of CAPIBARA_MONITOR_HOSTS: requests for
+  // other hosts are rejected.
   std::vector<std::string> hosts = {};
 };
 
-// When an alert is raised: the metric compared with the threshold, for so many seconds without a break.
+// When an alert is raised: the metric compares so with the threshold for this many seconds without interruption.
 struct Alert {
   std::string metric;
   std::string condition = ">";  // <, <=, >, >=, == or !=
@@ -45,7 +45,7 @@ struct Alert {
   double for_seconds = 0;
 };
 
-// Watches this process. Several may watch at once.
+// Watches this process. Several monitors may run at once.
 class Monitor {
  public:
   explicit Monitor(MonitorOptions options = {});
@@ -54,23 +54,23 @@ class Monitor {
   Monitor(const Monitor&) = delete;
   Monitor& operator=(const Monitor&) = delete;
 
-  // Begins to sample, and to serve where a port is given; raises RuntimeError where the port is taken.
+  // Starts sampling, and serving if a port is given; raises RuntimeError if the port is taken.
   void start();
-  // Ends sampling and serving; the last sample is written.
+  // Stops sampling and serving; the last sample is written.
   void stop();
-  // Whether it samples.
+  // True while it samples.
   bool running() const;
-  // Tells that a step of training has ended. The loss is read when it is ready, never waited for.
+  // Reports the end of a training step. The loss is read once it is ready; step never waits for it.
   void step(const std::optional<Array>& loss = std::nullopt, std::optional<int64_t> tokens = std::nullopt);
-  // The metrics now; rates are those since the sample before the last.
+  // The current metrics; rates are measured since the sample before the last.
   Metrics metrics() const;
-  // Adds an alert; raises ValueError that names the nearest metric where there is none of that name.
+  // Adds an alert; raises ValueError that names the nearest metric if the name is unknown.
   void set_alert(Alert alert);
-  // The alerts that are raised now, in words.
+  // Descriptions of the alerts that are currently raised.
   std::vector<std::string> raised_alerts() const;
-  // The port of the server; 0 where there is none.
+  // The port of the server; 0 if there is none.
   int port() const;
-  // The address of the page with the token of its button behind '#'; empty where there is no server. Whoever knows it
+  // The address of the page, with the token of its button after '#'; empty if there is no server. Anyone who has it
   // may take profiles.
   std::string link() const;
 
@@ -79,14 +79,14 @@ class Monitor {
   std::unique_ptr<State> state_;
 };
 
-// What the page's button calls: takes a profile of so many seconds and says where it is. Until a hook is set, it is the
+// The callback of the page's button: takes a profile of this many seconds and returns its location. The default is the
 // profiler itself, which writes for xprof into $CAPIBARA_PROFILE_FOLDER (capibara-profiles); an empty hook removes the
 // button.
 using CaptureHook = std::function<std::string(double seconds)>;
-// Sets the hook of all monitors of this process.
+// Sets the hook for all monitors of this process.
 void set_capture_hook(CaptureHook hook);
 
-// The metrics as Prometheus reads them.
+// The metrics in Prometheus's text format.
 std::string prometheus_text(const Metrics& metrics);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// jax.numpy: NumPy's functions on arrays, with JAX's promotion; jax::numpy::linalg and jax::numpy::fft with it.
+// jax.numpy: NumPy's functions on arrays, with JAX's promotion; includes jax::numpy::linalg and jax::numpy::fft.
 #pragma once
 
 #include <capibara/numpy/contraction.h>

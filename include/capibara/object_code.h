@@ -1,4 +1,4 @@
-// Programs as object files: one C function that needs libc and libm alone, and the header that declares it.
+// Programs as object files: one C function that needs only libc and libm, and the header that declares it.
 #pragma once
 
 #include <capibara/exported.h>
@@ -7,13 +7,13 @@ namespace capibara::jax {
 
 struct ObjectOptions {
   std::string name;  // of the C function; empty: that of the program
-  // What the code is for, one or several levels of one architecture: native, x86-64-v3, x86-64-v4, aarch64. Of several
-  // the function takes the highest that the processor has.
+  // Targets of the code, one or several levels of one architecture: native, x86-64-v3, x86-64-v4, aarch64. Of several,
+  // the function picks the highest that the processor supports.
   std::vector<std::string> targets = {"native"};
-  // Constants of 256 bytes and more are not in the object: the function takes a pointer to ObjectCode::weights, which
-  // the caller reads or maps from a file.
+  // Constants of 256 bytes and more are not stored in the object: the function takes a pointer to ObjectCode::weights,
+  // which the caller reads or maps from a file.
   bool external_weights = false;
-  // The sizes that the code is for, where those of the exported function are symbolic: {{"b", 8}}.
+  // The concrete sizes to compile for, if those of the exported function are symbolic: {{"b", 8}}.
   std::map<std::string, int64_t> sizes = {};
 };
 
@@ -22,23 +22,23 @@ struct ObjectCode {
   std::string object;  // the bytes of an ELF object file
   std::string header;  // its text
   int64_t arena_bytes = 0;
-  std::string weights;  // bytes; empty unless they are external
+  std::string weights;  // bytes; empty unless external_weights is set
 
-  // Raises RuntimeError where a file cannot be written, and ValueError where there are weights and no path for them.
+  // Raises RuntimeError if a file cannot be written, and ValueError if there are weights but no path for them.
   void write(const std::string& object_path, const std::string& header_path,
              const std::string& weights_path = "") const;
 };
 
-// `inputs`, `outputs`: what the header calls each of them, in order; others are numbered. Raises NotImplementedError
-// that names what an object cannot hold: callbacks, collectives, custom calls, and operations that have no code.
+// `inputs`, `outputs`: their names in the header, in order; the rest are numbered. Raises NotImplementedError
+// naming what an object cannot hold: callbacks, collectives, custom calls, and operations without generated code.
 ObjectCode compile_object(const Program& program, const ObjectOptions& options = {},
                           const std::vector<std::string>& inputs = {}, const std::vector<std::string>& outputs = {});
-// The arguments that the exported function reads, by their places in its trees.
+// The arguments that the exported function reads, named by their positions in its trees.
 ObjectCode compile_object(const Exported& exported, const ObjectOptions& options = {});
 
-// The leaves of an argument tree, ((arguments...), {keywords}), as headers call them: args[0]['w'].
+// The leaves of an argument tree, ((arguments...), {keywords}), as headers name them: args[0]['w'].
 std::vector<std::string> argument_names(const TreeDef& in_tree);
-// The leaves of a result tree, as headers call them: result[0].
+// The leaves of a result tree, as headers name them: result[0].
 std::vector<std::string> result_names(const TreeDef& out_tree);
 
 // compile_object(jit(f).lower(x, y), {.name = "f"})

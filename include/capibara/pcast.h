@@ -1,5 +1,5 @@
-// Types of values inside shard_map, changed without changing the values: what differs between devices, and which sums
-// over devices are still to be taken.
+// Casts of types inside shard_map that leave the values unchanged: which axes a value varies over, and which sums over
+// devices are still pending.
 #pragma once
 
 #include <capibara/collective.h>
@@ -9,7 +9,7 @@
 namespace capibara::jax::lax {
 
 // The same value in a type that says otherwise along mesh axes: varying, unreduced or reduced.
-// `to` is "varying", "unreduced" (each device has a part of a sum) or "reduced" (the cotangent will be summed over
+// `to` is "varying", "unreduced" (each device has a partial sum) or "reduced" (the cotangent will be summed over
 // devices).
 Array pcast(const Array& x, const AxisNames& axis_names, const std::string& to);
 // The values of all members of mesh axes, whose cotangents will be summed over them.

@@ -1,4 +1,4 @@
-// PrimitiveRecord: everything the library knows of one primitive; each rule is a slot that may be empty.
+// PrimitiveRecord: everything the library knows about one primitive; each rule is a slot that may be empty.
 #pragma once
 
 #include <capibara/program.h>
@@ -19,7 +19,7 @@ using Arrays = std::vector<Array>;
 
 inline constexpr int64_t not_mapped = -1;
 
-// ---- what rules receive and return; an empty Array is a symbolic zero ------------------------------------------
+// ---- arguments and results of rules; an empty Array is a symbolic zero -----------------------------------------
 
 struct JvpArgs {
   const Primitive& primitive;
@@ -35,24 +35,24 @@ struct JvpResult {
 struct TransposeArgs {
   const Primitive& primitive;
   std::span<const Array> cotangents;  // one per output
-  std::span<const Array> inputs;      // empty where the equation is linear in that input
+  std::span<const Array> inputs;      // empty if the equation is linear in that input
   std::span<const ArrayType> types;   // of all inputs
   const Attrs& attrs;
 
   bool linear(std::size_t i) const { return !inputs[i].defined(); }
 };
 
-// The mapped axis that a batch rule works for.
+// The mapped axis that a batch rule handles.
 struct MappedAxis {
   std::string name;  // empty: anonymous
   int64_t size = 0;
-  Sharding split = {};  // of an array with this dimension alone: the Explicit axes that split it
+  Sharding split = {};  // of an array with this dimension only: the Explicit axes that split it
 };
 struct BatchArgs {
   const Primitive& primitive;
   const MappedAxis& axis;
   std::span<const Array> inputs;
-  std::span<const int64_t> dims;  // where the mapped axis stands in each input, or not_mapped
+  std::span<const int64_t> dims;  // position of the mapped axis in each input, or not_mapped
   const Attrs& attrs;
 
   bool mapped(std::size_t i) const { return dims[i] != not_mapped; }
@@ -65,7 +65,7 @@ struct BatchResult {
 // Which values may be kept between the known and the staged half of a split; true: may be saved.
 using SavePolicy = std::function<bool(const Primitive&, std::span<const ArrayType>, const Attrs&)>;
 
-// An equation split by what is known: the known half runs now, the staged half later.
+// An equation split by which inputs are known: the known half runs now, the staged half later.
 struct PartialEvalArgs {
   const Primitive& primitive;
   std::span<const ArrayType> types;
@@ -75,7 +75,7 @@ struct PartialEvalArgs {
 };
 struct PartialEvalSplit {
   std::vector<bool> unknown_outputs;
-  // Known inputs, in order -> known outputs, in order, then residuals. Its equations are inlined where it is used.
+  // Known inputs, in order -> known outputs, in order, then residuals. Inlined at its uses.
   Program known;
   int residual_count = 0;
   // Operands, in the order given -> unknown outputs, in order. Inlined as well.
@@ -90,7 +90,7 @@ struct PartialEvalSplit {
 struct DceResult {
   std::vector<bool> used_inputs;
   Attrs attrs;                // of the smaller equation; its primitive is unchanged
-  std::vector<bool> outputs;  // those the smaller equation still yields; empty: the used ones
+  std::vector<bool> outputs;  // those the smaller equation still computes; empty: the used ones
 };
 
 struct TypeResult {
@@ -102,7 +102,7 @@ struct TypeResult {
 
 using TypeRule = std::function<TypeResult(std::span<const ArrayType>, const Attrs&)>;
 using JvpRule = std::function<JvpResult(const JvpArgs&)>;
-using TransposeRule = std::function<Arrays(const TransposeArgs&)>;  // one per input, empty where not linear or zero
+using TransposeRule = std::function<Arrays(const TransposeArgs&)>;  // one per input, empty if not linear or zero
 using BatchRule = std::function<BatchResult(const BatchArgs&)>;
 using PartialEvalRule = std::function<PartialEvalSplit(const PartialEvalArgs&)>;
 using DceRule = std::function<DceResult(const Attrs&, const std::vector<bool>& used_outputs)>;
@@ -120,7 +120,7 @@ struct SplitArgs {
   const Attrs& attrs;
   const Mesh& mesh;
 };
-// How each result is split, one entry for each dimension; raises ShardingTypeError where nothing follows.
+// How each result is split, one entry per dimension; raises ShardingTypeError if ambiguous.
 using SplitRule = std::function<std::vector<PartitionSpec>(const SplitArgs&)>;
 
 // One call of a primitive for tests and documentation: operand types, attributes, and the range of its values.

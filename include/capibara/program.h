@@ -37,7 +37,7 @@ struct Atom {
   friend bool operator==(Atom, Atom) = default;
 };
 
-// Where an equation came from: an interned id, resolved only when printed. Not part of equality or hash.
+// Where an equation came from: an interned id, resolved only for printing. Not part of equality or hash.
 struct Source {
   uint32_t id = 0;
 };
@@ -68,9 +68,9 @@ struct Equation {
 
 class Program {
  public:
-  // Everything a program consists of; filled by a builder, then frozen.
+  // The contents of a program; filled by a builder, then frozen.
   struct Body {
-    std::string name;  // of the traced function; shown, not compared
+    std::string name;  // of the traced function; printed, not compared
     std::vector<ArrayType> var_types;
     std::vector<Var> constvars;    // bound to `constants`
     std::vector<Array> constants;  // concrete arrays
@@ -106,7 +106,7 @@ class Program {
   std::string to_string() const;  // jaxpr text
   std::size_t hash() const { return hash_; }
   const void* identity() const { return body_.get(); }  // equal for copies of one program
-  // Structural equality: the same equations over the same types, whatever the names and sources.
+  // Structural equality: the same equations over the same types, regardless of names and sources.
   friend bool operator==(const Program& a, const Program& b);
 
  private:
@@ -116,17 +116,17 @@ class Program {
 
 std::ostream& operator<<(std::ostream& out, const Program& program);
 
-// Raises ProgramTypeError where a program is not well typed. Equations keep their primitives' typing, variables are
-// defined once and before they are used, and effects are complete.
+// Raises ProgramTypeError unless a program is well typed. Equations satisfy the type rules of their primitives,
+// variables are defined once and before use, and effects are complete.
 void verify(const Program& program);
 
 // The StableHLO text of a program.
 std::string to_stablehlo(const Program& program, const std::string& module_name = "main");
-// The program of a StableHLO text or portable artifact (MLIR's bytecode); its functions become nested programs. Where
-// it leaves sizes open, it is read for arguments of these types: all sizes follow from them.
+// The program of a StableHLO text or portable artifact (MLIR bytecode); its functions become nested programs. If its
+// sizes are dynamic, it is read for arguments of these types, from which all sizes follow.
 Program from_stablehlo(std::string_view module, const std::vector<ArrayType>& arguments = {});
 
-// Rewrites a program to the primitives that StableHLO has.
+// Rewrites a program in terms of the primitives that StableHLO has.
 Program lower(const Program& program);
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// jax.random: keys and the distributions drawn from them. Equal keys give jax's numbers, bit for bit where it can be.
+// jax.random: keys and the distributions drawn from them. Equal keys give jax's values, bit for bit where possible.
 #pragma once
 
 #include <capibara/array.h>
@@ -12,7 +12,7 @@ namespace capibara::jax::random {
 
 // ---- keys ---------------------------------------------------------------------------------------------------------
 
-// `impl` names the generator: "threefry2x32", "rbg" or "unsafe_rbg"; empty: the configuration's default.
+// `impl` names the generator: "threefry2x32", "rbg" or "unsafe_rbg"; empty: the configured default.
 struct KeyOptions {
   std::string impl = {};
   std::optional<DType> dtype = {};  // instead of impl: DType::key_fry, key_rbg, key_unsafe_rbg
@@ -22,7 +22,7 @@ struct KeyOptions {
 Array key(const Array& seed, const KeyOptions& options = {});
 // A key from an integer, as its uint32 words. A legacy key, to which the functions below apply the default generator.
 Array PRNGKey(const Array& seed, const KeyOptions& options = {});
-// A seed as an array: 64 bits where x64 is on, the low 32 otherwise.
+// A seed as an array: 64 bits if x64 is on, otherwise the low 32.
 Array seed_array(int64_t seed);
 template <std::integral T>
 requires(!std::is_same_v<T, bool>) Array key(T seed, const KeyOptions& options = {}) {
@@ -50,7 +50,7 @@ Array split(const Array& key, const Shape& num);
 
 // ---- options ------------------------------------------------------------------------------------------------------
 
-// A shape argument that may be left out: then the parameters decide.
+// An optional shape argument: if omitted, the parameters determine the shape.
 struct OptionalShape : std::optional<Shape> {
   OptionalShape() = default;
   OptionalShape(Shape shape) : std::optional<Shape>(std::move(shape)) {}
@@ -58,12 +58,12 @@ struct OptionalShape : std::optional<Shape> {
   OptionalShape(std::nullopt_t) {}
 };
 
-// Of distributions without parameters.
+// For distributions without parameters.
 struct DrawOptions {
   Shape shape = {};
   std::optional<DType> dtype = {};  // by default float32 (float64 where x64 is on), int32 for integers
 };
-// Of distributions with parameters, which broadcast to the shape.
+// For distributions with parameters, which broadcast to the shape.
 struct ParameterOptions {
   OptionalShape shape = {};
   std::optional<DType> dtype = {};

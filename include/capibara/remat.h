@@ -1,4 +1,4 @@
-// Gradient checkpointing: values of a function computed again in the backward pass instead of being kept.
+// Gradient checkpointing: values of a function are recomputed in the backward pass instead of being kept.
 #pragma once
 
 #include <capibara/callable.h>
@@ -9,8 +9,8 @@
 
 namespace capibara::jax {
 
-// Decides for each equation whether its outputs may be kept. Two policies of one name from checkpoint_policies are
-// equal.
+// Decides for each equation whether its outputs may be saved. Two policies with the same name from checkpoint_policies
+// are equal.
 struct CheckpointPolicy {
   std::string name;
   SavePolicy save;
@@ -22,7 +22,7 @@ struct CheckpointPolicy {
   }
 };
 
-// jax.checkpoint_policies. On devices whose memory is the host's, to offload is to save.
+// jax.checkpoint_policies. On devices whose memory is host memory, offloading is the same as saving.
 namespace checkpoint_policies {
 extern const CheckpointPolicy everything_saveable;
 extern const CheckpointPolicy nothing_saveable;
@@ -32,11 +32,11 @@ extern const CheckpointPolicy dots_with_no_batch_dims_saveable;
 extern const CheckpointPolicy checkpoint_dots_with_no_batch_dims;
 // Offloads the results of dot products without batch dimensions from one memory kind to another.
 CheckpointPolicy offload_dot_with_no_batch_dims(const std::string& offload_src, const std::string& offload_dst);
-// Saves every value but those that checkpoint_name has given one of these names.
+// Saves every value except those that checkpoint_name has given one of these names.
 CheckpointPolicy save_anything_except_these_names(const std::vector<std::string>& names);
-// Saves every named value but those of these names.
+// Saves every named value except those with these names.
 CheckpointPolicy save_any_names_but_these(const std::vector<std::string>& names);
-// Saves the values of these names only.
+// Saves only the values with these names.
 CheckpointPolicy save_only_these_names(const std::vector<std::string>& names);
 // Saves what either policy saves.
 CheckpointPolicy save_from_both_policies(const CheckpointPolicy& first, const CheckpointPolicy& second);
@@ -44,17 +44,17 @@ struct OffloadOptions {
   std::vector<std::string> names_which_can_be_saved = {}, names_which_can_be_offloaded = {};
   std::string offload_src = "device", offload_dst = "pinned_host";
 };
-// Saves the values of some names, offloads those of others, and recomputes the rest.
+// Saves the values with some names, offloads those with others, and recomputes the rest.
 CheckpointPolicy save_and_offload_only_these_names(const OffloadOptions& options);
-// save_only_these_names under the name of its class in jax.
+// save_only_these_names under its class name in jax.
 inline CheckpointPolicy SaveOnlyTheseNames(const std::vector<std::string>& names) {
   return save_only_these_names(names);
 }
-// save_any_names_but_these under the name of its class in jax.
+// save_any_names_but_these under its class name in jax.
 inline CheckpointPolicy SaveAnyNamesButThese(const std::vector<std::string>& names) {
   return save_any_names_but_these(names);
 }
-// save_and_offload_only_these_names under the name of its class in jax.
+// save_and_offload_only_these_names under its class name in jax.
 inline CheckpointPolicy SaveAndOffloadOnlyTheseNames(const OffloadOptions& options) {
   return save_and_offload_only_these_names(options);
 }
@@ -107,13 +107,13 @@ template <class F>
 auto checkpoint(F&& f, CheckpointOptions options = {}) {
   return Checkpointed<std::decay_t<F>>(std::forward<F>(f), std::move(options));
 }
-// Another name of checkpoint.
+// An alias of checkpoint.
 template <class F>
 auto remat(F&& f, CheckpointOptions options = {}) {
   return checkpoint(std::forward<F>(f), std::move(options));
 }
 
-// Names every array of a tree, for the policies that select by name.
+// Names every array of a tree, for policies that select by name.
 template <class T>
 T checkpoint_name(const T& tree, const std::string& name) {
   return tree::map([&](const Array& leaf) { return capibara::detail::name_leaf(leaf, name); }, tree);

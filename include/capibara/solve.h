@@ -1,4 +1,4 @@
-// Linear systems and roots whose derivatives come from the equation they satisfy, not from the solver's steps.
+// Linear systems and roots, differentiated through the equation they satisfy rather than through the solver's steps.
 #pragma once
 
 #include <capibara/control.h>
@@ -10,7 +10,7 @@ namespace capibara::jax::lax {
 
 namespace detail {
 
-// Solves for x in function(x) = b; may return auxiliary values behind x.
+// Solves for x in function(x) = b; may return auxiliary values after x.
 using FlatSolver = std::function<Arrays(const FlatFunction& function, std::span<const Array> b)>;
 
 struct LinearSolveFlags {
@@ -23,7 +23,7 @@ Arrays custom_root_flat(const FlatFunction& f, const Arrays& initial_guess, cons
                         const FlatSolver& tangent_solve, bool has_aux);
 void check_solve_tree(const char* name, const char* expected_name, const TreeDef& got, const TreeDef& expected);
 
-// A solver on trees as one on leaves. The aux part of its result, if any, is noted in `aux_tree`.
+// A solver on trees as one on leaves. The structure of its auxiliary result, if any, is stored in `aux_tree`.
 template <class Tree, class Solver>
 FlatSolver flat_solver(const char* name, const char* expected_name, Solver solver, const TreeDef& structure,
                        bool has_aux, TreeDef* aux_tree) {
@@ -59,7 +59,7 @@ FlatFunction flat_map(const char* name, const char* expected_name, std::function
 }  // namespace detail
 
 // solve(matvec, b), differentiated implicitly: matvec must be linear, and solve must return the x for which matvec(x) =
-// b. A symmetric matvec uses `solve` for its transpose too.
+// b. For a symmetric matvec, `solve` also solves the transposed system.
 template <class Matvec, class Tree, class Solve>
 Tree custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, bool symmetric = false) {
   TreeDef structure = tree::structure(b);
@@ -71,7 +71,7 @@ Tree custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, bool symmetr
   return tree::unflatten<Tree>(structure, x);
 }
 
-// The same with a solver of the transposed system, which reverse-mode derivatives need.
+// The same with a solver of the transposed system, which reverse mode requires.
 template <class Matvec, class Tree, class Solve, class TransposeSolve>
 requires(!std::is_same_v<TransposeSolve, bool>) Tree
     custom_linear_solve(Matvec matvec, const Tree& b, Solve solve, TransposeSolve transpose_solve,

@@ -1,5 +1,5 @@
-// The TPU toolbox: chips, slices and flags, what a training step needs and costs there, kernels and loads measured
-// here. Nothing runs on a TPU.
+// The TPU toolbox: chips, slices and flags, the memory and time of a training step, and kernels and loads measured on
+// this machine. Nothing runs on a TPU.
 #pragma once
 
 #include <capibara/tpu/chips.h>

@@ -1,7 +1,7 @@
 // Transforms of functions on trees: derivatives forward and backward, Jacobians, and maps over an axis.
 //
 // Positions are template arguments, since they decide what a transform returns: grad(f) differentiates argument 0,
-// grad<1>(f) argument 1, grad<0, 2>(f) both, giving a tuple. Arguments that hold no Array are static. A function given
+// to grad that returns (Array, anything) has auxiliary data; the other transforms need a tag: jvp(has_aux, f, ...).
 // to grad that returns (Array, anything) has auxiliary data; the other transforms are told so: jvp(has_aux, f, ...).
 #pragma once
 
@@ -26,7 +26,7 @@ struct GradOptions {
 };
 using JacobianOptions = GradOptions;
 
-// A tree prefix of axes: one axis for everything, none, or one entry for each argument, element or field.
+// A tree prefix of axes: one axis for everything, none, or one entry per argument, element or field.
 class Axes {
  public:
   Axes(int64_t axis) : axis_(axis) {}
@@ -49,7 +49,7 @@ struct VmapOptions {
   Axes in_axes = 0, out_axes = 0;
   std::string axis_name = {};
   std::optional<int64_t> axis_size = std::nullopt;
-  std::vector<std::string> spmd_axis_name = {};  // mesh axes that it is placed on, for what is sharded inside
+  std::vector<std::string> spmd_axis_name = {};  // mesh axes that the mapped axis is split over, for sharded values
 };
 
 }  // namespace jax
@@ -95,7 +95,7 @@ JacobianCall jacrev_leaves(const FlatFunction& function, std::span<const Array> 
                            const std::vector<bool>& differentiated, const jax::JacobianOptions& options,
                            const std::size_t& main);
 
-// A function promised to be linear, run backwards.
+// The transpose of a function declared linear.
 class TransposedFunction;
 std::shared_ptr<const TransposedFunction> transpose_leaves(const FlatFunction& function, const Types& types);
 Arrays apply_transposed(const TransposedFunction& function, const TreeDef& expected, const TreeDef& got,
@@ -137,7 +137,7 @@ inline constexpr int position_of = argnum < 0 ? argnum + static_cast<int>(std::t
 template <int argnum, class Arguments>
 using argument_t = std::tuple_element_t<static_cast<std::size_t>(position_of<argnum, Arguments>), Arguments>;
 
-// What stands for the differentiated arguments in a result: the argument itself, or a tuple of several.
+// The type of the differentiated arguments in a result: the argument itself, or a tuple of several.
 template <class Arguments, int... argnums>
 struct Differentiated {
   using type = std::tuple<argument_t<argnums, Arguments>...>;
@@ -153,7 +153,7 @@ struct Differentiated<Arguments, argnum> {
   }
 };
 
-// Leaves selected in the order in which a result lists the arguments, not in that of the call.
+// Selects leaves in the order in which a result lists the arguments, not in that of the call.
 template <class Arguments, int... argnums>
 std::vector<std::size_t> leaf_order(const TreeDef& in) {
   std::vector<std::size_t> begin;
@@ -315,7 +315,7 @@ auto value_and_grad(F&& f, GradOptions options = {}) {
     return Gradient<true, std::decay_t<F>, argnums...>(std::forward<F>(f), options);
 }
 
-// ---- forward and backward maps -----------------------------------------------------------------------------------
+// ---- linear maps, forward and backward ---------------------------------------------------------------------------
 
 // Linear in the arguments of the function; made by linearize.
 template <class Result, class Arguments>
@@ -338,7 +338,7 @@ class Pushforward {
   TreeDef in_, out_;
 };
 
-// From a cotangent of the result to the cotangents of the arguments, as a tuple; made by vjp.
+// Maps a cotangent of the result to the cotangents of the arguments, as a tuple; made by vjp.
 template <class Result, class Arguments>
 class Pullback {
  public:
@@ -438,7 +438,7 @@ auto vjp(HasAux, F&& f, Args&&... args) {
 }
 
 // The derivative at a point as a linear function: linearize(f, x, y) is (f(x, y), f_jvp). f_jvp(dx, dy) does not
-// compute f again.
+// recompute f.
 template <class F, class... Args>
 requires(!std::is_same_v<std::decay_t<F>, HasAux>) auto linearize(F&& f, Args&&... args) {
   std::decay_t<F> function(std::forward<F>(f));
@@ -589,14 +589,14 @@ auto vmap(F&& f, VmapOptions options = {}) {
   return Vmapped<std::decay_t<F>>(std::forward<F>(f), std::move(options));
 }
 
-// ---- what is kept for the backward pass --------------------------------------------------------------------------
+// ---- residuals of the backward pass ------------------------------------------------------------------------------
 
 struct SavedResidual {
   ArrayType type;
   std::string origin;  // argument 0, constant, literal, named x, output of sin
 };
 
-// The values that vjp(f, args...) keeps, arguments first, then in the order of their equations.
+// The values that vjp(f, args...) saves: arguments first, then in the order of their equations.
 template <class F, class... Args>
 std::vector<SavedResidual> saved_residuals(const F& f, Args&&... args) {
   namespace detail = capibara::detail;

@@ -1,4 +1,4 @@
-// Trees: nested containers and structs whose leaves are Arrays; everything else in them is static structure.
+// Trees: nested containers and structs with Arrays as leaves; everything else in them is static structure.
 #pragma once
 
 #include <capibara/array.h>
@@ -33,7 +33,7 @@ using KeyPath = std::vector<TreeKey>;
 // A path as text: ['a'][0].b.
 std::string keystr(const KeyPath& path);
 
-// A value inside a tree that is not an Array: compared and hashed as part of the structure.
+// A non-Array value inside a tree: compared and hashed as part of the structure.
 class StaticLeaf {
  public:
   virtual ~StaticLeaf() = default;
@@ -42,7 +42,7 @@ class StaticLeaf {
   virtual std::string print() const = 0;
 };
 
-// The structure of a tree without its leaves; exists independently of the C++ type it came from. Copies share storage.
+// The structure of a tree without its leaves; independent of the C++ type it came from. Copies share storage.
 class TreeDef {
  public:
   enum class Kind { leaf, none, tuple, list, dict, record, value };
@@ -92,13 +92,13 @@ TreeField(const char*, Member Struct::*) -> TreeField<Struct, Member>;
 
 namespace detail {
 
-// Reads leaves one after the other while a tree is rebuilt; leaves that are no longer needed are moved.
+// Reads leaves in order while a tree is rebuilt; leaves that are no longer needed are moved.
 class LeafReader {
  public:
   explicit LeafReader(std::span<const Array> leaves) : leaves_(leaves) {}
   explicit LeafReader(Arrays&& leaves) : leaves_(leaves), movable_(leaves.data()) {}
   Array next();
-  void finish() const;  // raises ValueError where leaves remain
+  void finish() const;  // raises ValueError if leaves remain
 
  private:
   std::span<const Array> leaves_;
@@ -142,7 +142,7 @@ template <class T>
 inline constexpr bool is_none =
     std::is_same_v<T, std::monostate> || std::is_same_v<T, std::nullptr_t> || std::is_same_v<T, std::nullopt_t>;
 
-// Whether values of this type are one static leaf: no Array and no declared struct anywhere inside.
+// True if values of this type are a single static leaf: no Array and no declared struct anywhere inside.
 template <class T>
 constexpr bool is_static_value() {
   if constexpr (std::is_same_v<T, Array> || StructTree<T> || is_tuple<T>::value || is_optional<T>::value ||
@@ -157,7 +157,7 @@ constexpr bool is_static_value() {
   }
 }
 
-// Whether the structure follows from the type alone.
+// True if the structure follows from the type alone.
 template <class T>
 constexpr bool has_fixed_structure();
 
@@ -263,7 +263,7 @@ class TypedStaticLeaf final : public StaticLeaf {
   T value;
 };
 
-// ---- the three operations on a typed tree, from which all others follow -------------------------------------------
+// ---- the three operations on a typed tree, from which all others are built ----------------------------------------
 
 template <class T>
 void collect_leaves(const T& tree, Arrays& leaves);
@@ -523,7 +523,7 @@ std::pair<std::vector<std::pair<KeyPath, Array>>, TreeDef> flatten_with_path(con
   return {leaves_with_path(tree), structure(tree)};
 }
 
-// Combines the leaves from left to right: f(f(initial, leaf 0), leaf 1)...
+// Folds the leaves from left to right: f(f(initial, leaf 0), leaf 1)...
 template <class F, class T, class Value>
 Value reduce(F&& f, const T& tree, Value initial) {
   for (const Array& leaf : leaves(tree)) initial = f(std::move(initial), leaf);
@@ -538,7 +538,7 @@ Array reduce(F&& f, const T& tree) {
   return result;
 }
 
-// Whether every leaf, a concrete single value, is true.
+// True if every leaf, a concrete single value, is true.
 template <class T>
 bool all(const T& tree) {
   for (const Array& leaf : leaves(tree)) {
@@ -547,8 +547,8 @@ bool all(const T& tree) {
   return true;
 }
 
-// Exchanges the outer and the inner structure: transpose<Result>(outer, inner, tree) turns outer(inner(*)) into
-// inner(outer(*)).
+// Swaps the outer and the inner structure: transpose<Result>(outer, inner, tree) makes inner(outer(*)) from
+// outer(inner(*)).
 template <class Result, class T>
 Result transpose(const TreeDef& outer, const TreeDef& inner, const T& tree) {
   capibara::detail::require_same_structure("tree.transpose", outer.compose(inner), structure(tree));
@@ -561,7 +561,7 @@ Result transpose(const TreeDef& outer, const TreeDef& inner, const T& tree) {
 
 }  // namespace jax::tree
 
-// jax.tree_util: the same under its older names.
+// jax.tree_util: the same functions under their older names.
 namespace jax::tree_util {
 
 using capibara::KeyPath;

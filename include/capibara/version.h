@@ -1,4 +1,4 @@
-// The version of the library that a program is linked to.
+// The version of the library that a program is linked with.
 #pragma once
 
 namespace capibara {

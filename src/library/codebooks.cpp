@@ -1,4 +1,4 @@
-// Codebooks that learn: quantization with a straight-through gradient, moving averages, k-means and its first codes.
+// Learned codebooks: quantization with a straight-through gradient, moving averages, k-means and its initialization.
 #include <capibara/control.h>
 #include <capibara/kernels/quantization.h>
 #include <capibara/numpy.h>
@@ -53,7 +53,7 @@ VqQuantized vq_quantize(const Array& inputs, const Array& codebook, const VqQuan
     const Array difference = a.astype(wide) - b.astype(wide);
     return jnp::mean(difference * difference);
   };
-  // The values of `fixed_codes`, and the derivative of `inputs`.
+  // The values of `fixed_codes` with the derivative of `inputs`.
   const Array quantized = fixed_codes + (inputs - fixed_inputs);
   Array loss = lax::full({}, Array(0.0), wide);
   if (inputs.size() > 0) {
@@ -101,7 +101,7 @@ VqState vq_update(const VqState& state, const Array& inputs, const Array& codes,
     return lax::stop_gradient(old) * options.decay + now * (1 - options.decay);
   };
   Array size = average(state.cluster_size, counts), sum = average(state.cluster_sum, sums);
-  // Sizes are smoothed so that they add up to the same total.
+  // Sizes are smoothed without changing their total.
   const Array total = jnp::sum(size);
   const Array smooth = (size + options.epsilon) / (total + static_cast<double>(count) * options.epsilon) * total;
   Array codes_now = sum / jnp::expand_dims(smooth, -1);
@@ -127,7 +127,7 @@ Array kmeans_plus_plus(const Array& inputs, int64_t clusters, const Array& key) 
   const Array start = random::randint(lax::index_in_dim(keys, 0, 0, false), Shape{}, 0, count);
   const Array shares = random::uniform(lax::index_in_dim(keys, 1, 0, false), {.shape = {clusters - 1}, .dtype = wide});
   const Array first = row_at(vectors, start);
-  // Each step draws by the distances so far: the first vector at which their running sum passes the share.
+  // Each step samples by the distances so far: the first vector whose cumulative distance exceeds the drawn share.
   auto step = [&](const Array& distances, const Array& share) {
     const Array running = jnp::cumsum(distances, {.axis = 0});
     const Array target = share * lax::index_in_dim(running, count - 1, 0, false);

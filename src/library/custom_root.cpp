@@ -1,4 +1,4 @@
-// lax.custom_root: roots with derivatives by implicit differentiation, a composition of transforms.
+// lax.custom_root: roots differentiated by the implicit function theorem, a composition of transforms.
 #include "lax/control/linear_solve.h"
 #include "program/derive/custom_rules.h"
 #include "transforms/flat.h"
@@ -7,8 +7,8 @@ namespace capibara::jax::lax::detail {
 
 namespace {
 
-// The functions of custom_root and where their consts stand among the operands: those of f, solve, tangent solve,
-// guess.
+// The functions of custom_root and the number of consts of each among the operands, in the order f, solve, tangent
+// solve; the guess comes last.
 struct Root {
   Program f, solve, tangent_solve;
   std::size_t f_consts = 0, solve_consts = 0, tangent_consts = 0;

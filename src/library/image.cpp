@@ -30,7 +30,7 @@ Array lanczos_kernel(const Array& x, double radius) {
 
 Array triangle_kernel(const Array& x) { return maximum(0, 1 - lax::abs(x)); }
 
-// Keys' cubic convolution with the slope -0.5 at distance 1.
+// Keys' cubic convolution with derivative -0.5 at distance 1.
 Array keys_kernel(const Array& x) {
   const Array near = ((1.5 * x - 2.5) * x) * x + 1.0;
   const Array far = ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0;
@@ -38,7 +38,7 @@ Array keys_kernel(const Array& x) {
   return where(is_at_least, 0.0, where(x >= 1.0, far, near));
 }
 
-// The same with the slope -0.75, which PyTorch and OpenCV use without antialiasing.
+// The same with derivative -0.75, as in PyTorch and OpenCV without antialiasing.
 Array steep_cubic_kernel(const Array& x) {
   const double a = -0.75;
   const Array near = ((a + 2) * x - (a + 3)) * x * x + 1.0;
@@ -71,13 +71,13 @@ Array normalized(const Array& weights) {
   return where(lax::abs(total) > 1000.0 * 0x1p-23, share, 0);
 }
 
-// How one dimension is resampled. The inverse is kept apart: for a static scale it is rounded only once.
+// How one dimension is resampled. The inverse is stored separately, so that for a static scale it is rounded only once.
 struct Warp {
   Array inverse_scale, translation;
   DType dtype;
 };
 
-// The length each output pixel, taken back to the input, shares with each input pixel.
+// The overlap of each output pixel, mapped back to the input, with each input pixel.
 Array area_weights(int64_t inputs, int64_t outputs, const Warp& warp) {
   const Array product = lax::iota(warp.dtype, outputs) * warp.inverse_scale;
   const Array left = product - warp.translation * warp.inverse_scale;
@@ -87,7 +87,7 @@ Array area_weights(int64_t inputs, int64_t outputs, const Warp& warp) {
   return maximum(0.0, smaller - maximum(as_row_left, as_column(begin)));
 }
 
-// Weights that fall outside of the image are added to its edge pixels.
+// Weights outside the image are added to its edge pixels.
 Array folded_to_edges(const Array& weights, int64_t inputs, int64_t radius) {
   const int64_t outputs = weights.shape(1), rows = inputs + 2 * radius;
   const Array positions = lax::iota(DType::int32, rows);
@@ -146,7 +146,7 @@ Array resized_to_nearest(const Array& image, const Shape& shape) {
   for (int64_t dim = 0; dim < image.ndim(); ++dim) {
     const int64_t inputs = image.shape(dim), outputs = shape[static_cast<std::size_t>(dim)];
     if (inputs == outputs) continue;
-    // In float32 also where x64 is on, as in jax.
+    // In float32 even if x64 is on, as in jax.
     const Array position =
         (lax::iota(DType::float32, outputs) + 0.5) * static_cast<double>(inputs) / static_cast<double>(outputs);
     std::vector<Index> indices(static_cast<std::size_t>(dim), Index(slice()));
@@ -193,7 +193,7 @@ Array resize(const Array& image, const Shape& shape, ResizeMethod method, const 
   std::vector<Warp> warps;
   for (int64_t dim = 0; dim < image.ndim(); ++dim) {
     const int64_t inputs = image.shape(dim), outputs = shape[static_cast<std::size_t>(dim)];
-    if (inputs == outputs) continue;  // every kernel leaves the image as it is there
+    if (inputs == outputs) continue;  // every kernel leaves such a dimension unchanged
     const double scale = outputs == 0 ? 1.0 : static_cast<double>(outputs) / static_cast<double>(inputs);
     dims.push_back(dim);
     warps.push_back({Array(1.0 / scale), Array(0.0), default_float()});

@@ -1,4 +1,4 @@
-// jax.ops: segment reductions as scatters into rows of the identity.
+// jax.ops: segment reductions as scatters into rows filled with the identity.
 #include <capibara/ops.h>
 
 #include <limits>
@@ -13,7 +13,7 @@ struct Reduction {
   const char* name;
   Array (IndexUpdate::*update)(const Array&, const UpdateOptions&) const;
   Array (*reduce)(const Array&, const lax::ReduceOptions&);
-  bool rounds;  // sums and products of 16-bit floats are formed in 32 bits
+  bool rounds;  // sums and products of 16-bit floats are accumulated in 32 bits
 };
 
 int64_t segment_count(const Reduction& reduction, const Array& segment_ids, const SegmentOptions& options) {
@@ -61,7 +61,7 @@ Array run(const Reduction& reduction, const Array& identity, const Array& data, 
   return lax::convert_element_type(reduction.reduce(partial, {.axes = {0}}), data.dtype(), false);
 }
 
-// The greatest value of a dtype, or the least.
+// The largest value of a dtype, or the smallest.
 Array extreme(DType dtype, bool greatest) {
   if (is_bool(dtype)) return Array(greatest);
   if (is_unsigned(dtype)) return greatest ? Array(iinfo(dtype).max) : Array(0);

@@ -1,5 +1,5 @@
-// The table of chips. A figure that the vendor prints in two ways is taken from the page that names it last in
-// `sources`.
+// The table of chips. If the vendor prints different values of a figure, the one from the page named last in
+// `sources` is used.
 #include <capibara/error.h>
 #include <capibara/tpu/chips.h>
 
@@ -14,7 +14,7 @@ namespace capibara::tpu {
 const std::vector<Chip>& chips() {
   // Peaks, HBM and interconnect: cloud.google.com/tpu/docs/{v3,v4,v5e,v5p,v6e,tpu7x}. Cores, MXU, VMEM:
   // jax/_src/tpu_info.py. Clocks: xla/benchmarks/core/platform_info.py. Links, DCN of v2 to v4, PCIe: the scaling book.
-  // Usable HBM: what libtpu 0.0.51 plans with.
+  // Usable HBM: as planned by libtpu 0.0.51.
   static const std::vector<Chip> table = {
       {"v2",
        "TPU v2",

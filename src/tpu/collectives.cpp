@@ -1,4 +1,4 @@
-// Times of copies and collectives, after the formulas of the scaling book: bytes over the bandwidth of the axes used,
+// Times of copies and collectives, by the formulas of the scaling book: bytes over the bandwidth of the axes used,
 // or hops.
 #include <capibara/tpu/costs.h>
 

@@ -1,4 +1,4 @@
-// A child process compiles with libtpu, which may crash, hang or take minutes; what it dumps is read from its folder.
+// Compiles with libtpu in a child process, as it may crash, hang or take minutes, and reads the files that it dumps.
 #include "tpu/compiled.h"
 
 #include <dirent.h>
@@ -48,7 +48,7 @@ std::vector<std::string> files_of(const std::string& folder) {
   return names;
 }
 
-// Modules that libtpu extracts of the program are dumped beside it.
+// Modules that libtpu extracts from the program are dumped next to it.
 std::string file_with(const std::string& folder, const char* ending) {
   for (const std::string& name : files_of(folder)) {
     const bool extracted = name.find(".extracted.") != std::string::npos;
@@ -67,14 +67,14 @@ class Folder {
   }
   ~Folder() {
     std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);  // libtpu makes folders in it
+    std::filesystem::remove_all(path, ignored);  // libtpu creates folders in it
   }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
   std::string path;
 };
 
-// The last line that says what went wrong, without the stack traces that libtpu prints.
+// The last line that reports an error, without the stack traces that libtpu prints.
 std::string failure_of(const std::string& text) {
   std::istringstream lines(text);
   std::string best;
@@ -89,7 +89,7 @@ std::string failure_of(const std::string& text) {
   return best.substr(0, 400);
 }
 
-// GiB that the compiler says a program would need, of "(32.92G) exceeds available HBM".
+// The GiB that a program would need according to the compiler, from "(32.92G) exceeds available HBM".
 double refused_gib(const std::string& text) {
   const std::size_t end = text.find("G) exceeds available HBM");
   const std::size_t open = end == std::string::npos ? end : text.rfind('(', end);
@@ -99,7 +99,7 @@ double refused_gib(const std::string& text) {
 volatile std::sig_atomic_t stop_signal = 0;
 void note_signal(int number) { stop_signal = number; }
 
-// While it lives, Ctrl-C and requests to end are noted, so that the child and its folder go first.
+// During its lifetime, Ctrl-C and termination signals are recorded, so that the child and its folder are removed first.
 class Interruption {
  public:
   Interruption() {
@@ -120,7 +120,7 @@ class Interruption {
   struct sigaction before_[3] = {};
 };
 
-// Whether a file has been written to its end: it does not grow any more and its last line is whole.
+// True if a file appears to be complete: it ends with a closing brace or a newline.
 bool is_complete(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file ? static_cast<std::streamoff>(file.tellg()) : 0;
@@ -174,7 +174,7 @@ CompiledProgram compile_in_child(const CompileRequest& request) {
   if (child < 0) throw RuntimeError("plan: no process can be started to compile in");
   if (child == 0) {
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);  // should this process be killed
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // in case this process is killed
     if (getppid() != parent) _exit(127);
     const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     dup2(out, 1);
@@ -187,7 +187,7 @@ CompiledProgram compile_in_child(const CompileRequest& request) {
   bool killed = false;
   auto end_child = [&] {
     kill(-child, SIGKILL);
-    kill(child, SIGKILL);  // before it has a group of its own
+    kill(child, SIGKILL);  // in case it has no group of its own yet
     waitpid(child, &status, 0);
     killed = true;
   };

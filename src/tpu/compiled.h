@@ -1,4 +1,4 @@
-// Figures of the TPU compiler itself, made ahead of time by a child process: memory of a program, cycles of a matmul.
+// Figures from the TPU compiler itself, run ahead of time in a child process: memory of a program, cycles of a matmul.
 #pragma once
 
 #include <capibara/tpu/chips.h>
@@ -21,14 +21,14 @@ struct CompileRequest {
   double seconds = 600;                        // at most
 };
 
-// Compiles in a child process; its death, a time-out, Ctrl-C and a library that is not there become one line.
+// Compiles in a child process; its death, a time-out, Ctrl-C and a missing library are reported as one line.
 CompiledProgram compile_in_child(const CompileRequest& request);
 
-// Why libtpu cannot be used here; empty where it can.
+// Why libtpu cannot be used here; empty if it can.
 std::string libtpu_problem();
 
-// Compiled seconds of one matmul, kept on disk by shape, generation and flags. Nothing (0) and a line where it cannot
-// be compiled.
+// Compiled seconds of one matmul, cached on disk by shape, generation and flags. 0, with a line in `problem`, if it
+// cannot be compiled.
 double compiled_matmul_seconds(const std::string& command, const Chip& chip, const Matmul& matmul,
                                std::string* problem);
 

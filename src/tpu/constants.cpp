@@ -1,4 +1,4 @@
-// The fitted constants of the models, in one place; tools/tpu/refit.cpp and tools/tpu/refit.py print them.
+// The fitted constants of the models, in one place; printed by tools/tpu/refit.cpp and tools/tpu/refit.py.
 #include "tpu/constants.h"
 
 #include <string_view>
@@ -17,7 +17,7 @@ const MatmulConstants& matmul_constants(const Chip& chip) {
   for (const auto& [name, constants] : table) {
     if (std::string_view(name) == chip.name) return constants;
   }
-  return table[0].second;  // v2 and v3 have no compiled rows: those of v4
+  return table[0].second;  // v2 and v3 have no compiled rows: use those of v4
 }
 
 const MemoryConstants& memory_constants() {
@@ -26,9 +26,9 @@ const MemoryConstants& memory_constants() {
       4.78,
       2.38,                              // at the loss, at the gradient of the output matrix
       {0.227, 4.66, 0.56, 3.81, 0.467},  // dense
-      {1.214, 2.12, 3.81, 6, 0},         // the best experts
+      {1.214, 2.12, 3.81, 6, 0},         // experts with top-k routing
       {1.1, 2.06, 0, 3.27, 0},           // all experts
-      {0, 4, 0, 3.27, 0},                // mamba: counted in the program, the largest moment of one row
+      {0, 4, 0, 3.27, 0},                // mamba: counted from the program, the largest moment in one row
       4.57,                              // dispatch, combine and their gradients
       18.4,
       1.8,
@@ -49,7 +49,7 @@ const StepConstants& step_constants(const Chip& chip) {
   for (const auto& [name, constants] : table) {
     if (std::string_view(name) == chip.name) return constants;
   }
-  return table[0].second;  // no published rows of v2 and v3 with their settings: those of v4
+  return table[0].second;  // no published rows of v2 and v3 with their settings: use those of v4
 }
 
 }  // namespace capibara::tpu

@@ -5,20 +5,20 @@
 
 namespace capibara::tpu {
 
-// Of matmuls, per generation: fitted to two thirds of the rows of compiled_matmuls.tsv.
+// For matmuls, per generation: fitted to two thirds of the rows of compiled_matmuls.tsv.
 struct MatmulConstants {
-  double mxu;               // share of the peak that the MXU reaches
-  double hbm;               // share of the HBM bandwidth
-  double output;            // cycles for 1024 elements of the result
+  double mxu;               // fraction of the peak that the MXU reaches
+  double hbm;               // fraction of the HBM bandwidth
+  double output;            // cycles per 1024 elements of the result
   double vmem, large_vmem;  // MiB for tiles, by default and with the large limit
-  double start, step;       // microseconds for a matmul, for a tile
-  double serial;            // share of the shorter of compute and copies that is not hidden
-  double room, large_room;  // MiB that an operand may take when it is copied into VMEM beforehand
-  double int8;              // speed of int8 over bf16
+  double start, step;       // microseconds per matmul, per tile
+  double serial;            // fraction of the shorter of compute and copies that is not overlapped
+  double room, large_room;  // MiB that an operand may take to be copied into VMEM beforehand
+  double int8;              // speed of int8 relative to bf16
   double highest;           // passes of f32 at the highest precision
 };
 
-// Of training steps: memory, fitted to compiled_steps.tsv. Multiples of the named buffers; see memory.cpp.
+// For training steps: memory, fitted to compiled_steps.tsv. Multiples of the named buffers; see memory.cpp.
 // These are alive inside the backward pass of a layer.
 struct MomentConstants {
   double weights, hidden, input, whole, output;
@@ -28,13 +28,13 @@ struct MemoryConstants {
   double loss_output, loss_input, output_twice;
   MomentConstants dense, experts, all_experts, mamba;
   double expert_dispatch;
-  // Bytes kept without remat, for a token in a layer and one element of the named size.
+  // Bytes kept without remat, per token, layer and element of the named size.
   double none_width, none_heads, none_gated, none_plain, none_experts, none_mamba_width, none_mamba;
 };
 
 struct StepConstants {
-  double slowdown;   // measured over modelled time of the compute of a step
-  double attention;  // share of the peak that attention kernels reach
+  double slowdown;   // measured over modelled compute time of a step
+  double attention;  // fraction of the peak that attention kernels reach
 };
 
 const MatmulConstants& matmul_constants(const Chip& chip);

@@ -1,5 +1,5 @@
-// Findings about a machine: PCI ids, device nodes and who holds them, libtpu, its lock, metadata, environment, ports,
-// huge pages.
+// Findings about a machine: PCI ids, device nodes and the processes holding them, libtpu, its lock, metadata,
+// environment, ports, huge pages.
 #include <capibara/error.h>
 #include <capibara/tpu/diagnosis.h>
 #include <capibara/tpu/flags.h>
@@ -40,7 +40,7 @@ std::vector<std::string> entries_of(const std::string& folder) {
   return names;
 }
 
-// Google's PCI devices, after jax's hardware_utils.py and tpu-info.
+// Google's PCI devices, from jax's hardware_utils.py and tpu-info.
 struct Kind {
   const char* device;
   const char* subsystem;  // empty: any

@@ -1,4 +1,4 @@
-// Pieces of drawings, and the compiled part of the report.
+// Elements of drawings, and the compiled part of the report.
 #include "tpu/drawing.h"
 
 #include <capibara/error.h>

@@ -1,4 +1,4 @@
-// Small pieces of SVG and HTML that the report's drawings share.
+// Small SVG and HTML elements shared by the report's drawings.
 #pragma once
 
 #include <capibara/tpu/compiled.h>
@@ -19,8 +19,8 @@ std::string line(double x1, double y1, double x2, double y2, const char* kind);
 
 }  // namespace drawing
 
-// The part of the report that libtpu compiled: memory beside the model's, over the schedule, the largest buffers with
-// their lines, collectives, cycles.
+// The part of the report compiled by libtpu: memory compared with the model's, over the schedule, the largest buffers
+// with their source lines, collectives, cycles.
 std::string compiled_html(const MemoryPlan& memory, const StepPlan& step, const Slice& slice,
                           const CompiledProgram& program);
 

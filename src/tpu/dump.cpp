@@ -1,4 +1,4 @@
-// Buffers, collectives and cycles of a compilation, from the texts that libtpu dumps.
+// Buffers, collectives and cycles of a compilation, from libtpu's text dumps.
 #include "tpu/dump.h"
 
 #include <algorithm>
@@ -60,7 +60,7 @@ std::map<std::string_view, std::pair<int64_t, int64_t>> read_ranges(std::string_
   return ranges;
 }
 
-// Bytes of the heap that some value alive at this moment holds.
+// Bytes of the heap occupied by values that are alive at this moment.
 double occupied(const std::vector<HeapValue>& by_offset, int64_t moment) {
   double bytes = 0, reached = -1;
   for (const HeapValue& value : by_offset) {
@@ -72,7 +72,7 @@ double occupied(const std::vector<HeapValue>& by_offset, int64_t moment) {
   return bytes;
 }
 
-// Where a value comes from: its own line, or that of the first operand that has one.
+// The instruction that gives the source of a value: its own, or that of the first operand with a line.
 const DumpedInstruction* with_source(const DumpedProgram& program, std::string_view name, int depth = 0) {
   const DumpedInstruction* one = program.find(name);
   if (!one || depth > 4 || one->frame > 0 || one->operands.empty()) return one;
@@ -83,7 +83,7 @@ const DumpedInstruction* with_source(const DumpedProgram& program, std::string_v
 const char* const kCollectives[] = {"all-gather", "all-reduce",         "reduce-scatter",
                                     "all-to-all", "collective-permute", "ragged-all-to-all"};
 
-// Bytes of a shape's text, tuples summed.
+// Bytes of a shape given as text; tuples are summed.
 double shape_bytes(std::string_view shape) {
   double bytes = 0;
   for (std::size_t open = shape.find('['); open != std::string_view::npos; open = shape.find('[', open + 1)) {
@@ -183,7 +183,7 @@ CompiledMemory read_buffers(const std::string& assignment, const std::string& li
     double& place = report.timeline[static_cast<std::size_t>(moment / step)];
     place = std::max(place, always + occupied(values, moment) / kDumpGiB);
   }
-  // Values at one place of the heap are one buffer; the one with a line names it.
+  // Values at the same heap offset are one buffer; the one with a source line names it.
   std::map<double, CompiledBuffer> places;
   for (const HeapValue& value : values) {
     if (peak < value.first || peak > value.last) continue;

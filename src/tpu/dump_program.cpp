@@ -1,4 +1,4 @@
-// Reads the text of a scheduled program: computations, instructions, the tables of source lines.
+// Parses the text of a scheduled program: computations, instructions, the tables of source lines.
 #include "tpu/dump_program.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ bool read_instruction(std::string_view line, DumpedInstruction& one) {
   one.name = name_at(line, at);
   const std::size_t equals = line.find(" = ", at);
   if (one.name.empty() || equals != at + one.name.size()) return false;
-  // The operation is the first word in small letters after a space that an opening bracket follows.
+  // The opcode is the first lower-case word that follows a space and precedes an opening parenthesis.
   for (std::size_t space = equals + 2; space < line.size(); space = line.find(' ', space + 1)) {
     if (space == std::string_view::npos) return false;
     std::size_t end = space + 1;

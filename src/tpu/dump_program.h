@@ -1,4 +1,4 @@
-// A scheduled program of libtpu as text, cut into computations and instructions.
+// A scheduled program of libtpu as text, split into computations and instructions.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ struct DumpedComputation {
   bool entry = false;
 };
 
-// Views into the text, which must outlive it. Lines that are not understood are left out.
+// Views into the text, which must outlive it. Unrecognized lines are skipped.
 class DumpedProgram {
  public:
   explicit DumpedProgram(std::string_view text);
@@ -32,7 +32,7 @@ class DumpedProgram {
   const std::map<std::string_view, DumpedComputation>& computations() const { return computations_; }
   const DumpedInstruction* find(std::string_view name) const;
   std::string source_of(const DumpedInstruction& instruction) const;  // file:line, or empty
-  // How often each computation runs in one run of the program; those of fusions and reductions are not listed.
+  // How often each computation runs per run of the program; those of fusions and reductions are not included.
   std::map<std::string_view, double> runs() const;
 
  private:

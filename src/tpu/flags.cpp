@@ -24,8 +24,8 @@ bool is_number(std::string_view text) {
   return !copy.empty() && end == copy.c_str() + copy.size();
 }
 
-// Flags of XLA and fields of the compile options that libtpu takes in one compilation though its dump does not list
-// them (tried).
+// XLA flags and fields of the compile options that libtpu accepts for one compilation although its dump does not list
+// them (verified by trial).
 struct Extra {
   const char* name;
   FlagKind kind;
@@ -41,10 +41,10 @@ constexpr Extra kCompileOptions[] = {
     {"optimization_level", FlagKind::number, "a field of the compile options"},
     {"memory_fitting_level", FlagKind::number, "a field of the compile options"},
 };
-// Listed, but refused as options of one compilation (tried).
+// Listed, but rejected as options of one compilation (verified by trial).
 constexpr const char* kInitArgsOnly[] = {"xla_jf_dump_to", "xla_jf_dump_llo_text", "xla_jf_dump_hlo_text",
                                          "xla_tpu_impure_enable_packed_bf16_math_ops"};
-// Names that documents show and no compiler has, with what became of them.
+// Names that appear in documents but in no compiler, with their history.
 struct Story {
   const char* name;
   const char* text;
@@ -101,7 +101,7 @@ std::vector<std::string_view> words_of(std::string_view name) {
   return words;
 }
 
-// The flag that is spelled alike or, as names are long, the one that shares most words: parallel is parallelism.
+// The flag with the most similar spelling or, as names are long, with the most words in common (parallel: parallelism).
 std::string nearest_flag(std::string_view name) {
   std::vector<std::string> names;
   for (const Flag& known : flags()) names.emplace_back(known.name);

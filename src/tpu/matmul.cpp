@@ -1,8 +1,8 @@
-// The model of a matmul: of all tilings that fit into VMEM, the one whose compute and copies, overlapped, take least.
+// The model of a matmul: of all tilings that fit into VMEM, the one with the shortest overlapped compute and copies.
 //
-// Compute pads tiles to the MXU and pays for each element of the result; copies read an operand once for each tile of
-// the other one's dimension. The compiler reads operands that fit into VMEM beforehand, which its cycles leave out and
-// this model too (`alone`), down to the time that all bytes take at the full bandwidth.
+// Compute pads tiles to the MXU and has a cost per element of the result; copies read an operand once per tile of
+// the other one's dimension. The compiler prefetches operands that fit into VMEM, which its cycle counts omit, as does
+// this model (`alone`), down to the time that all bytes take at the full bandwidth.
 #include "tpu/matmul.h"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 double round_up(double value, double multiple) { return std::ceil(value / multiple) * multiple; }
 
-// Sides of tiles that are tried: shorter than the dimension, and the dimension itself once.
+// Tile sides to try: those shorter than the dimension, and the dimension itself.
 int tile_sides(double dimension, double multiple, double* sides) {
   static const double tried[] = {128, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 8192};
   const double whole = round_up(dimension, multiple);

@@ -1,10 +1,10 @@
-// The memory of one training step on one device: state, what remat keeps, and the largest of three moments.
+// Memory of one training step on one device: state, activations kept by remat, and the largest of three moments.
 //
-// Through both passes the compiler keeps the stacked weights of all layers in bf16, besides parameters, moments and
-// saved activations. At the loss the logits and their gradient are alive; then the gradient of the logits with the
+// Throughout both passes the compiler keeps the stacked weights of all layers in bf16, besides parameters, moments
+// and saved activations. At the loss the logits and their gradient are alive; then the gradient of the logits with the
 // gathered output matrix and its gradient; inside the backward pass of a layer the f32 gradients of all layers, its
-// gathered weights and its activations. How many copies of these it keeps was fitted to compiled_steps.tsv
-// (constants.cpp); what policies keep is counted from the program (step_layers.cpp).
+// gathered weights and its activations. The number of copies of these was fitted to compiled_steps.tsv
+// (constants.cpp); the activations that policies keep are counted from the program (step_layers.cpp).
 #include <capibara/error.h>
 #include <capibara/tpu/plan.h>
 
@@ -74,7 +74,7 @@ MemoryPlan plan_memory(const Training& training) {
   const double hidden = as_number(m.hidden), heads = m.qkv(), parameters = m.parameters(),
                table = as_number(m.vocab) * width;
   const double copies = m.kind == "moe" ? as_number(m.active) * kCapacity : 1;  // of each token, for experts
-  const double products = m.kind == "mamba" ? 2 : as_number(m.matrices() - 1);  // arrays of the hidden width
+  const double products = m.kind == "mamba" ? 2 : as_number(m.matrices() - 1);  // number of arrays of the hidden width
   const double matrices = m.kind == "mamba"
                               ? 3 * width * hidden
                               : as_number(m.matrices()) * width * hidden * as_number(std::max<int64_t>(m.experts, 1));
@@ -88,18 +88,18 @@ MemoryPlan plan_memory(const Training& training) {
   const double attention = m.kind == "mamba" ? 0 : width * heads + as_number(m.heads * m.head_size) * width;
   const double layer = 2 * (attention + matrices / mesh.expert) / tensor / kGiB;
 
-  const double stacked = layer_gradients / 2;  // bf16 of what the gradients are f32 of
+  const double stacked = layer_gradients / 2;  // the bf16 weights whose f32 gradients these are
   const double slots = 2 * tokens * tensor * copies * as_number(training.sequence) / kGiB;  // [tokens, experts, slots]
   const double projections = m.kind == "mamba" ? 2 * as_number(m.state) : heads;
   double saved = layers * input;
-  // The last matmul of a mixer is only added, which the backward pass need not see.
+  // The result of a mixer's last matmul is only added, so the backward pass does not need it.
   const double inputs = m.kind == "mamba" ? width : 2 * width;
   if (training.remat == "minimal")
     saved = 2 * tokens * layers * (inputs + projections + products * hidden * copies) / kGiB;
   if (training.remat == "qkv" && m.kind != "mamba") saved = 2 * tokens * layers * (width + projections) / kGiB;
-  // What the host keeps comes back layer by layer, but for one stack of attention's, which the compiler brings back
-  // whole and lays out anew before the backward pass, twice there at that moment: one as wide as the model where a chip
-  // is one core, that of the keys or values where it is two (seen in dumps of v6e and v5p).
+  // Offloaded activations come back layer by layer, except one stack of attention's, which the compiler fetches as a
+  // whole and copies to another layout before the backward pass, so that two copies exist: as wide as the model if
+  // a chip is one core, as wide as keys or values if it is two (seen in dumps of v6e and v5p).
   const bool offloads = training.remat == "offload";
   const double key_width = as_number(m.kv_heads * m.head_size);
   const double whole_stack = offloads && m.kind != "mamba"
@@ -114,7 +114,7 @@ MemoryPlan plan_memory(const Training& training) {
     saved = tokens * layers *
             (m.kind == "mamba" ? c.none_mamba_width * width : c.none_width * width + c.none_heads * heads) / kGiB;
     saved += tokens * layers * per_hidden * hidden / kGiB;
-    // Dispatch, combine, the slot of each choice; tokens on their way to experts and back.
+    // Dispatch, combine, the slot of each choice; tokens sent to experts and back.
     if (m.kind == "moe")
       saved += layers * ((2 + as_number(m.active) / as_number(m.experts)) * slots + 2 * copies * input);
   }

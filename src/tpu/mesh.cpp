@@ -1,4 +1,4 @@
-// The text of a plan's mesh, read and written.
+// Parsing and printing of a plan's mesh.
 #include <capibara/error.h>
 #include <capibara/tpu/plan.h>
 

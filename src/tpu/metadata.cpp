@@ -1,4 +1,4 @@
-// One GET over a plain socket: all that the metadata server needs.
+// A GET request over a plain socket, which is all that the metadata server needs.
 #include "tpu/metadata.h"
 
 #include <arpa/inet.h>

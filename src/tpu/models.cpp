@@ -34,7 +34,7 @@ Architecture with_experts(Architecture model, int64_t experts, int64_t active) {
   return model;
 }
 
-// Mamba-2 like blocks: heads of 64 of an inner width of twice the model's.
+// Blocks similar to Mamba-2: heads of 64, with an inner width of twice the model's.
 Architecture mamba(const char* name, int64_t layers, int64_t width, int64_t vocab) {
   Architecture model = dense(name, layers, width, width / 32, 0, 64, 2 * width, vocab, false, true);
   model.kind = "mamba";
@@ -62,7 +62,7 @@ double Architecture::parameters() const {
 
 const std::vector<Architecture>& model_presets() {
   static const std::vector<Architecture> presets = {
-      // The seeds' sizes, with GPT-3's shapes (Brown et al. 2020, table 2.1).
+      // Sizes from 125M to 2.7B, with GPT-3's shapes (Brown et al. 2020, table 2.1).
       dense("125m", 12, 768, 12, 12, 64, 3072, 50304, false, true),
       dense("350m", 24, 1024, 16, 16, 64, 4096, 50304, false, true),
       dense("1b", 24, 1792, 14, 14, 128, 7168, 50304, false, true),
@@ -163,7 +163,7 @@ double training_flops_per_token(const Architecture& model, int64_t sequence, boo
   const double head = 2 * d * static_cast<double>(model.vocab);
   if (model.kind == "mamba") {
     const double s = static_cast<double>(model.state), chunk = 256;
-    // Projections, then within chunks the scores and their use, between chunks the states.
+    // Projections, then within chunks the scores and their application, between chunks the states.
     const double projections = 2 * d * (2 * f + 2 * s + static_cast<double>(model.heads)) + 2 * f * d;
     return 3 * (layers * (projections + chunk * (s + f) + 4 * s * f) + head);
   }

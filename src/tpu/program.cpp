@@ -1,4 +1,4 @@
-// A program's matmuls, FLOPs and memory, read from its equations.
+// Matmuls, FLOPs and memory of a program, from its equations.
 #include <capibara/primitive.h>
 #include <capibara/program.h>
 #include <capibara/tpu/costs.h>
@@ -17,7 +17,7 @@ double bytes_of(const ArrayType& type) {
   return static_cast<double>(type.size()) * static_cast<double>(storage_size(type.dtype));
 }
 
-// The programs inside of an equation, and how often it runs them; of branches the last, which is as good as any.
+// The programs inside an equation, and how often it runs them; of branches only the last, an arbitrary choice.
 void for_nested(const Equation& equation, const std::function<void(const Program& inner, double times)>& visit) {
   const bool loops = equation.primitive->traits.control == Control::scan;
   const double times = loops ? static_cast<double>(equation.attrs.integer("length")) : 1;
@@ -59,7 +59,7 @@ void add_matmuls(const Program& program, double times, std::vector<ProgramMatmul
   }
 }
 
-// The most bytes alive at once inside of a program, its inputs not counted.
+// The peak number of bytes alive inside a program, not counting its inputs.
 double peak_of(const Program& program, uint32_t* source) {
   std::vector<int32_t> last_use(static_cast<std::size_t>(program.var_count()), -1);
   std::vector<bool> own(last_use.size(), false);
@@ -93,7 +93,7 @@ double peak_of(const Program& program, uint32_t* source) {
     for (const Var output : equation.outputs) {
       if (!output.dropped()) alive += bytes_of(program.type(output));
     }
-    // An elementwise operation writes over an operand that dies with it.
+    // An elementwise operation overwrites an operand that dies with it.
     double reused = 0;
     for (const Atom input : equation.inputs) {
       if (input.is_literal()) continue;

@@ -1,4 +1,4 @@
-// The report of a plan: one HTML page with drawings of its own, which needs no network and no script.
+// The report of a plan: one self-contained HTML page with drawings, without network access or scripts.
 #include <capibara/error.h>
 #include <capibara/tpu/costs.h>
 #include <capibara/tpu/plan.h>
@@ -15,7 +15,7 @@ using namespace drawing;
 
 namespace {
 
-// Horizontal bars with their figures.
+// Horizontal bars with their values.
 std::string bars(const std::vector<PlanBuffer>& rows, const char* unit) {
   double most = 1e-30;
   for (const PlanBuffer& row : rows) most = std::max(most, row.gib);
@@ -54,7 +54,7 @@ std::string memory_drawing(const MemoryPlan& memory) {
   return frame(inside);
 }
 
-// FLOPs a byte against FLOP/s, both logarithmic: the chip's roof and the matmuls of a layer.
+// FLOPs per byte against FLOP/s, both logarithmic: the chip's roof and the matmuls of a layer.
 std::string roofline(const Training& training) {
   const Chip& chip = *training.slice.chip;
   const double peak = chip.bf16_tflops / chip.devices, bandwidth = chip.hbm_gbps / chip.devices / 1e3;  // TFLOP/s, TB/s

@@ -1,4 +1,4 @@
-// The search over meshes, batches and remat policies, and what would change a plan most.
+// The search over meshes, batches and remat policies, and the changes with the largest effect on a plan.
 #include <capibara/error.h>
 #include <capibara/tpu/plan.h>
 
@@ -55,7 +55,7 @@ std::vector<Candidate> search_plans(const Training& start, const SearchOptions& 
     else
       for (double sequences = 1; sequences <= 16; sequences *= 2) batches.push_back(sequences / mesh.tensor);
     for (const double batch : batches) {
-      if (batch * mesh.tensor * mesh.context < 0.999) continue;  // a group of devices needs a whole sequence
+      if (batch * mesh.tensor * mesh.context < 0.999) continue;  // a group of devices needs at least one whole sequence
       for (const std::string& remat : options.remats) {
         Candidate candidate{start, {}, {}};
         candidate.training.mesh = mesh;

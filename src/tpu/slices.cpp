@@ -1,6 +1,6 @@
-// Slices: which shapes can be rented, their names, hosts, rings and devices in libtpu's order.
+// Slices: rentable shapes, their names, hosts, rings and devices in libtpu's order.
 //
-// libtpu itself accepts shapes that nobody can rent (v4:4x8); the rules are those of the vendor's pages and of
+// libtpu itself accepts shapes that cannot be rented (v4:4x8); the rules are those of the vendor's pages and of
 // topologies in public use.
 #include <capibara/error.h>
 #include <capibara/tpu/chips.h>
@@ -36,7 +36,7 @@ std::vector<TorusShape> small_shapes(const Chip& chip) {
   return shapes;
 }
 
-// The most cubes of 4x4x4 that one job may take: v4 4096 chips, v5p 16x16x24 is the largest that is scheduled but 140
+// The maximum number of 4x4x4 cubes of one job: v4 4096 chips, v5p 16x16x24 is the largest scheduled shape but 140
 // cubes exist, TPU7x 144.
 int max_cubes(const Chip& chip) { return chip.pod_chips / 64; }
 
@@ -47,7 +47,7 @@ bool can_be_rented(const Chip& chip, const TorusShape& shape) {
   return std::string_view(chip.name) == "v4" || std::is_sorted(shape.begin(), shape.end());
 }
 
-// The shape with the shortest longest side; of several, the one whose sides add up to least.
+// The shape with the shortest longest side; among several, the one with the smallest sum of sides.
 TorusShape most_cubic(const Chip& chip, int count) {
   for (const TorusShape& shape : small_shapes(chip)) {
     if (product(shape) == count) return shape;
@@ -113,7 +113,7 @@ int Slice::links() const {
   const std::vector<bool> rings = wraps();
   int links = 0;
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {
-    const int along = shape[dim] - (rings[dim] && shape[dim] > 2 ? 0 : 1);  // of two chips a ring has one link
+    const int along = shape[dim] - (rings[dim] && shape[dim] > 2 ? 0 : 1);  // a ring of two chips has one link
     links += chips_per_slice() / shape[dim] * along;
   }
   return links * slices;

@@ -1,7 +1,7 @@
-// The time of one training step on one device: matmuls by their own model, attention, what else touches memory, and
+// The time of one training step on one device: matmuls by their own model, attention, other memory traffic, and
 // collectives.
 //
-// The compute of a step is multiplied by one constant for each generation: measured over modelled time of published
+// The compute time is multiplied by one constant per generation: measured over modelled time of published
 // runs. Most of the time of collectives is exposed.
 #include <capibara/error.h>
 #include <capibara/tpu/costs.h>
@@ -20,13 +20,13 @@ namespace {
 
 constexpr double kElementwise =
     40;  // arrays [tokens, width] in bf16 that a layer reads and writes besides its matmuls, forward and backward
-// Fitted to a third of the published runs, as constants.cpp is (tools/tpu/refit.py).
+// Fitted to a third of the published runs, like constants.cpp (tools/tpu/refit.py).
 constexpr double kTensorHidden =
-    0.806;  // of sums and gathers of activations, behind what is computed again; without that all are exposed
-constexpr double kGatherExposed = 0.827;  // of gathers of weights and sums of their gradients
-constexpr double kDcnExposed = 0.8;       // of sums between slices
-constexpr double kPlainPasses = 4.8;  // over scores in f32 that attention without a kernel makes, forward and backward
-constexpr double kGatherHidden = 0.85;  // of compute, that gathers of weights may hide behind
+    0.806;  // of activation collectives, hidden behind recomputation; without it all are exposed
+constexpr double kGatherExposed = 0.827;  // of weight gathers and gradient reductions
+constexpr double kDcnExposed = 0.8;       // of reductions between slices
+constexpr double kPlainPasses = 4.8;  // over scores in f32, as made by attention without a kernel, forward and backward
+constexpr double kGatherHidden = 0.85;  // of compute, behind which weight gathers can be hidden
 
 // Forward and backward of one matrix: rows x inner times inner x columns.
 struct Pass {
@@ -39,7 +39,7 @@ Pass matrix_seconds(const Chip& chip, bool large, double rows, double columns, d
           matmul_seconds(chip, r, i, c, b, large) + matmul_seconds(chip, i, c, r, b, large)};
 }
 
-// Dimensions of the torus that a mesh axis spans, the longest first.
+// Dimensions of the torus that a mesh axis spans, longest first.
 int axes_for(const Slice& slice, int size) {
   std::vector<int> sides = slice.shape;
   std::sort(sides.rbegin(), sides.rend());
@@ -57,7 +57,7 @@ double recomputed_share(const Training& training) {
   if (training.remat == "full") return 1;
   if (training.remat == "none") return 0;
   if (m.kind == "mamba" && training.remat != "minimal") return 1;  // only the layers' inputs are kept
-  // Shares of the forward FLOPs of a layer whose results are kept.
+  // Fractions of a layer's forward FLOPs whose results are kept.
   const double width = as_number(m.width), qkv = 2 * width * m.qkv(),
                out = 2 * width * as_number(m.heads * m.head_size);
   const double mlp =
@@ -112,7 +112,7 @@ StepPlan plan_step(const Training& training) {
       const double rows = group * (m.kind == "moe" ? as_number(m.active) * 1.25 : as_number(m.experts)) / local;
       add(as_number(m.matrices() - 1), matrix_seconds(chip, large, rows, hidden / tensor, width, local));
       add(1, matrix_seconds(chip, large, rows, width, hidden / tensor, local));
-      // One-hot dispatch and combine: every token meets every slot of its sequence.
+      // One-hot dispatch and combine: every token is multiplied with every slot of its sequence.
       if (m.kind == "moe") scores += 2 * tokens * 2 * as_number(m.active) * 1.25 * as_number(training.sequence) * width;
     }
   }
@@ -132,7 +132,7 @@ StepPlan plan_step(const Training& training) {
   plan.optimizer = (2 * training.state_bytes + 4) * m.parameters() / shards / bandwidth;
   const double compute = plan.matmul + plan.attention + plan.recompute + plan.elementwise + plan.optimizer;
 
-  // Collectives inside of a slice: the axes of the torus are shared out from the innermost mesh axis on.
+  // Collectives inside a slice: torus axes are assigned starting with the innermost mesh axis.
   const std::vector<bool> rings = training.slice.wraps();
   const bool wraps = std::any_of(rings.begin(), rings.end(), [](bool ring) { return ring; });
   const int tensor_axes = axes_for(training.slice, mesh.tensor);
@@ -163,12 +163,12 @@ StepPlan plan_step(const Training& training) {
   const int groups = mesh.dcn_data * mesh.dcn_fsdp;
   plan.dcn =
       groups > 1 ? kDcnExposed * dcn_all_reduce_seconds(chip, 4 * m.parameters() / shards * chip.devices, groups) : 0;
-  if (mesh.dcn_fsdp > 1) {  // weights cross the network too, hidden behind compute where there is enough of it
+  if (mesh.dcn_fsdp > 1) {  // weights cross the network too, hidden behind compute if there is enough
     const double crossing =
         1.5 * dcn_all_reduce_seconds(chip, 2 * m.parameters() / shards * mesh.dcn_fsdp * chip.devices, mesh.dcn_fsdp);
     plan.dcn = std::max(plan.dcn / 2, crossing - kGatherHidden * compute);
   }
-  // Activations leave during the forward pass and come back during the other, hidden as far as these are long enough.
+  // Activations leave during the forward pass and return during the backward pass, hidden if these are long enough.
   const double copies = host_bytes(training) / (chip.pcie_gbps * 1e9 / chip.devices);
   const double forward = slow * layers * layer.forward / faster + plan.attention / 3.5;
   plan.host = std::max(0.0, copies - forward) + std::max(0.0, copies - (compute - forward));

@@ -1,4 +1,4 @@
-// What the models of memory and of time share.
+// Shared by the memory and time models.
 #pragma once
 
 #include <capibara/tpu/plan.h>

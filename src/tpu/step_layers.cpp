@@ -1,4 +1,4 @@
-// The layers of the training steps that plans compile: attention with an MLP or experts, and Mamba-2 like mixers.
+// Layers of the training steps that plans compile: attention with an MLP or experts, and mixers similar to Mamba-2.
 #include <capibara/control.h>
 #include <capibara/error.h>
 #include <capibara/kernels.h>
@@ -21,8 +21,8 @@ namespace nn = jax::nn;
 namespace {
 
 constexpr int64_t kChunk = 256;    // of mamba
-constexpr int64_t kConvolved = 4;  // tokens that mamba's convolution sees
-constexpr double kSlots = 1.25;    // of experts, over the tokens that they get on average
+constexpr int64_t kConvolved = 4;  // number of tokens in mamba's convolution
+constexpr double kSlots = 1.25;    // of experts, relative to their average number of tokens
 
 Array narrow(const Array& x) { return x.astype(DType::bfloat16); }
 Array wide(const Array& x) { return x.astype(DType::float32); }
@@ -90,7 +90,7 @@ Array all_experts(const Architecture& model, const Array& x, const Weights& weig
   return jnp::einsum("btef,efd->btd", {weighed, narrow(weights.at("down"))});
 }
 
-// The best experts of each token compute it, as far as they have slots; a sequence is a group.
+// The top experts of each token compute it, as far as they have slots; a sequence is a group.
 Array some_experts(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights) {
   const int64_t batch = x.shape(0), length = x.shape(1), experts = model.experts, active = model.active;
   const double share = kSlots * static_cast<double>(active * length) / static_cast<double>(experts);
@@ -103,7 +103,7 @@ Array some_experts(const Architecture& model, const StepMesh& mesh, const Array&
     const Array flat = choices.reshape({batch, active * length, experts});
     const Array places = jnp::sum((jnp::cumsum(flat, {.axis = 1}) - flat) * flat, {.axis = -1});
     const Array places_int = places.astype(DType::int32).reshape({batch, active, length});
-    const Array slot = nn::one_hot(places_int, slots, {.dtype = DType::bfloat16});  // none beyond the last
+    const Array slot = nn::one_hot(places_int, slots, {.dtype = DType::bfloat16});  // zero beyond the last slot
     dispatch = mesh.constrained(jnp::einsum("bkte,bktc->btec", {narrow(choices), slot}), "b...");
     const Array weighed = narrow(choices) * jnp::expand_dims(jnp::moveaxis(narrow(shares), 2, 1), -1);
     combine = mesh.constrained(jnp::einsum("bkte,bktc->btec", {weighed, slot}), "b...");
@@ -121,8 +121,8 @@ Array some_experts(const Architecture& model, const StepMesh& mesh, const Array&
   return jnp::einsum("btec,ebcd->btd", {combine, mesh.constrained(out, "eb..")});
 }
 
-// The state of a chunk of tokens carried to the next; inside of a chunk, products of matrices. The backward pass keeps
-// the states between chunks and computes each chunk again.
+// The state of a chunk of tokens is carried to the next; inside a chunk, matmuls. The backward pass keeps
+// the states between chunks and recomputes each chunk.
 Array chunked_states(const Array& values, const Array& decay, const Array& keys, const Array& queries) {
   const int64_t batch = values.shape(0), length = values.shape(1), heads = values.shape(2), size = values.shape(3);
   const int64_t chunk = std::gcd(kChunk, length), state_size = keys.shape(2);

@@ -1,5 +1,5 @@
-// Residuals of the layers moved to the host: what the forward loop stacks for the backward loop leaves the device there
-// and comes back one layer at a time, as jax's save_and_offload_only_these_names has it.
+// Moves residuals of the layers to the host: arrays that the forward loop stacks for the backward loop leave the device
+// there and return one layer at a time, as in jax's save_and_offload_only_these_names.
 #include <capibara/error.h>
 
 #include <set>
@@ -12,7 +12,7 @@ namespace capibara::tpu {
 
 namespace {
 
-// The identity that tells XLA in which memory its value is kept.
+// The identity that tells XLA the memory space of its value.
 Equation moved(const Program::Body& body, Atom from, Var to, const char* memory, Source source) {
   Attr::List types;
   types.emplace_back(body.var_types[static_cast<std::size_t>(to.id)]);
@@ -23,7 +23,7 @@ Equation moved(const Program::Body& body, Atom from, Var to, const char* memory,
           {to},
           {{"call_target_name", std::string("annotate_device_placement")},
            {"result_types", std::move(types)},
-           {"has_side_effect", false},  // said to XLA alone, which must not merge the copies
+           {"has_side_effect", false},  // set only for XLA, which must not merge the copies
            {"attributes", attributes}},
           {},
           source};
@@ -34,7 +34,7 @@ Var variable_like(Program::Body& body, Atom atom) {
   return Var{static_cast<int32_t>(body.var_types.size() - 1)};
 }
 
-// The loop's body with these of its stacked results on the host.
+// The loop's body with these stacked results on the host.
 Program with_host_results(const ScanView& loop, const std::set<std::size_t>& chosen) {
   Program::Body body = loop.body().body();
   for (const std::size_t i : chosen) {
@@ -46,7 +46,7 @@ Program with_host_results(const ScanView& loop, const std::set<std::size_t>& cho
   return Program(std::move(body));
 }
 
-// The loop's body with these of its stacked operands on the host.
+// The loop's body with these stacked operands on the host.
 Program with_host_operands(const ScanView& loop, const std::set<std::size_t>& chosen) {
   Program::Body body = loop.body().body();
   std::vector<Equation> fetched;

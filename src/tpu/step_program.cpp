@@ -78,7 +78,7 @@ PartitionSpec StepMesh::spec(const std::string& letters, const capibara::Shape& 
   PartitionSpec spec;
   for (std::size_t i = 0; i < letters.size(); ++i) {
     AxisList axes = axes_of(letters[i]);
-    if (letters[i] == 'b' && letters[0] == 'e') std::erase(axes, "expert");  // of experts the batch is split no further
+    if (letters[i] == 'b' && letters[0] == 'e') std::erase(axes, "expert");  // 'expert' already splits the experts
     int64_t split = 1;
     for (const std::string& axis : axes) split *= devices_.mesh.axis_size(axis);
     spec.dims.push_back(shape[i] % split == 0 ? axes : AxisList());

@@ -1,4 +1,4 @@
-// The training step of a plan as a program: what libtpu is given to compile.
+// The training step of a plan as a program for libtpu to compile.
 #pragma once
 
 #include <capibara/array.h>
@@ -12,19 +12,19 @@
 
 namespace capibara::tpu {
 
-// One parameter of a model, with the axes of the mesh that split each of its dimensions.
+// One parameter of a model, with the mesh axes that split each of its dimensions.
 struct StepParameter {
   std::string name;
   capibara::Shape shape;
   PartitionSpec spec;
 };
 
-// The mesh of a plan as shardings: which axes split batches, weights, experts and heads.
+// The mesh of a plan as shardings: the axes that split batches, weights, experts and heads.
 class StepMesh {
  public:
   explicit StepMesh(const Training& training);
 
-  // One entry for each dimension: b batch, e experts, f weights over fsdp, g the same over fsdp and expert, t tensor, .
+  // One letter per dimension: b batch, e experts, f weights over fsdp, g the same over fsdp and expert, t tensor, .
   // nothing. Dimensions that the axes do not divide stay whole.
   PartitionSpec spec(const std::string& letters, const capibara::Shape& shape) const;
   NamedSharding sharding(PartitionSpec spec) const;
@@ -37,7 +37,7 @@ class StepMesh {
   AxisList batch_, experts_, weights_, all_weights_, tensor_, none_;
 };
 
-// The equations traced while it lives belong to this line of the model's program.
+// Equations traced during its lifetime are attributed to this line of the model's program.
 class StepLine {
  public:
   explicit StepLine(const char* name, const char* file = __builtin_FILE(), int line = __builtin_LINE());
@@ -51,13 +51,13 @@ class StepLine {
 
 using Weights = std::map<std::string, Array>;
 
-// Of one layer, without the leading dimension that stacks layers.
+// The weights of one layer, without the leading dimension that stacks layers.
 std::vector<StepParameter> layer_weights(const Architecture& model, const StepMesh& mesh);
-// One layer: [batch, sequence, width] to the same. Its products are named for the policies that keep them.
+// One layer: [batch, sequence, width] to the same. Its matmuls are named for the policies that keep them.
 Array apply_layer(const Architecture& model, const StepMesh& mesh, const Array& x, const Weights& weights);
 Array rms_norm(const Array& x, const Array& scale);
 
-// The step with what its layers keep for the backward pass on the host. Raises ValueError where they keep nothing.
+// The step with the residuals of its layers on the host. Raises ValueError if there are none.
 Program offload_residuals(const Program& program);
 
 }  // namespace capibara::tpu

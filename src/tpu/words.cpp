@@ -38,7 +38,7 @@ std::vector<int> read_shape(std::string_view text) {
 }
 
 std::string nearest(std::string_view name, const std::vector<std::string>& names) {
-  // A character too many or too few counts 2, another character 3: llama3-8b is llama3.1-8b rather than llama2-7b.
+  // An extra or missing character costs 2, a different one 3: llama3-8b is nearer to llama3.1-8b than to llama2-7b.
   std::string best;
   std::size_t best_distance = 2 * (name.size() / 3 + 2);
   std::vector<std::size_t> row, last;

@@ -1,4 +1,4 @@
-// Dense pieces of networks: matrix products, contractions of many operands, GELU with dropout, Adam, lists of tensors.
+// Dense parts of networks: matmuls, contractions of many operands, GELU with dropout, Adam, lists of tensors.
 #pragma once
 
 #include <capibara/array.h>
@@ -15,19 +15,19 @@ using Arrays = std::vector<Array>;
 
 // ---- matrix products ---------------------------------------------------------------------------------------------
 
-// Precisions: "default", "high" and "highest" are jax's, and so are the names of dot algorithms, as "BF16_BF16_F32_X3".
+// Precisions: "default", "high" and "highest" are jax's, as are the names of dot algorithms such as "BF16_BF16_F32_X3".
 // "bfloat16", "float16" and "float32" round the operands to that type and accumulate in float32; the result has the
-// type of the operands. On NVIDIA GPUs "highest" of float32 runs as six bfloat16 products of split operands
-// (BF16_BF16_F32_X6), whose error is that of float32: three parts of 8 bits hold the 24 of a float32, and what is left
-// out is below 2^-24 of each term.
+// dtype of the operands. On NVIDIA GPUs "highest" of float32 runs as six bfloat16 matmuls of split operands
+// (BF16_BF16_F32_X6), with the error of float32: three parts of 8 bits hold the 24 bits of a float32, and the omitted
+// terms are below 2^-24 of each product.
 struct AdaptiveMatmulOptions {
   std::string precision = "default";
-  // "local": one product, for which the device chooses a kernel by shape. "collective": a shard_map over the mesh of
-  // the operands, inside of a traced function over the mesh of jax::set_mesh: each device multiplies its part of the
-  // contracted axis and psum adds the products, which are whole on every device. On one device there is nothing to
-  // exchange, and it is "local"; a traced function without a mesh is refused where there are several. "auto":
-  // "collective" of arrays on a mesh whose axis can be cut so, else, and in traced functions, "local". "split_k": up to
-  // eight parts on any device.
+  // "local": one matmul, for which the device chooses a kernel by shape. "collective": a shard_map over the mesh of
+  // the operands, or inside a traced function over the mesh of jax::set_mesh: each device multiplies its part of the
+  // contracted axis and psum adds the partial results, so every device has the whole result. On one device there is
+  // nothing to exchange, and it is "local"; with several devices, a traced function without a mesh raises an error.
+  // "auto": "collective" for arrays on a mesh whose axis can be split so; otherwise, and in traced functions, "local".
+  // "split_k": up to eight parts on any device.
   std::string tpu_strategy = "auto";
 };
 // The matrix product over the last two axes, leading ones being batches, computed where its operands are.
@@ -36,8 +36,8 @@ Array adaptive_matmul(const Array& a, const Array& b, const AdaptiveMatmulOption
 struct OptimizedMatmulOptions {
   bool transpose_a = false, transpose_b = false;  // of the last two axes; no transposed copy is made
   std::string precision = "default";
-  // "auto" and "tpu_optimized", its other name: one product, for which the device chooses a kernel by shape. "split_k":
-  // the contracted axis in up to eight parts, whose products are added.
+  // "auto" and its alias "tpu_optimized": one matmul, for which the device chooses a kernel by shape. "split_k":
+  // the contracted axis in up to eight parts, whose results are added.
   std::string algorithm = "auto";
 };
 // The matrix product of operands that may be transposed.
@@ -48,9 +48,9 @@ Array optimized_matmul(const Array& a, const Array& b, const OptimizedMatmulOpti
 struct EinsumOptimizeOptions {
   // As in einsum: "auto", "optimal", "greedy" ..., "unoptimized", or a path.
   std::variant<std::string, jax::numpy::ContractionPath> optimize = std::string("auto");
-  // No intermediate may have more elements than the limit. Of the orders that keep to it the one with the fewest
-  // operations is taken; where there is none, the sum or the result is computed in slices along as few labels as it
-  // needs, one after the other, and its backward pass computes the intermediates of a slice again.
+  // No intermediate may have more elements than the limit. Among the orders within it, the one with the fewest
+  // operations is chosen; if there is none, the sum or the result is computed in slices along as few labels as
+  // necessary, one slice at a time, and the backward pass recomputes the intermediates of a slice.
   bool memory_efficient = false;
   std::optional<int64_t> memory_limit = {};  // in elements; by default the size of the largest operand or result
   std::string precision = {};
@@ -58,7 +58,7 @@ struct EinsumOptimizeOptions {
 // einsum with a bound on what is stored between its steps.
 Array einsum_optimize(const std::string& equation, const Arrays& operands, const EinsumOptimizeOptions& options = {});
 
-// What einsum_optimize does: the labels it slices along, and its steps, as a text of one line each.
+// The plan of einsum_optimize: the labels it slices along, and its steps, as text with one line each.
 std::string einsum_plan(const std::string& equation, const std::vector<Shape>& shapes,
                         const EinsumOptimizeOptions& options = {});
 
@@ -66,13 +66,13 @@ std::string einsum_plan(const std::string& equation, const std::vector<Shape>& s
 
 struct GeluDropoutOptions {
   double rate = 0.1;
-  std::optional<Array> key = {};  // a threefry2x32 key; needed where elements are dropped
+  std::optional<Array> key = {};  // a threefry2x32 key; required if elements are dropped
   bool training = true;           // false: nothing is dropped
-  bool inplace = false;           // the result takes the memory of x, which is deleted; refused while tracing
+  bool inplace = false;           // the result overwrites x, which is deleted; an error while tracing
   bool approximate = true;        // by tanh instead of the error function
 };
-// GELU, of which a share is set to zero and the rest scaled by 1 / (1 - rate). The mask follows from key and position
-// and is not kept for the backward pass; it is not that of jax.random.bernoulli, and rates are rounded to 1 / 65536.
+// GELU, of which a share is set to zero and the rest scaled by 1 / (1 - rate). The mask is a function of key and
+// position and is not kept for the backward pass; it differs from jax.random.bernoulli; rates are rounded to 1 / 65536.
 Array fused_gelu_dropout(const Array& x, const GeluDropoutOptions& options = {});
 
 struct AdamOptions {
@@ -93,8 +93,8 @@ struct BatchOperationsOptions {
   // Arrays by name, shared by all inputs: "weight", "bias" and "epsilon" of the norms, "axis" of softmax, "b" of
   // matmul.
   std::map<std::string, Array> parameters = {};
-  // true: inputs of one row length and type go through the operation together, as one array. false: one after the
-  // other, each after the one before, with the temporaries of one at a time.
+  // true: inputs of one row length and type go through the operation together, as one array. false: one at a time,
+  // in order, with the temporaries of only one alive.
   bool parallel_execution = true;
 };
 // One operation on each array of a list: "layer_norm", "rms_norm", "softmax", "gelu" or "matmul".

@@ -1,4 +1,4 @@
-// Fused operations on rows: norms, softmax, cross-entropy. Sums run in float32 at least, results have the type of x.
+// Fused operations on rows: norms, softmax, cross-entropy. Sums run in at least float32, results have the dtype of x.
 #pragma once
 
 #include <capibara/array.h>
@@ -11,13 +11,13 @@ struct LayerNormOptions {
   double epsilon = 1e-5;
 };
 // Layer normalization: (x - mean) / sqrt(variance + epsilon) * scale + bias over the last axis. Sums are float32 at
-// least; the result has x's dtype, which scale and bias have too, and their size is that of the last axis.
+// least; the result has x's dtype, as do scale and bias, whose size is that of the last axis.
 Array layer_norm(const Array& x, const Array& scale, const Array& bias, const LayerNormOptions& options = {});
 
 struct FastLayerNormOptions {
   std::optional<Array> weight = {}, bias = {};  // by default ones and zeros
   double epsilon = 1e-5;
-  bool memory_efficient = false;  // the backward pass keeps no statistics of the rows, and computes them again
+  bool memory_efficient = false;  // the backward pass recomputes the row statistics instead of keeping them
 };
 // Layer normalization with optional weight and bias.
 Array fast_layer_norm(const Array& x, const FastLayerNormOptions& options = {});
@@ -35,11 +35,11 @@ struct SoftmaxOptions {
 Array softmax(const Array& x, const SoftmaxOptions& options = {});
 
 struct CrossEntropyOptions {
-  double label_smoothing = 0;   // the share of the target that is spread over all classes
+  double label_smoothing = 0;   // the fraction of the target that is spread over all classes
   int64_t ignore_index = -100;  // rows with this label have loss 0 and gradient 0
 };
 // Minus the logarithm of the softmax probability of each row's label; the probabilities are never stored. Logits are
-// [..., classes], labels integers [...]; the losses are float32 at least. A label that names no class gives NaN.
+// [..., classes], labels integers [...]; the losses are at least float32. A label out of range gives NaN.
 Array cross_entropy(const Array& logits, const Array& labels, const CrossEntropyOptions& options = {});
 
 }  // namespace capibara::kernels

@@ -1,4 +1,4 @@
-// Matrices kept as codes of 8, 4 or fewer bits, and matmuls that read the codes: no whole matrix is ever widened.
+// Matrices stored as codes of 8, 4 or fewer bits, and matmuls that read the codes without widening the whole matrix.
 #pragma once
 
 #include <capibara/tree.h>
@@ -8,7 +8,7 @@
 
 namespace capibara::kernels {
 
-// A matrix [inputs, outputs] as codes. What one output is multiplied by is contiguous. Its arrays show the format:
+// A matrix [inputs, outputs] as codes. The coefficients of one output are contiguous. The arrays determine the format:
 // - int8: codes int8 [outputs, inputs], scale float32 [outputs, blocks] for blocks of inputs / blocks elements each;
 //   an element is code * scale;
 // - int4: codes uint8 [outputs, 16 * blocks], scale bfloat16 [outputs, blocks] for blocks of 32 elements, the last of
@@ -27,7 +27,7 @@ struct QuantizedMatrix {
   int64_t bytes() const;
 };
 CAPIBARA_TREE(QuantizedMatrix, codes, scale, codebook, inputs)
-// TypeError that names the array where they do not fit each other.
+// TypeError that names the array if shapes or dtypes are inconsistent.
 void require_fit(const QuantizedMatrix& matrix);
 
 struct QuantizeOptions {
@@ -41,8 +41,8 @@ QuantizedMatrix quantize(const Array& matrix, const QuantizeOptions& options = {
 struct QuantizeVectorsOptions {
   int64_t dim = 4;          // elements of a vector
   int64_t entries = 256;    // of each codebook; beyond 256 codes take two bytes
-  int64_t stages = 1;       // each codes what those before have left
-  int64_t groups = 1;       // codebooks for parts of the inputs, as product quantization has them
+  int64_t stages = 1;       // each codes the residual of the previous ones
+  int64_t groups = 1;       // codebooks for parts of the inputs, as in product quantization
   int64_t axis = 0;         // of the matrix, over which matmuls sum
   int64_t iterations = 10;  // of k-means
   uint64_t seed = 0;
@@ -51,16 +51,16 @@ struct QuantizeVectorsOptions {
 // ValueError as for `quantize`.
 QuantizedMatrix quantize_vectors(const Array& matrix, const QuantizeVectorsOptions& options = {});
 
-// The matrix [inputs, outputs] that the codes stand for.
+// The matrix [inputs, outputs] that the codes represent.
 Array dequantize(const QuantizedMatrix& matrix, DType dtype = DType::float32);
 struct QuantizedMatmulOptions {
   bool transposed = false;
 };
-// x [..., inputs] times the matrix: [..., outputs] in the dtype of x, summed in float32 at least. `transposed`: x
-// [..., outputs] times its transpose. x, scales and codebooks have derivatives, those of x by the codes again and the
-// others by the definition, which widens the matrix, as vmap over matrices does; codes are integers and have none.
+// x [..., inputs] times the matrix: [..., outputs] in the dtype of x, summed in at least float32. `transposed`: x
+// [..., outputs] times its transpose. x, scales and codebooks have derivatives: that of x reads the codes again, the
+// others use the definition, which widens the matrix, as does vmap over matrices; codes are integers and have none.
 Array quantized_matmul(const Array& x, const QuantizedMatrix& matrix, const QuantizedMatmulOptions& options = {});
-// Rows of the transpose, [..., inputs]: those of these outputs, as an embedding reads its table. Indices are clamped.
+// Rows of the transpose, [..., inputs], for these outputs: an embedding lookup. Indices are clamped.
 Array quantized_rows(const QuantizedMatrix& matrix, const Array& outputs, DType dtype = DType::float32);
 
 }  // namespace capibara::kernels

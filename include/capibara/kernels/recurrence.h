@@ -24,20 +24,20 @@ struct SelectiveScanOptions {
   bool delta_softplus = false;         // the step is softplus(delta + delta_bias)
   std::optional<Array> initial_state;  // [..., dim, state]; zero by default
   std::optional<Array> segment_ids;    // integers [..., length]: the state is cleared where they change
-  int64_t axis = -2;                   // of u that is the length, also in what has as many axes and in segment_ids
+  int64_t axis = -2;                   // the length axis of u, of operands of the same rank, and of segment_ids
 };
 // The selective scan of Mamba: h[t] = exp(delta[t] * A) * h[t - 1] + delta[t] * B[t] * u[t], y[t] = C[t] . h[t].
-// u and delta are [..., length, dim], A is [dim, state], B and C are [..., length, state]. The state is float32 at
-// least. Returns y, which has u's shape, and the state after the last step, [..., dim, state].
+// u and delta are [..., length, dim], A is [dim, state], B and C are [..., length, state]. The state is at least
+// float32. Returns y, which has u's shape, and the state after the last step, [..., dim, state].
 std::pair<Array, Array> selective_scan(const Array& u, const Array& delta, const Array& A, const Array& B,
                                        const Array& C, const SelectiveScanOptions& options = {});
 
 struct MambaOptions : SelectiveScanOptions {
   std::optional<Array> delta;        // of the shape of the inputs; without it every step is 1
-  bool use_associative_scan = true;  // false: a plain loop over the steps, the definition word for word
+  bool use_associative_scan = true;  // false: a plain loop over the steps, a literal transcription of the definition
 };
 // Mamba's state space model; without delta every step is 1, without use_associative_scan it is a plain loop.
-// A layer of Mamba's state space model by selective_scan; B and C may lack leading axes, and then are shared.
+// A layer of Mamba's state space model by selective_scan; B and C without leading axes are shared.
 Array mamba_ssm_kernel(const Array& inputs, const Array& A_matrix, const Array& B_matrix, const Array& C_matrix,
                        const MambaOptions& options = {});
 

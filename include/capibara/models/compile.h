@@ -1,4 +1,4 @@
-// compile: a named model with shapes and a backend becomes a program that is evaluated and differentiated.
+// compile: turns a named model with shapes and a backend into a program that can be evaluated and differentiated.
 #pragma once
 
 #include <capibara/models/model.h>
@@ -12,20 +12,20 @@ namespace capibara::models {
 struct Backend {
   DType dtype = DType::float32;  // of parameters and constants
   bool jit = true;
-  std::string precision = {};             // of matrix products; empty: the backend's default
+  std::string precision = {};             // of matmuls; empty: the backend's default
   std::vector<int64_t> device_mesh = {};  // for propose_shardings
 };
 
 using ArrayMap = std::map<std::string, Array>;
-// Arrays by key; a list of arrays for a key that takes a list.
+// Arrays by key; a list of arrays for a key that holds a list.
 using ValueMap = std::map<std::string, Value>;
 
 struct CompileOptions {
   std::vector<std::pair<std::string, ShapeTemplate>> shapes = {};
-  ValueMap constant_keys = {};                // computed with at compile time
-  std::set<std::string> data_keys = {};       // given to every evaluation, not differentiated
-  std::set<std::string> discard_keys = {};    // outputs that are not wanted
-  std::set<std::string> trainable_keys = {};  // differentiated, besides those that the model says
+  ValueMap constant_keys = {};                // used in computations at compile time
+  std::set<std::string> data_keys = {};       // passed to every evaluation, not differentiated
+  std::set<std::string> discard_keys = {};    // outputs to drop
+  std::set<std::string> trainable_keys = {};  // differentiated, in addition to those that the model declares
   bool inference = false;                     // no gradients
   bool jit = true;
   bool safe_names = true;      // data keys must have names of their own
@@ -36,7 +36,7 @@ struct CompileOptions {
 
 struct Evaluation {
   ValueMap outputs;
-  ValueMap gradients;  // empty unless asked for
+  ValueMap gradients;  // empty unless requested
 };
 
 class CompiledBody;
@@ -46,31 +46,31 @@ class CompiledModel {
   explicit CompiledModel(std::shared_ptr<const CompiledBody> body) : body_(std::move(body)) {}
 
   ValueMap evaluate(const ValueMap& params, const ValueMap& data = {}) const;
-  // Gradients of the trainable keys for these gradients of the outputs.
+  // Gradients of the trainable keys, given these gradients of the outputs.
   Evaluation evaluate(const ValueMap& params, const ValueMap& data, const ValueMap& output_gradients) const;
-  // Gradients of the sum of outputs that are scalars: losses.
+  // Gradients of the sum of the scalar outputs (losses).
   Evaluation evaluate_with_gradients(const ValueMap& params, const ValueMap& data = {}) const;
 
-  // Normal numbers for every trainable key whose shape is known; KeyError names the others.
+  // Normally distributed values for every trainable key whose shape is known; KeyError names the others.
   ValueMap randomize_params(int64_t seed = 0) const;
-  // Shapes as far as they are known; nothing stands for a size that is not.
+  // Shapes as far as they are known; an unknown size is std::nullopt.
   std::map<std::string, std::optional<std::vector<std::optional<int64_t>>>> get_shapes() const;
 
   std::vector<std::string> input_keys() const;
   std::vector<std::string> output_keys() const;
   std::vector<std::string> trainable_keys() const;
   std::vector<std::string> data_keys() const;
-  std::vector<std::string> static_keys() const;     // data keys, and what was computed at compile time
-  std::vector<std::string> discarded_keys() const;  // what the remaining outputs do not need
+  std::vector<std::string> static_keys() const;     // data keys, and those computed at compile time
+  std::vector<std::string> discarded_keys() const;  // keys that the remaining outputs do not need
   int64_t parameter_count() const;                  // of the trainable keys whose shapes are known
 
   std::string summary() const;  // a table: keys, shapes, kind, number of parameters
   std::string svg() const;
-  // The program for arguments like these, printed as a jaxpr.
+  // The program for these types of arguments, printed as a jaxpr.
   Program program(const ValueMap& params, const ValueMap& data = {}) const;
   std::string text() const;  // the operations, one line each
 
-  // For each trainable and data key the mesh axis (or -1) that splits each dimension: batches of data, then the largest
+  // For each trainable and data key, the mesh axis (or -1) that splits each dimension: batches of data, and the largest
   // dimension of weights that the axis divides.
   std::map<std::string, std::vector<int64_t>> propose_shardings() const;
   const Backend& backend() const;
@@ -79,7 +79,7 @@ class CompiledModel {
   std::shared_ptr<const CompiledBody> body_;
 };
 
-// Compiles a model. The model itself is not changed and may be compiled again.
+// Compiles a model. The model itself is unchanged and may be compiled again.
 CompiledModel compile(const Model& model, const Backend& backend = {}, const CompileOptions& options = {});
 
 }  // namespace capibara::models

@@ -1,4 +1,4 @@
-// TrainModel: a model with losses, regularizations and metrics, whose output final_cost is what training lowers.
+// TrainModel: a model with losses, regularizations and metrics, whose output final_cost is minimized by training.
 #pragma once
 
 #include <capibara/models/model.h>
@@ -13,17 +13,17 @@ class TrainModel {
   // model, or new inputs such as the target.
   void add_loss(const Model& loss, const std::vector<Model>& reduce_steps, const Entries& connections,
                 const Value& coefficient = {});
-  // Adds a penalty on a parameter. `input` is a key of the model, or a regular expression for several; `key` is the key
-  // of the penalty that it is connected with, `others` are connections of its other keys.
+  // Adds a penalty on a parameter. `input` is a key of the model, or a regular expression for several; `key` is the
+  // penalty's key to connect it to, `others` are connections of its other keys.
   void add_regularization(const Model& penalty, const Value& coefficient, const std::string& input,
                           bool pattern = false, const std::string& key = "input", const Entries& others = {});
-  // Adds a model whose output is reported under a name and not trained.
+  // Adds a model whose output is reported under a name but not trained.
   void add_metric(const Model& metric, const std::vector<Model>& reduce_steps, const Entries& connections,
                   const std::string& name = {});
-  // How several losses become one number; the sum by default.
+  // Sets how several losses are combined into one number; by default their sum.
   void set_loss_combiner(const Model& combiner);
 
-  // The whole as one model: the outputs of the given one, and final_cost.
+  // The complete model: the outputs of the given one, and final_cost.
   Model model();
 
  private:

@@ -1,4 +1,4 @@
-// Value: what an argument, a connection or an entry of a specification of a named model holds.
+// Value: an argument, a connection or an entry of a specification of a named model.
 #pragma once
 
 #include <capibara/array.h>
@@ -20,7 +20,7 @@ struct Call;
 struct IOKey;
 struct ModelBody;
 
-struct Unset {};  // not given: to be determined by whoever connects it
+struct Unset {};  // absent: to be determined by its connections
 struct None {};   // Python's None
 
 // A key that a model does not have, or one that is missing.
@@ -29,7 +29,7 @@ class KeyError : public NameError {
   using NameError::NameError;
 };
 
-// The kinds of elements that a tensor may have.
+// The element types that a tensor may have.
 struct ElementTypes {
   bool boolean = true, integer = true, floating = true;
   bool any() const { return boolean || integer || floating; }
@@ -71,7 +71,7 @@ class Value {
   Value(Call call);
   Value(Connection connection) : data_(std::move(connection)) {}
   Value(const Model& model);
-  // A dictionary. Not a constructor: {{"a", 1}} would be a list as well.
+  // A dictionary. Not a constructor: {{"a", 1}} would be ambiguous with a list.
   static Value dictionary(Entries entries);
 
   bool given() const { return !is<Unset>(); }
@@ -91,7 +91,7 @@ class Value {
   bool is_connection() const { return is<Connection>(); }
   bool is_model() const { return is<std::shared_ptr<ModelBody>>(); }
 
-  // Each raises TypeError where the value is something else.
+  // Each raises TypeError if the value is of another kind.
   bool boolean() const;
   int64_t integer() const;
   double number() const;
@@ -106,14 +106,14 @@ class Value {
   const IOKey& key() const;
   const Connection& connection() const;
   Model model() const;
-  std::vector<int64_t> integers() const;  // of a list, or of one integer
+  std::vector<int64_t> integers() const;  // of a list, or of a single integer
 
-  // The entry of a dictionary; an unset value where there is none.
+  // The entry of a dictionary; unset if there is none.
   const Value& operator[](const std::string& name) const;
   bool has(const std::string& name) const;
 
   std::string to_string() const;  // as Python prints it
-  // Whether two plain values are the same; arrays, tensors and models are only equal to themselves.
+  // True if two plain values are equal; arrays, tensors and models are equal only to themselves.
   friend bool operator==(const Value& a, const Value& b);
 
  private:
@@ -123,7 +123,7 @@ class Value {
       data_;
 };
 
-// JSON text as a value: objects become dictionaries, arrays lists. ParseError says line and column.
+// Parses JSON text: objects become dictionaries, arrays lists. ParseError reports line and column.
 Value parse_json(const std::string& text);
 
 }  // namespace capibara::models

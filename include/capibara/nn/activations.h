@@ -1,4 +1,4 @@
-// jax.nn: activation functions, element by element unless they say otherwise.
+// jax.nn: activation functions, elementwise unless stated otherwise.
 #pragma once
 
 #include <capibara/array.h>
@@ -45,7 +45,7 @@ Array selu(const Array& x);
 Array log1mexp(const Array& x);
 
 struct SquareplusOptions {
-  Array b = 4;  // how smooth the corner is
+  Array b = 4;  // smoothness of the corner
 };
 // (x + sqrt(x^2 + b)) / 2.
 Array squareplus(const Array& x, const SquareplusOptions& options = {});
@@ -70,7 +70,7 @@ struct GeluOptions {
 // x times the normal distribution function of x, by default approximated with tanh.
 Array gelu(const Array& x, const GeluOptions& options = {});
 
-// Of functions that halve an axis, which must have an even size.
+// For functions that split an axis into halves; its size must be even.
 struct GateOptions {
   int64_t axis = -1;
 };
@@ -83,7 +83,7 @@ Array glu(const Array& x, const GateOptions& options = {});
 // Variants Improve Transformer" (arXiv 2002.05202).
 Array swiglu(const Array& x, const GateOptions& options = {});
 // relu(x - tanh(mean(context, axis=-1, keepdims=True))): a ReLU whose threshold follows the context. Capibara's own.
-// The threshold is in (-1, 1); a context that is zero on average gives the plain ReLU. The derivative at the threshold
+// The threshold is in (-1, 1); a context with zero mean gives the plain ReLU. The derivative at the threshold
 // is 0, and flows into x and context. The context's shape without its last axis broadcasts against x.
 Array contextual_relu(const Array& x, const Array& context);
 

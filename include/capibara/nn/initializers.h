@@ -1,4 +1,4 @@
-// jax.nn.initializers: functions that make functions which draw the first values of weights.
+// jax.nn.initializers: functions that return functions that draw initial values of weights.
 #pragma once
 
 #include <capibara/array.h>
@@ -10,7 +10,7 @@
 
 namespace capibara::jax::nn::initializers {
 
-// Called as init(key, shape) or init(key, shape, dtype); without a dtype, that given to the maker, or the default
+// Called as init(key, shape) or init(key, shape, dtype); without a dtype, the one given to the maker, or the default
 // float.
 class Initializer {
  public:
@@ -23,9 +23,9 @@ class Initializer {
   Function function_;
 };
 
-// Zeros, whatever the key.
+// Zeros, regardless of the key.
 Array zeros(const Array& key, const Shape& shape, std::optional<DType> dtype = std::nullopt);
-// Ones, whatever the key.
+// Ones, regardless of the key.
 Array ones(const Array& key, const Shape& shape, std::optional<DType> dtype = std::nullopt);
 
 // An initializer that fills with a value.

@@ -12,7 +12,7 @@ namespace capibara::jax::nn {
 
 struct SoftmaxOptions {
   numpy::Axis axis = -1;
-  std::optional<Array> where = {};  // elements that count; the others become 0, or minus infinity in log_softmax
+  std::optional<Array> where = {};  // elements to include; the others become 0, or minus infinity in log_softmax
 };
 // exp(x) divided by its sum along axes.
 Array softmax(const Array& x, const SoftmaxOptions& options = {});
@@ -40,7 +40,7 @@ Array logmeanexp(const Array& x, const LogmeanexpOptions& options = {});
 
 struct StandardizeOptions {
   numpy::Axis axis = -1;
-  std::optional<Array> mean = {}, variance = {};  // computed where they are not given
+  std::optional<Array> mean = {}, variance = {};  // computed if not given
   Array epsilon = 1e-5;
   std::optional<Array> where = {};
   std::string algorithm = "fast";  // E[x^2] - E[x]^2; or "stable": E[(x - E[x])^2]
@@ -50,8 +50,8 @@ Array standardize(const Array& x, const StandardizeOptions& options = {});
 
 struct OneHotOptions {
   std::optional<DType> dtype = {};
-  int64_t axis = -1;           // where the new axis goes
-  std::string axis_name = {};  // or a mapped axis of size num_classes, instead
+  int64_t axis = -1;           // position of the new axis
+  std::string axis_name = {};  // or a mapped axis of size num_classes instead
 };
 // 1 where the class along a new axis is x, else 0; axis may name a mapped axis of that size.
 Array one_hot(const Array& x, int64_t num_classes, const OneHotOptions& options = {});

@@ -20,10 +20,10 @@ class Axis {
   Axis(Ints axes) : list_(std::move(axes)) {}
 
   bool all() const { return !list_.has_value(); }
-  bool single() const { return single_; }      // written as one number
-  const Ints& list() const { return *list_; }  // as written; only where not all()
-  // Non-negative, in the order given; all() gives 0..rank-1. Raises ValueError where an axis is out of range or
-  // named twice.
+  bool single() const { return single_; }      // given as a single number
+  const Ints& list() const { return *list_; }  // as given; only if not all()
+  // Non-negative, in the order given; all() gives 0..rank-1. Raises ValueError if an axis is out of range or
+  // repeated.
   Ints resolve(const char* operation, int64_t rank) const;
 
  private:

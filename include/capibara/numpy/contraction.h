@@ -41,7 +41,7 @@ struct VecdotOptions {
 Array vecdot(const Array& x1, const Array& x2, const VecdotOptions& options = {});
 struct TensordotOptions {
   std::optional<std::pair<Ints, Ints>> axes;  // of a and of b
-  int64_t count = 2;                          // without axes: how many of the last of a and the first of b
+  int64_t count = 2;                          // without axes: the number of last axes of a and first axes of b
   std::string precision;
   std::optional<DType> preferred_element_type;
 };
@@ -57,7 +57,7 @@ struct CrossOptions {
 Array cross(const Array& a, const Array& b, const CrossOptions& options = {});
 
 // ---- einsum ------------------------------------------------------------------------------------------------------
-// Which operands to contract at each step, by their places in the list; the result is put at its end.
+// Which operands to contract at each step, by position in the list; the result is appended to it.
 using ContractionPath = std::vector<Ints>;
 struct EinsumOptions {
   // "auto", "optimal", "greedy" ...; "unoptimized" from left to right; or a path

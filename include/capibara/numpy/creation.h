@@ -1,4 +1,4 @@
-// jax.numpy's makers of arrays, and questions about whole arrays: equality, shape, kind.
+// jax.numpy: creation of arrays, and queries on whole arrays: equality, shape, kind.
 #pragma once
 
 #include <capibara/array.h>
@@ -21,7 +21,7 @@ using Arrays = std::vector<Array>;
 struct ArrayOptions {
   std::optional<DType> dtype = std::nullopt;  // by default the object's own, weak type included
   bool copy = true;
-  int64_t ndmin = 0;  // leading axes of size one are added up to this rank
+  int64_t ndmin = 0;  // leading axes of size one are added until the array has this rank
 };
 // A new array from numbers, arrays, or nested sequences of them.
 Array array(const Array& object, const ArrayOptions& options = {});
@@ -46,7 +46,7 @@ struct FromstringOptions {
 // The numbers written in a text, separated by sep.
 Array fromstring(const std::string& string, const FromstringOptions& options = {});
 
-// ---- of one value -------------------------------------------------------------------------------------------------
+// ---- filled with one value ----------------------------------------------------------------------------------------
 struct FillOptions {
   std::optional<DType> dtype = std::nullopt;
 };
@@ -72,8 +72,8 @@ Array empty_like(const Array& prototype, const LikeOptions& options = {});
 Array full_like(const Array& a, const Array& fill_value, const LikeOptions& options = {});
 
 // ---- sequences ----------------------------------------------------------------------------------------------------
-// A bound or step of arange, which must be concrete. Numbers decide the length in double precision, arrays in their
-// own.
+// A bound or step of arange, which must be concrete. The length is computed in double precision for numbers, in their
+// own dtype for arrays.
 class RangeBound {
  public:
   template <class T>
@@ -151,7 +151,7 @@ Array fromfunction(const std::function<Array(const Arrays&)>& function, const Sh
 Arrays fromfunction(const std::function<Arrays(const Arrays&)>& function, const Shape& shape,
                     const FillOptions& options = {});
 
-// ---- questions ----------------------------------------------------------------------------------------------------
+// ---- queries ------------------------------------------------------------------------------------------------------
 struct ArrayEqualOptions {
   bool equal_nan = false;
 };

@@ -1,6 +1,6 @@
-// jax.numpy's functions of single elements: arithmetic, comparisons, logic, bits, roots, exponentials, trigonometry.
+// jax.numpy's elementwise functions: arithmetic, comparisons, logic, bits, roots, exponentials, trigonometry.
 //
-// Operands are promoted and broadcast as NumPy and JAX do it; functions into the real line turn integers into floats.
+// Operands are promoted and broadcast as in NumPy and JAX; functions into the real line convert integers to floats.
 #pragma once
 
 #include <capibara/array.h>
@@ -31,7 +31,7 @@ inline Array mod(const Array& x1, const Array& x2) { return remainder(x1, x2); }
 Array fmod(const Array& x1, const Array& x2);
 // The floor quotient and the remainder.
 std::pair<Array, Array> divmod(const Array& x1, const Array& x2);
-// x1 raised to the power x2; a known integer exponent multiplies. Integers raised to unknown powers keep six bits of
+// x1 raised to the power x2; a known integer exponent multiplies. Integers raised to unknown powers use six bits of
 // the exponent, as in JAX.
 Array power(const Array& x1, const Array& x2);
 // x1 raised to the power x2; a known integer exponent multiplies.

@@ -11,7 +11,7 @@ namespace capibara::jax::numpy::fft {
 
 // norm: "" and "backward" scale the inverse by 1/n, "ortho" both by 1/sqrt(n), "forward" the forward transform by 1/n.
 struct FftOptions {
-  std::optional<int64_t> n;          // the length transformed: the input is cut or padded with zeros
+  std::optional<int64_t> n;          // the transform length: the input is truncated or padded with zeros
   std::optional<int64_t> axis = -1;  // nullopt: all axes
   std::string norm;
 };
@@ -29,7 +29,7 @@ Array hfft(const Array& a, const FftOptions& options = {});
 Array ihfft(const Array& a, const FftOptions& options = {});
 
 struct FftnOptions {
-  std::optional<Ints> s;     // the lengths transformed, one for each axis
+  std::optional<Ints> s;     // the transform lengths, one for each axis
   std::optional<Ints> axes;  // by default the last ones, as many as there are lengths
   std::string norm;
 };

@@ -1,4 +1,4 @@
-// jax.numpy: reading and writing at indices, choosing by conditions, diagonals and triangles, packed bits.
+// jax.numpy: reading and writing at indices, selection by conditions, diagonals and triangles, packed bits.
 #pragma once
 
 #include <capibara/array.h>
@@ -16,11 +16,11 @@ using Arrays = std::vector<Array>;
 
 // ---- at indices --------------------------------------------------------------------------------------------------
 struct TakeOptions {
-  std::optional<int64_t> axis;  // nothing: of the flattened array
+  std::optional<int64_t> axis;  // absent: of the flattened array
   std::string mode;             // "fill" (the default), "wrap" or "clip"
   bool unique_indices = false;
   bool indices_are_sorted = false;
-  std::optional<Array> fill_value;  // by default NaN, or the least integer
+  std::optional<Array> fill_value;  // by default NaN, or the smallest integer
 };
 // The slices at the indices along an axis; by default NaN or the least integer out of bounds.
 Array take(const Array& a, const Array& indices, const TakeOptions& options = {});
@@ -32,7 +32,7 @@ struct TakeAlongAxisOptions {
 };
 // One element per index along an axis, as argsort and argmax give them.
 Array take_along_axis(const Array& arr, const Array& indices, const TakeAlongAxisOptions& options = {});
-// Arrays do not change: these need .inplace = false and return the changed array.
+// Arrays are immutable: these require .inplace = false and return the modified array.
 struct PutOptions {
   std::string mode;  // by default indices out of bounds are dropped; "clip" or "wrap"
   bool inplace = true;
@@ -70,7 +70,7 @@ Array choose(const Array& a, const Arrays& choices, const ChooseOptions& options
 Array select(const Arrays& condlist, const Arrays& choicelist, const Array& default_ = 0);
 using ElementFunction = std::function<Array(const Array& element)>;
 // At each position the value of the last function whose condition holds, or a constant.
-// The last function, where there is one more than conditions, applies where no condition holds.
+// If there is one more function than conditions, the last one applies where no condition holds.
 Array piecewise(const Array& x, const Array& condlist, const std::vector<ElementFunction>& funclist);
 // A function of vectors applied to every vector along an axis.
 Array apply_along_axis(const std::function<Array(const Array& vector)>& func1d, int64_t axis, const Array& arr);

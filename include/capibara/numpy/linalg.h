@@ -1,4 +1,4 @@
-// jax.numpy.linalg: decompositions, solutions, norms and products of matrices in the last two dimensions.
+// jax.numpy.linalg: decompositions, solvers, norms and products of matrices in the last two dimensions.
 #pragma once
 
 #include <capibara/lax.h>
@@ -29,7 +29,7 @@ EigResult eig(const Array& a);
 Array eigvals(const Array& a);
 
 struct EighOptions {
-  std::string UPLO = "L";  // the triangle that is read where the input is not symmetrized: L or U
+  std::string UPLO = "L";  // the triangle to read if the input is not symmetrized: L or U
   bool symmetrize_input = true;
 };
 struct EighResult {
@@ -77,7 +77,7 @@ struct PinvOptions {
 Array pinv(const Array& a, const PinvOptions& options = {});
 struct LstsqOptions {
   std::optional<Array> rcond;
-  bool numpy_resid = false;  // no residuals where the rank is deficient; needs concrete values
+  bool numpy_resid = false;  // no residuals if the matrix is rank-deficient; requires concrete values
 };
 struct LstsqResult {
   Array x, residuals, rank, s;

@@ -71,12 +71,12 @@ Array roll(const Array& a, const Array& shift, const Axis& axis = {});
 
 // ---- joining and splitting ---------------------------------------------------------------------------------------
 struct ConcatenateOptions {
-  std::optional<int64_t> axis = 0;  // nothing: all arrays flattened
+  std::optional<int64_t> axis = 0;  // absent: all arrays flattened
   std::optional<DType> dtype;
 };
 // Arrays joined along an existing axis.
 Array concatenate(const Arrays& arrays, const ConcatenateOptions& options = {});
-using capibara::concat;  // the one that joins texts stays visible beside the one that joins arrays
+using capibara::concat;  // keeps the concat that joins texts visible next to the one that joins arrays
 // Arrays joined along an existing axis.
 Array concat(const Arrays& arrays, const ConcatenateOptions& options = {});
 struct StackOptions {
@@ -117,7 +117,7 @@ Array block(const Blocks& arrays);
 // An array with values appended at its end.
 Array append(const Array& arr, const Array& values, std::optional<int64_t> axis = std::nullopt);
 
-// Where to cut: into a number of equal sections, or before each of the given positions.
+// Where to split: into a number of equal sections, or before each of the given positions.
 class Sections {
  public:
   template <std::integral T>
@@ -149,7 +149,7 @@ Arrays unstack(const Array& x, int64_t axis = 0);
 Array tile(const Array& A, const Ints& reps);
 struct RepeatOptions {
   std::optional<int64_t> axis;
-  std::optional<int64_t> total_repeat_length;  // needed where the repeats are traced
+  std::optional<int64_t> total_repeat_length;  // required if the repeats are traced
 };
 // Each element repeated; traced repeats need total_repeat_length.
 Array repeat(const Array& a, const Array& repeats, const RepeatOptions& options = {});
@@ -160,7 +160,7 @@ struct PadOptions {
   // constant, edge, linear_ramp, maximum, mean, median, minimum, reflect, symmetric, wrap or empty
   std::string mode = "constant";
   std::optional<Array> constant_values;             // a scalar, (before, after) or one pair per axis
-  std::optional<PadWidths> stat_length;             // how much of the array maximum, mean ... see
+  std::optional<PadWidths> stat_length;             // how much of the array maximum, mean ... read
   std::vector<std::pair<Array, Array>> end_values;  // of linear_ramp
   std::string reflect_type = "even";                // or odd
 };
@@ -178,7 +178,7 @@ struct InsertOptions {
 Array insert(const Array& arr, const Array& obj, const Array& values, const InsertOptions& options = {});
 struct DeleteOptions {
   std::optional<int64_t> axis;
-  bool assume_unique_indices = false;  // then the indices may be traced
+  bool assume_unique_indices = false;  // allows the indices to be traced
 };
 // The array without the given positions.
 Array delete_(const Array& arr, const Array& obj, const DeleteOptions& options = {});

@@ -13,7 +13,7 @@
 namespace capibara::jax::numpy {
 
 // ---- polynomials: vectors of coefficients, the highest power first -------------------------------------------------
-// The coefficients of the polynomial with the given roots. A square matrix stands for its characteristic polynomial.
+// The coefficients of the polynomial with the given roots. A square matrix gives its characteristic polynomial.
 Array poly(const Array& seq_of_zeros);
 // The sum of two polynomials.
 Array polyadd(const Array& a1, const Array& a2);
@@ -28,7 +28,7 @@ struct PolyintOptions {
 // The mth integral of a polynomial.
 Array polyint(const Array& p, const PolyintOptions& options = {});
 struct PolymulOptions {
-  bool trim_leading_zeros = false;  // needs concrete values
+  bool trim_leading_zeros = false;  // requires concrete values
 };
 // The product of two polynomials.
 Array polymul(const Array& a1, const Array& a2, const PolymulOptions& options = {});
@@ -40,7 +40,7 @@ struct PolyvalOptions {
 // The value of a polynomial at each x.
 Array polyval(const Array& p, const Array& x, const PolyvalOptions& options = {});
 struct RootsOptions {
-  bool strip_zeros = true;  // needs concrete values; otherwise leading zeros give roots that are NaN
+  bool strip_zeros = true;  // requires concrete values; otherwise leading zeros give NaN roots
 };
 // The roots of a polynomial.
 Array roots(const Array& p, const RootsOptions& options = {});
@@ -83,7 +83,7 @@ struct CorrelateOptions {
 Array correlate(const Array& a, const Array& v, const CorrelateOptions& options = {});
 
 struct InterpOptions {
-  // The value outside of xp, or "extrapolate"; by default fp at that end.
+  // The value outside xp, or "extrapolate"; by default fp at that end.
   std::variant<std::monostate, Array, std::string> left = {}, right = {};
   std::optional<Array> period = {};
 };
@@ -112,7 +112,7 @@ struct Ediff1dOptions {
 Array ediff1d(const Array& ary, const Ediff1dOptions& options = {});
 
 struct GradientOptions {
-  std::vector<Array> spacing = {};  // none: 1; one for all axes, or one for each: a number or positions
+  std::vector<Array> spacing = {};  // none: 1; one for all axes, or one per axis: a number or positions
   Axis axis = {};
 };
 // Central differences along each axis. One array per axis; differences are one-sided at the ends.
@@ -124,7 +124,7 @@ struct UnwrapOptions {
   Array period = 6.283185307179586;
 };
 // Phases without jumps of whole periods.
-// Jumps greater than discont become their complement to the period.
+// Jumps greater than discont are replaced by their complement to the period.
 Array unwrap(const Array& p, const UnwrapOptions& options = {});
 
 }  // namespace capibara::jax::numpy

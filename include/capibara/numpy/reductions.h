@@ -9,14 +9,14 @@
 
 namespace capibara::jax::numpy {
 
-// `where` selects the elements that take part, broadcast to the array; `initial` is one more element.
+// `where` selects the elements to include, broadcast to the array; `initial` is one more element.
 struct SumOptions {
   Axis axis = {};
   std::optional<DType> dtype = {};
   bool keepdims = false;
   std::optional<Array> initial = {};
   std::optional<Array> where = {};
-  bool promote_integers = true;  // narrow integers to the default width; not where dtype is given
+  bool promote_integers = true;  // widens narrow integers to the default width; no effect if dtype is given
 };
 // The sum of the elements along axes.
 Array sum(const Array& a, const SumOptions& options = {});
@@ -30,7 +30,7 @@ Array nanprod(const Array& a, const SumOptions& options = {});
 struct MaxOptions {
   Axis axis = {};
   bool keepdims = false;
-  std::optional<Array> initial = {};  // needed with `where`, and for arrays without elements
+  std::optional<Array> initial = {};  // required with `where`, and for arrays without elements
   std::optional<Array> where = {};
 };
 // The greatest element along axes; NaN where there is one.
@@ -82,7 +82,7 @@ struct VarOptions {
   Array ddof = 0;  // the sum of squares is divided by the count less this
   bool keepdims = false;
   std::optional<Array> where = {};
-  std::optional<Array> mean = {};        // where it is known
+  std::optional<Array> mean = {};        // if it is already known
   std::optional<Array> correction = {};  // another name of ddof
 };
 // The variance along axes.
@@ -105,7 +105,7 @@ Array average(const Array& a, const AverageOptions& options = {});
 std::pair<Array, Array> average_and_weights(const Array& a, const AverageOptions& options = {});
 
 struct CumulativeOptions {
-  std::optional<int64_t> axis = {};  // by default of the flattened array
+  std::optional<int64_t> axis = {};  // absent: of the flattened array
   std::optional<DType> dtype = {};
 };
 // The cumulative sum along an axis.
@@ -118,7 +118,7 @@ Array nancumsum(const Array& a, const CumulativeOptions& options = {});
 Array nancumprod(const Array& a, const CumulativeOptions& options = {});
 
 struct CumulativeSumOptions {
-  std::optional<int64_t> axis = {};  // needed for arrays of several dimensions
+  std::optional<int64_t> axis = {};  // required for arrays of several dimensions
   std::optional<DType> dtype = {};
   bool include_initial = false;  // a leading 0 (of cumulative_prod: 1)
 };

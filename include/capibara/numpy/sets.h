@@ -9,20 +9,20 @@
 
 namespace capibara::jax::numpy {
 
-// The number of distinct elements must be known: from concrete values, or as `size`. What is then left over is filled
+// The number of distinct elements must be known: from concrete values, or as `size`. Remaining slots are filled
 // with fill_value, by default the least element.
 struct UniqueOptions {
   bool return_index = false;    // of the first occurrence
   bool return_inverse = false;  // values(inverse_indices) is the input
   bool return_counts = false;
-  std::optional<int64_t> axis = {};  // distinct slices along it; by default distinct elements
+  std::optional<int64_t> axis = {};  // distinct slices along it; absent: distinct elements
   bool equal_nan = true;
   std::optional<int64_t> size = {};
   std::optional<Array> fill_value = {};
 };
 struct UniqueResult {
   Array values;
-  Array indices, inverse_indices, counts;  // empty handles where they are not requested
+  Array indices, inverse_indices, counts;  // empty handles unless requested
 };
 // The sorted distinct elements, or slices along an axis.
 UniqueResult unique(const Array& ar, const UniqueOptions& options = {});
@@ -31,8 +31,8 @@ struct SizeOptions {
   std::optional<int64_t> size = {};
   std::optional<Array> fill_value = {};
 };
-// The distinct elements, their first positions, the inverse and the counts. Like the other unique_ functions, it has
-// the array API's form: NaNs are distinct.
+// The distinct elements, their first positions, the inverse and the counts. Like the other unique_ functions, it
+// follows the array API: NaNs are distinct.
 UniqueResult unique_all(const Array& x, const SizeOptions& options = {});
 // The distinct elements and how often each occurs.
 UniqueResult unique_counts(const Array& x, const SizeOptions& options = {});
@@ -56,7 +56,7 @@ Array setxor1d(const Array& ar1, const Array& ar2, const SetOptions& options = {
 Array intersect1d(const Array& ar1, const Array& ar2, const SetOptions& options = {});
 struct Intersection {
   Array values;
-  Array indices1, indices2;  // where the values are in the two arrays
+  Array indices1, indices2;  // positions of the values in the two arrays
 };
 // intersect1d and the positions of its elements in both arrays: return_indices=True.
 Intersection intersect1d_with_indices(const Array& ar1, const Array& ar2, const SetOptions& options = {});

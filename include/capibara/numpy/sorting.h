@@ -10,7 +10,7 @@
 namespace capibara::jax::numpy {
 
 struct ArgmaxOptions {
-  std::optional<int64_t> axis = {};  // by default of the flattened array
+  std::optional<int64_t> axis = {};  // absent: of the flattened array
   bool keepdims = false;
 };
 // The first position of the greatest element. A NaN counts as the greatest and as the least element.
@@ -60,10 +60,10 @@ struct DigitizeOptions {
 // The bin that each value belongs to.
 Array digitize(const Array& x, const Array& bins, const DigitizeOptions& options = {});
 
-// The result's size is the count of nonzero elements, which must be concrete, or `size`, then filled up.
+// The result's size is the number of nonzero elements, which must be concrete, or `size`, padded with fill_value.
 struct NonzeroOptions {
   std::optional<int64_t> size = {};
-  std::vector<Array> fill_value = {};  // none: zeros; one: for all dimensions; else one for each
+  std::vector<Array> fill_value = {};  // none: zeros; one: for all dimensions; else one per dimension
 };
 // The positions of the elements that are not zero, one array for each dimension.
 std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options = {});

@@ -56,7 +56,7 @@ Array corrcoef(const Array& x, const CorrcoefOptions& options = {});
 struct BincountOptions {
   std::optional<Array> weights = {};
   int64_t minlength = 0;
-  std::optional<int64_t> length = {};  // needed where x is traced; greater values are dropped
+  std::optional<int64_t> length = {};  // required if x is traced; greater values are dropped
 };
 // How often each of 0, 1, ... occurs, or the sum of its weights.
 Array bincount(const Array& x, const BincountOptions& options = {});
@@ -79,8 +79,8 @@ struct BinEdgesOptions {
 Array histogram_bin_edges(const Array& a, const BinEdgesOptions& options = {});
 
 struct HistogramddOptions {
-  std::vector<Bins> bins = {10};                 // one for all dimensions, or one for each
-  std::vector<std::optional<Array>> range = {};  // none, or one for each dimension
+  std::vector<Bins> bins = {10};                 // one for all dimensions, or one per dimension
+  std::vector<std::optional<Array>> range = {};  // none, or one per dimension
   std::optional<Array> weights = {};
   bool density = false;
 };

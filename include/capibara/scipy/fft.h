@@ -10,7 +10,7 @@ namespace capibara::jax::scipy::fft {
 
 struct DctOptions {
   int64_t type = 2;
-  std::optional<int64_t> n;  // the length transformed: the input is cut or padded with zeros
+  std::optional<int64_t> n;  // the transform length: the input is truncated or padded with zeros
   int64_t axis = -1;
   std::string norm;  // "", "backward" or "ortho"
 };

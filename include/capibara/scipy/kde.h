@@ -12,12 +12,12 @@ namespace capibara::jax::scipy::stats {
 
 class GaussianKde;
 
-// "scott", "silverman", the factor itself, or a function of the observations that gives it.
+// "scott", "silverman", the factor itself, or a function that computes it from the observations.
 using Bandwidth = std::variant<std::string, Array, std::function<Array(const GaussianKde&)>>;
 
 struct GaussianKdeOptions {
   Bandwidth bw_method = "scott";
-  std::optional<Array> weights = {};  // of the observations, all equal by default
+  std::optional<Array> weights = {};  // of the observations; equal by default
 };
 
 class GaussianKde {

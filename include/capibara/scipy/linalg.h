@@ -1,4 +1,4 @@
-// jax.scipy.linalg: factorizations and solutions, functions of matrices, and matrices of special form.
+// jax.scipy.linalg: factorizations and solvers, functions of matrices, and structured matrices.
 #pragma once
 
 #include <capibara/lax.h>
@@ -105,7 +105,7 @@ struct PolarOptions {
 // The polar decomposition: a unitary and a positive factor.
 std::pair<Array, Array> polar(const Array& a, const PolarOptions& options = {});
 
-// ---- matrices of special form ------------------------------------------------------------------------------------
+// ---- structured matrices ------------------------------------------------------------------------------------------
 // A block diagonal matrix.
 Array block_diag(const std::vector<Array>& arrs);
 // The matrix with constant diagonals, by its first column and first row.

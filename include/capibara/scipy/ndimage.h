@@ -10,7 +10,7 @@ namespace capibara::jax::scipy::ndimage {
 
 struct MapCoordinatesOptions {
   std::string mode = "constant";  // beyond the edges: constant, nearest, wrap, mirror or reflect
-  Array cval = 0.0;               // the value there in constant mode
+  Array cval = 0.0;               // the value beyond the edges in constant mode
 };
 // The input sampled at fractional coordinates, one array of them for each dimension. Order 0 takes the nearest element,
 // 1 interpolates linearly.

@@ -34,7 +34,7 @@ Array correlate2d(const Array& in1, const Array& in2, const Convolve2dOptions& o
 
 struct FftconvolveOptions {
   std::string mode = "full";
-  std::optional<Ints> axes;  // the others are batches; by default all
+  std::optional<Ints> axes;  // the others are batch axes; by default all
 };
 // The convolution of two arrays by Fourier transforms.
 Array fftconvolve(const Array& in1, const Array& in2, const FftconvolveOptions& options = {});
@@ -42,18 +42,18 @@ Array fftconvolve(const Array& in1, const Array& in2, const FftconvolveOptions& 
 struct DetrendOptions {
   int64_t axis = -1;
   std::string type = "linear";  // or "constant": the mean is removed
-  Ints bp = {0};                // where one line ends and the next begins
+  Ints bp = {0};                // breakpoints between lines
 };
 // The data without its mean, or without the best-fitting lines of its parts.
 Array detrend(const Array& data, const DetrendOptions& options = {});
 
-// A window by its name, or as an array.
+// A window, by name or as an array.
 using Window = std::variant<std::string, Array>;
-// What is removed from each segment: nothing, a kind of trend, or what a function takes away.
+// How each segment is detrended: not at all, by removing a kind of trend, or by a function.
 using Detrending = std::variant<std::monostate, std::string, std::function<Array(const Array&)>>;
 
 struct SpectrumOptions {
-  Array fs = 1.0;  // samples per unit of time
+  Array fs = 1.0;  // sampling frequency, in samples per unit of time
   Window window = std::string("hann");
   std::optional<int64_t> nperseg, noverlap, nfft;
   Detrending detrend = std::string("constant");

@@ -9,7 +9,7 @@
 
 namespace capibara::jax::scipy::special {
 
-// ---- logarithms of sums: those of jax.nn, over all axes by default --------------------------------------------------
+// ---- logarithms of sums: as in jax.nn, but over all axes by default -------------------------------------------------
 using nn::logsumexp;
 using nn::logsumexp_with_sign;
 // exp(x) divided by its sum along axes.
@@ -130,12 +130,12 @@ Array i1(const Array& x);
 Array i1e(const Array& x);
 struct BesselOptions {
   int64_t v = 0;        // orders 0 to v, along a new leading axis
-  int64_t n_iter = 50;  // where the recurrence downwards begins
+  int64_t n_iter = 50;  // starting order of the downward recurrence
 };
 // The Bessel functions of orders 0 to v, along a new leading axis.
 Array bessel_jn(const Array& z, const BesselOptions& options);
 struct HarmonicOptions {
-  std::optional<int64_t> n_max = {};  // the greatest degree; found in n where that is concrete
+  std::optional<int64_t> n_max = {};  // the maximum degree; taken from n if that is concrete
 };
 // The spherical harmonics of degrees n and orders m at polar angles theta and azimuths phi. All have one length.
 Array sph_harm_y(const Array& n, const Array& m, const Array& theta, const Array& phi,

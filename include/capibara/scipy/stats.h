@@ -10,18 +10,18 @@
 
 namespace capibara::jax::scipy::stats {
 
-// Of distributions that can be moved and stretched.
+// For distributions with location and scale.
 struct LocationScale {
   Array loc = 0, scale = 1;
 };
-// Of distributions over integers.
+// For distributions over integers.
 struct Location {
   Array loc = 0;
 };
 
-// Each namespace holds a distribution: logpdf and pdf (densities) or logpmf and pmf (probabilities), cdf and logcdf
-// (the distribution function), sf and logsf (1 - cdf), ppf (inverse of cdf), isf (inverse of sf), as far as jax has
-// them.
+// Each namespace is a distribution: logpdf and pdf (densities) or logpmf and pmf (probabilities), cdf and logcdf
+// (the distribution function), sf and logsf (1 - cdf), ppf (inverse of cdf), isf (inverse of sf), to the extent that
+// jax has them.
 namespace bernoulli {
 // The logarithm of the probability mass of the Bernoulli distribution.
 Array logpmf(const Array& k, const Array& p, const Location& options = {});
@@ -91,8 +91,8 @@ Array sf(const Array& x, const Array& df, const LocationScale& options = {});
 Array logsf(const Array& x, const Array& df, const LocationScale& options = {});
 }  // namespace chi2
 namespace dirichlet {
-// The logarithm of the density of the Dirichlet distribution. x runs along its first axis; its last entry may be left
-// out.
+// The logarithm of the density of the Dirichlet distribution. x runs along its first axis; its last entry may be
+// omitted.
 Array logpdf(const Array& x, const Array& alpha);
 // The density of the Dirichlet distribution.
 Array pdf(const Array& x, const Array& alpha);
@@ -300,17 +300,17 @@ Array logpdf(const Array& x, const Array& c);
 Array pdf(const Array& x, const Array& c);
 }  // namespace wrapcauchy
 
-// ---- of samples -----------------------------------------------------------------------------------------------------
+// ---- statistics of samples ------------------------------------------------------------------------------------------
 
 struct ModeOptions {
-  std::optional<int64_t> axis = 0;  // none: of all elements
+  std::optional<int64_t> axis = 0;  // absent: of all elements
   bool keepdims = false;
 };
-// The most frequent value along an axis, and how often it occurs. Of several the least.
+// The most frequent value along an axis, and how often it occurs. Ties go to the smallest.
 std::pair<Array, Array> mode(const Array& a, const ModeOptions& options = {});
 
 struct RankdataOptions {
-  std::string method = "average";  // or "min", "max", "dense", "ordinal": what ties get
+  std::string method = "average";  // or "min", "max", "dense", "ordinal": the rank of ties
   std::optional<int64_t> axis = {};
 };
 // The ranks of the elements, from 1. All are NaN where one element is.

@@ -1,5 +1,5 @@
-// What pieces of a program cost on a TPU, modelled: matmuls, copies, collectives. Every figure is ours, none was
-// measured here.
+// Modelled costs of parts of a program on a TPU: matmuls, copies, collectives. All figures are modelled; none was
+// measured.
 #pragma once
 
 #include <capibara/tpu/chips.h>
@@ -29,7 +29,7 @@ struct Matmul {
 
 struct MatmulCost {
   double seconds = 0;
-  double mxu_seconds = 0, hbm_seconds = 0;  // the larger bounds it
+  double mxu_seconds = 0, hbm_seconds = 0;  // the larger is the bound
   std::array<int64_t, 3> tile = {};         // rows, columns, inner
   double flops = 0;
   double tflops() const { return flops / seconds / 1e12; }
@@ -37,22 +37,22 @@ struct MatmulCost {
 
 // The time of a matmul on one device: the best tiling within VMEM, by constants fitted to compiled cycles.
 MatmulCost matmul_cost(const Chip& chip, const Matmul& matmul);
-// The same in bf16, not alone in its program, cached by shape for searches.
+// The same in bf16 as one operation among others, cached by shape for searches.
 double matmul_seconds(const Chip& chip, int64_t rows, int64_t columns, int64_t inner, int64_t batch = 1,
                       bool large_vmem = true);
 // The value of xla_tpu_scoped_vmem_limit_kib that counts as large on a chip.
 int64_t large_vmem_kib(const Chip& chip);
 
-// The time to read and write so many bytes in one device's HBM.
+// The time to read and write this many bytes in one device's HBM.
 double copy_seconds(const Chip& chip, double bytes);
 
-// One axis or several axes of the torus that a collective runs over.
+// One or several axes of the torus that a collective runs over.
 struct Ring {
   double size = 1;    // devices
   int axes = 1;       // dimensions of the torus that it spans
   bool wraps = true;  // closed rings have twice the bandwidth
 };
-// All-gather of an array of so many bytes once gathered.
+// All-gather of an array of this many bytes once gathered.
 double all_gather_seconds(const Chip& chip, double bytes, const Ring& ring);
 // Reduce-scatter, the transpose of all-gather.
 double reduce_scatter_seconds(const Chip& chip, double bytes, const Ring& ring);
@@ -60,34 +60,34 @@ double reduce_scatter_seconds(const Chip& chip, double bytes, const Ring& ring);
 double all_reduce_seconds(const Chip& chip, double bytes, const Ring& ring);
 // All-to-all: a quarter of an all-gather on a ring, half on a line.
 double all_to_all_seconds(const Chip& chip, double bytes, const Ring& ring);
-// One array from one chip to another so many hops away, over so many paths at once.
+// One array sent between chips this many hops apart, over this many paths at once.
 double send_seconds(const Chip& chip, double bytes, int hops, int paths = 1);
 // All-reduce between slices over the data centre's network: bytes of one chip.
 double dcn_all_reduce_seconds(const Chip& chip, double bytes, int slices);
 
-// Rows of a matrix product from which on a chip computes longer than it reads weights of so many bytes an element.
+// Rows of a matmul above which a chip is compute-bound, for weights of this many bytes per element.
 double critical_batch(const Chip& chip, double weight_bytes = 2);
 
-// One matmul of a program, and how often its loops run it.
+// One matmul of a program, and how often loops execute it.
 struct ProgramMatmul {
   Matmul shape;
   double times = 1;
 };
-// The matmuls of a program, those of its loops and calls included; while loops count once.
+// The matmuls of a program, including those in loops and calls; while loops count once.
 std::vector<ProgramMatmul> program_matmuls(const Program& program);
-// FLOPs of a program's matmuls: what model FLOPs count.
+// FLOPs of a program's matmuls, as counted in model FLOPs.
 double model_flops(const Program& program);
 
-// A program on one device, as its equations are: elementwise work fused with its neighbours, so that only matmuls and
-// arguments touch memory.
+// A program on one device, equation by equation: elementwise operations are fused with their neighbours, so only
+// matmuls and arguments access memory.
 struct ProgramPlan {
   double argument_bytes = 0, output_bytes = 0;
-  double peak_bytes = 0;  // arguments and the values alive at once, in the order of the equations
+  double peak_bytes = 0;  // arguments and values alive at the same time, in equation order
   double flops = 0;       // of matmuls
   double matmul_seconds = 0, memory_seconds = 0;
-  std::string peak_source;  // the line of the equation at the peak, where it is known
+  std::string peak_source;  // the line of the equation at the peak, if known
 };
-// Walks a program: memory by liveness, time by the matmul model and the bytes of everything else.
+// Estimates a program: memory by liveness, time by the matmul model and the bytes of everything else.
 ProgramPlan plan_program(const Chip& chip, const Program& program);
 
 }  // namespace tpu

@@ -1,4 +1,4 @@
-// What this machine has of a TPU, and what keeps a program from it: findings with remedies.
+// The TPU environment of this machine, and why a program cannot use the TPU: findings with remedies.
 #pragma once
 
 #include <string>
@@ -11,19 +11,19 @@ struct Finding {
                         // "shared memory"
   std::string state;    // ok, missing, problem or note
   std::string text;
-  std::string remedy;  // empty where none is needed
+  std::string remedy;  // empty if none is needed
 };
 
 struct DiagnosisOptions {
-  std::string root;                             // before /sys, /proc, /dev and /tmp: folders of a test
-  std::string metadata = "169.254.169.254:80";  // HOST:PORT, asked on Google's machines alone
+  std::string root;                             // prefix of /sys, /proc, /dev and /tmp: a folder in tests
+  std::string metadata = "169.254.169.254:80";  // HOST:PORT, queried only on Google's machines
   double seconds = 0.5;                         // for the metadata server to answer
-  bool libraries = true;                        // whether libtpu is looked for
+  bool libraries = true;                        // true: look for libtpu
 };
 
-// Looks at the machine; takes milliseconds, half a second where a metadata server does not answer.
+// Inspects the machine; takes milliseconds, or half a second if a metadata server does not answer.
 std::vector<Finding> diagnose(const DiagnosisOptions& options = {});
-// One line: the TPU that there is, or why there is none.
+// One line: the TPU found, or why there is none.
 std::string summary(const std::vector<Finding>& findings);
 
 }  // namespace capibara::tpu

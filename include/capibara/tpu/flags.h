@@ -1,5 +1,5 @@
-// Flags of the TPU compiler: which names and values libtpu takes. An unknown one in LIBTPU_INIT_ARGS ends the process,
-// so they are checked first.
+// Flags of the TPU compiler: the names and values that libtpu accepts. An unknown one in LIBTPU_INIT_ARGS ends the
+// process, so they are checked first.
 #pragma once
 
 #include <map>
@@ -19,24 +19,24 @@ struct Flag {
   FlagKind kind() const;
 };
 
-// All flags that libtpu 0.0.51 lists, in the order of their names.
+// All flags that libtpu 0.0.51 lists, sorted by name.
 const std::vector<Flag>& flags();
-// The flag of that name; nothing where libtpu does not list it.
+// The flag of this name; absent if libtpu does not list it.
 const Flag* find_flag(std::string_view name);
 
-// What the compiler says of a flag and a value; an empty value asks for the name alone.
+// The verdict on a flag and a value; an empty value checks only the name.
 struct FlagVerdict {
   bool accepted = false;
-  bool is_default = false;  // the value is what the compiler takes anyway
+  bool is_default = false;  // the value is the compiler's default
   std::string default_value;
-  std::string message;  // why it is refused, with the nearest real name; or a remark
+  std::string message;  // why it is rejected, with the nearest existing name; or a remark
 };
-// Whether libtpu takes the flag there.
+// True if libtpu accepts the flag there.
 FlagVerdict check_flag(std::string_view name, std::string_view value, FlagPlace place = FlagPlace::init_args);
 
 using FlagValues = std::map<std::string, std::string>;
-// The text of LIBTPU_INIT_ARGS with these flags set, others of `before` kept. Raises ValueError for the first flag that
-// libtpu refuses.
+// The text of LIBTPU_INIT_ARGS with these flags set and the others of `before` kept. Raises ValueError for the first
+// flag that libtpu rejects.
 std::string merge_init_args(std::string_view before, const FlagValues& values);
 // The flags of a LIBTPU_INIT_ARGS text.
 FlagValues read_init_args(std::string_view text);

@@ -1,4 +1,4 @@
-// Fused kernels under one set of options, and the time and memory of each call, measured here.
+// Fused kernels with shared options, and the time and memory of each call, measured on this machine.
 #pragma once
 
 #include <capibara/kernels.h>
@@ -18,49 +18,49 @@ using Arrays = std::vector<Array>;
 DType kernel_precision(const std::string& name);
 
 struct KernelOptions {
-  std::string precision = "float32";  // in which kernels compute: float32, bfloat16 or float16
-  // How einsum_optimize orders its steps where a call does not say. none: from left to right; standard: as einsum does;
-  // aggressive: the best order of all.
+  std::string precision = "float32";  // computation dtype of kernels: float32, bfloat16 or float16
+  // The contraction order of einsum_optimize unless a call gives one. none: from left to right; standard: as in einsum;
+  // aggressive: the optimal order.
   std::string optimization_level = "standard";
   // Each call is compiled as one program; false: its operations run one by one.
   bool enable_xla_fusion = true;
   bool memory_layout_optimization = true;  // contracts transposed operands as they are stored; false: copies them first
-  uint64_t seed = 0;                       // of the own key, from which dropout draws where a call gives none
+  uint64_t seed = 0;                       // of the object's own key, from which dropout draws if a call gives none
 };
 
-// One call: what its program needs and how long it took.
+// One call: the resources of its program and how long it took.
 struct KernelMeasurement {
   double operations = 0;                  // of the program
   int64_t held = 0;                       // bytes of operands and results
-  std::optional<int64_t> temporary = {};  // bytes; absent where the backend plans no memory
+  std::optional<int64_t> temporary = {};  // bytes; absent if the backend does not plan memory
   double seconds = 0;
 };
 
-// What a kernel does on one problem.
+// Figures of a kernel on one problem.
 struct KernelFigures {
   std::string kernel;
-  double throughput = 0;                         // 10^12 operations a second
+  double throughput = 0;                         // 10^12 operations per second
   double latency_ms = 0;                         // of the fastest call
-  std::optional<double> memory_efficiency = {};  // share of operands and results in all the memory that the call needs
-  std::string problem;                           // its shapes in words
+  std::optional<double> memory_efficiency = {};  // operands and results as a fraction of all the memory of the call
+  std::string problem;                           // its shapes as text
 };
 
-// Calls functions of arrays, each traced and compiled for its types, and measures what is not part of a program.
+// Calls functions of arrays, each traced and compiled for its types, and measures calls outside of traced programs.
 class KernelMeter {
  public:
   using Function = std::function<Arrays(const Arrays& arrays)>;
   struct Call {
-    std::optional<DType> precision = {};  // floating operands are rounded to it; absent: they stay as they are
+    std::optional<DType> precision = {};  // floating operands are rounded to it; absent: unchanged
     bool compiled = true;                 // as one program; false: operation by operation
-    bool donated = false;                 // the first array gives its memory to the result, and is deleted
+    bool donated = false;                 // the first array donates its memory to the result, and is deleted
   };
 
-  // What the function makes of the arrays. Where it is one array, rounding is undone: it has the type of the first
-  // floating operand. Waits for the result, unless it is traced, and then nothing is measured.
+  // The results of the function. If there is only one, rounding is undone: it has the dtype of the first
+  // floating operand. Waits for the result, unless traced, in which case nothing is measured.
   Arrays run(const Call& call, const Function& function, const Arrays& arrays);
-  // Whether a call of these arrays is part of a program that is being traced.
+  // True if a call of these arrays is part of a program that is being traced.
   static bool is_staged(const Arrays& arrays);
-  // Of the last call that was measured. ValueError, beginning with `operation`, where there was none.
+  // The last measured call. ValueError, beginning with `operation`, if there was none.
   const KernelMeasurement& last(const std::string& operation) const;
 
  private:
@@ -69,8 +69,8 @@ class KernelMeter {
   std::optional<KernelMeasurement> last_;
 };
 
-// The fused kernels with common options, each call measured. The name is that of the page that asked for it: every
-// method runs on every device. Floating operands are rounded to the precision; a result that is one array has the type
+// The fused kernels with common options, each call measured. Despite the name, every method runs on every device.
+// Floating operands are rounded to the precision; a result that is a single array has the dtype
 // of the first operand.
 class TPUv4Kernels {
  public:
@@ -83,7 +83,7 @@ class TPUv4Kernels {
                         kernels::FlashAttentionOptions options = {});
   Array sparse_attention(const Array& query, const Array& key, const Array& value,
                          const kernels::SparseAttentionOptions& options = {});
-  // An empty precision of these three means the object's own, an empty order of einsum's steps that of the level.
+  // For these three, an empty precision means the object's own, and an empty einsum order that of the level.
   Array optimized_matmul(const Array& a, const Array& b, kernels::OptimizedMatmulOptions options = {.precision = ""});
   Array adaptive_matmul(const Array& a, const Array& b, kernels::AdaptiveMatmulOptions options = {.precision = ""});
   Array einsum_optimize(const std::string& equation, const Arrays& operands,
@@ -99,19 +99,19 @@ class TPUv4Kernels {
   Array vq_encode(const Array& inputs, const Array& codebook, const kernels::VqOptions& options = {});
   kernels::SpikingResult spiking_neuron(const Array& inputs, const kernels::SpikingOptions& options = {});
 
-  // For functions of one's own with the same measurement.
+  // For user functions with the same measurement.
   KernelMeter& meter() { return meter_; }
-  // Gigabytes (10^9 bytes) that the last call needed at once: operands, results and temporaries.
+  // Gigabytes (10^9 bytes) that the last call had in use at once: operands, results and temporaries.
   double get_memory_usage() const;
-  // 10^12 operations a second of the last call: those of its program, by the time that it took.
+  // 10^12 operations per second of the last call: those of its program, divided by its time.
   double get_tflops() const;
-  // Times kernels on one problem each, all of them where none is named: the shortest time of the calls that fit in
+  // Times kernels on one problem each, by default all: the minimum over the calls that fit in
   // `seconds`, at least three. ValueError for other names.
   std::vector<KernelFigures> benchmark_kernels(const std::vector<std::string>& names = {}, double seconds = 0.2);
-  // The kernels that benchmark_kernels knows.
+  // The kernels that benchmark_kernels supports.
   static std::vector<std::string> benchmarked_kernels();
 
-  // The key that the next dropout draws from. ValueError, naming the argument, where it would be drawn inside of jit.
+  // The key for the next dropout. ValueError, naming the argument, if it would be drawn inside jit.
   Array next_key(const std::string& method, const std::string& argument);
 
  private:

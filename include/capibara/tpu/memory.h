@@ -1,4 +1,4 @@
-// Memory of training on a slice: what each strategy of recomputation leaves on a device, and models that recompute.
+// Training memory on a slice: the memory per device under each rematerialization strategy, and models that recompute.
 #pragma once
 
 #include <capibara/tpu/request.h>
@@ -8,7 +8,7 @@ namespace capibara::tpu {
 struct MemoryOptions {
   std::string strategy = "normal";  // none, normal (keep matmuls) or aggressive (keep layer inputs)
   bool enable_rematerialization = true;
-  bool gradient_checkpointing = false;          // whole layers are recomputed whatever the strategy
+  bool gradient_checkpointing = false;          // whole layers are recomputed regardless of the strategy
   int64_t activation_checkpointing_layers = 1;  // layers that share one kept input
 };
 
@@ -21,19 +21,19 @@ struct MemoryEstimate {
   std::vector<std::string> assumed;
 };
 
-// How much memory training takes, and models that recompute activations to take less.
+// The memory that training takes, and models that recompute activations to save memory.
 class MemoryOptimizer {
  public:
   // TPUError for other strategies and for less than one layer.
   explicit MemoryOptimizer(MemoryOptions options = {});
 
   const MemoryOptions& options() const { return options_; }
-  // The planner's policy that the options mean: none, minimal or full.
+  // The planner's policy that the options imply: none, minimal or full.
   const std::string& remat() const { return remat_; }
-  // The request's own `remat` is replaced.
+  // Overrides the request's own `remat`.
   MemoryEstimate estimate_memory(PlanRequest request) const;
-  // The model with its activations recomputed as the options say. Strategy none recomputes nothing: the model comes
-  // back as it is. ValueError where the model has no layers.
+  // The model with its activations recomputed according to the options. Strategy none recomputes nothing: the model is
+  // returned unchanged. ValueError if the model has no layers.
   AnyModel optimize(const AnyModel& model) const;
 
  private:
@@ -44,21 +44,21 @@ class MemoryOptimizer {
 struct BatchSizeRequest {
   PlannedModel model;
   int64_t sequence_length = 2048;
-  double target_utilization = 0.9;                 // share of the best modelled tokens per second, above 0, at most 1
+  double target_utilization = 0.9;                 // fraction of the best modelled tokens per second, in (0, 1]
   std::optional<double> available_memory_gb = {};  // of all chips together; absent: of four
-  std::string tpu = {};                            // a slice; empty: the one of `tpu_version` with that memory
+  std::string tpu = {};                            // a slice; empty: the slice of `tpu_version` with that memory
   std::string tpu_version = "v6e";
   bool flash = true;
 };
 
-// A number of sequences, and what it was modelled for.
+// A number of sequences, and its modelled setting.
 struct PlannedBatch {
   int64_t sequences = 0;
   std::string origin, tpu;
   std::vector<std::string> assumed;
 };
-// The smallest global batch, by powers of two, that reaches the share of the best modelled tokens per second and fits.
-// TPUError where none fits.
+// The smallest power-of-two global batch that reaches this fraction of the best modelled tokens per second and fits.
+// TPUError if none fits.
 PlannedBatch find_optimal_batch_size(const BatchSizeRequest& request);
 
 }  // namespace capibara::tpu

@@ -1,4 +1,4 @@
-// Language models by their sizes: parameters and FLOPs, and the presets that plans name.
+// Language models by their sizes: parameters and FLOPs, and the named presets of plans.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct Architecture {
 
 // GPT-2 and 3, Llama 2 and 3.1, Mixtral, Gemma, Mamba, and the sizes from 125M to 2.7B.
 const std::vector<Architecture>& model_presets();
-// The preset of that name. Raises ValueError with the nearest one.
+// The preset of this name. Raises ValueError with the nearest one.
 const Architecture& find_model(std::string_view name);
 
 // A preset by its name, or a model by its sizes: layers=32,width=4096,heads=32,kv_heads=8,hidden=14336,vocab=128256.
 // Also head_size=128, gated=1, tied=0, experts=8, active=2, state=128, kind=mamba. Raises ValueError for other fields.
 Architecture read_model(std::string_view text);
 
-// Model FLOPs of training on one token: forward and backward, without recomputation. Published figures count attention
+// Model FLOPs of training per token: forward and backward, without recomputation. Published figures count attention
 // either for all pairs of tokens or, `causal`, for half of them.
 double training_flops_per_token(const Architecture& model, int64_t sequence, bool causal);
 

@@ -1,4 +1,4 @@
-// What bounds a training step on a slice, and what would make it faster; modelled, but for the time of a data loader.
+// The bottleneck of a training step on a slice, and changes that would speed it up; modelled, except the data loader.
 #pragma once
 
 #include <capibara/tpu/request.h>
@@ -7,25 +7,25 @@
 
 namespace capibara::tpu {
 
-// A modelled step with what was assumed for it.
+// A modelled step with its assumptions.
 struct StepEstimate {
   StepPlan step;
   std::string tpu;
   double batch_size = 0;
   std::vector<std::string> assumed;
 };
-// Modelled time of one training step. Without a slice of v4-8, without a batch with one sequence on each device.
+// Modelled time of one training step. By default on v4-8, with one sequence per device.
 StepEstimate estimate_step(const PlanRequest& request);
 
 struct BottleneckAnalysis {
-  Figure compute_bound, memory_bound, communication_bound;  // shares, which sum to 1
+  Figure compute_bound, memory_bound, communication_bound;  // fractions, which sum to 1
   std::string bound;                                        // compute, memory or communication
-  std::vector<Recommendation> recommendations;              // single changes that are faster, best first
+  std::vector<Recommendation> recommendations;              // single changes that speed it up, best first
   std::string tpu;
   double batch_size = 0;
   std::vector<std::string> assumed;
 };
-// What bounds a modelled step. What is not given is assumed as in estimate_step.
+// The bottlenecks of a modelled step. Missing fields are assumed as in estimate_step.
 BottleneckAnalysis analyze_bottlenecks(const PlanRequest& request);
 
 struct PerformanceIssue {
@@ -41,11 +41,11 @@ struct PerformanceDiagnosis {
 };
 struct DiagnosisTarget {
   std::optional<double> target_tflops = {};  // of the slice; absent: none
-  // Loads the next batch; false at the end of the data. Its first eight calls are measured.
+  // Loads the next batch; false at the end of the data. The first eight calls are measured.
   std::function<bool()> load_batch = {};
 };
-// What keeps training from its target: the modelled step, the measured time of a batch, and what would help. Without a
-// slice of v6e-64.
+// Why training misses its target: the modelled step, the measured time of a batch, and possible improvements. By
+// default on v6e-64.
 PerformanceDiagnosis diagnose_performance(const PlanRequest& request, const DiagnosisTarget& target = {});
 
 }  // namespace capibara::tpu

@@ -1,4 +1,4 @@
-// Plans: what one training step needs and takes on a slice, by our own model, and the search for the best way to split
+// Plans: the modelled memory and time of one training step on a slice, and the search for the best way to split
 // it.
 #pragma once
 
@@ -18,7 +18,7 @@ struct PlanMesh {
   int devices() const { return data * fsdp * expert * tensor * context * dcn_data * dcn_fsdp; }
   std::string text() const;  // fsdp=16,tensor=4
 };
-// Reads data=8,model=8 (model is another name of tensor). Raises ValueError for unknown axes.
+// Parses data=8,model=8 (model is an alias of tensor). Raises ValueError for unknown axes.
 PlanMesh read_mesh(std::string_view text);
 
 struct Training {
@@ -28,15 +28,15 @@ struct Training {
   double batch_per_device = 1;  // sequences
   int64_t sequence = 2048;
   std::string remat = "full";  // none, minimal, qkv, full, offload
-  double recompute = -1;       // share of the forward pass that the backward pass computes again; -1: as remat says
+  double recompute = -1;       // fraction of the forward pass that the backward pass recomputes; -1: implied by remat
   bool flash = true;           // attention by a kernel that does not write its scores to memory
   bool large_vmem = true;      // xla_tpu_scoped_vmem_limit_kib at its large value
-  double state_bytes = 12;     // of a parameter: f32 with both moments of Adam
-  double hbm_gib = 0;          // 0: as the slice has
-  double peak_tflops = 0;      // of a chip; 0: as the slice has
+  double state_bytes = 12;     // per parameter: f32 with both moments of Adam
+  double hbm_gib = 0;          // 0: that of the slice
+  double peak_tflops = 0;      // of a chip; 0: that of the slice
 };
 
-// One of the buffers that a step keeps, in GiB on one device.
+// One of the buffers that a step keeps, in GiB per device.
 struct PlanBuffer {
   std::string name;
   double gib = 0;
@@ -45,7 +45,7 @@ struct PlanBuffer {
 struct MemoryPlan {
   double state_gib = 0, total_gib = 0, host_gib = 0, limit_gib = 0;
   bool fits = false;
-  std::string moment;                // where the step needs most: "loss" or "backward of a layer"
+  std::string moment;                // of peak memory: "loss" or "backward of a layer"
   std::vector<PlanBuffer> buffers;   // at that moment, largest first
   std::vector<PlanBuffer> timeline;  // total over the step, in order
   double room_gib() const { return limit_gib - total_gib; }
@@ -58,10 +58,10 @@ MemoryPlan plan_memory(const Training& training);
 struct StepPlan {
   double seconds = 0;
   double matmul = 0, attention = 0, elementwise = 0, optimizer = 0, recompute = 0;  // seconds of compute, by kind
-  double ici = 0, dcn = 0;                                                          // exposed
-  double host = 0;  // exposed, of activations that go to the host and come back
+  double ici = 0, dcn = 0;                                                          // not overlapped
+  double host = 0;  // not overlapped, of activations that are offloaded to the host and back
   double ici_hidden = 0;
-  double weight_collectives = 0, activation_collectives = 0;  // whole, exposed or not
+  double weight_collectives = 0, activation_collectives = 0;  // total, overlapped or not
   double tokens_per_second = 0;                               // of the whole job
   double model_tflops_per_chip = 0;                           // causal attention counted half
   double model_tflops_per_chip_noncausal = 0;
@@ -80,13 +80,13 @@ struct Candidate {
 struct SearchOptions {
   double global_batch = 0;  // sequences; 0: batches are searched too
   std::vector<std::string> remats = {"none", "minimal", "qkv", "full", "offload"};
-  double headroom = 0;  // share of the HBM that stays free
-  bool flags = true;    // with and without the large VMEM limit, where that is known to matter
+  double headroom = 0;  // fraction of the HBM to leave free
+  bool flags = true;    // with and without the large VMEM limit, if it is known to matter
 };
-// Every split of the slice that the model's sizes allow, those that fit by tokens per second first.
+// Every split of the slice that the model's sizes allow, fitting ones first, sorted by tokens per second.
 std::vector<Candidate> search_plans(const Training& start, const SearchOptions& options);
 
-// What would change a step most, with the gain that the model predicts.
+// The changes to a step with the largest predicted gain.
 struct Recommendation {
   std::string text;
   double gain = 0;  // of tokens per second: 0.1 is 10 %
@@ -99,8 +99,8 @@ struct CompiledFigure {
   double modelled = 0, compiled = 0;
 };
 struct CompiledProgram;
-// One page that stands alone: roofline, memory over the step, time by kind, scaling over chips, compiled figures.
-// Those of matmuls and of the whole step are there where they are given.
+// One self-contained page: roofline, memory over the step, time by kind, scaling over chips, compiled figures.
+// Compiled figures of matmuls and of the whole step are included if given.
 std::string plan_html(const Training& training, const std::vector<Candidate>& others,
                       const std::vector<CompiledFigure>& compiled, const CompiledProgram* step = nullptr);
 

@@ -1,4 +1,4 @@
-// What a plan is asked for: any model by its sizes, a slice, a batch; and what is assumed where nothing was given.
+// Requests to the planner: any model by its sizes, a slice, a batch; and the assumptions for missing fields.
 #pragma once
 
 #include <capibara/model.h>
@@ -29,43 +29,43 @@ class PlannedModel {
   std::variant<std::string, Architecture, AnyModel, std::pair<std::string, ModelSizes>> model_;
 };
 
-// A model as the planner reads it.
+// A model as seen by the planner.
 struct ModelDescription {
   Architecture sizes;
-  double parameters = 0;                 // as the model counts them, or else as its sizes do
-  bool inferred = false;                 // some sizes are a guess from the names and shapes of parameters
-  std::vector<std::string> assumptions;  // in words
+  double parameters = 0;                 // as counted by the model, or else from its sizes
+  bool inferred = false;                 // some sizes are inferred from the names and shapes of parameters
+  std::vector<std::string> assumptions;  // as text
 };
-// Sizes that the model does not state are filled in, and said in `assumptions`. TPUError for presets that there are
-// not, TypeError where layers or width are unknown; both begin with `operation`.
+// Sizes that the model does not state are filled in, and recorded in `assumptions`. TPUError for unknown presets,
+// TypeError if layers or width are unknown; both begin with `operation`.
 ModelDescription describe(const PlannedModel& model, const std::string& operation = "plan");
 
-// A modelled figure, or why there is none.
+// A modelled figure, or the reason why there is none.
 struct Figure {
   std::optional<double> value = {};
-  std::string origin = {};  // "modelled for v4-8 with 4 sequences of 2048", or the reason of an absent one
+  std::string origin = {};  // "modelled for v4-8 with 4 sequences of 2048", or the reason for an absent value
 };
 
 struct PlanRequest {
   PlannedModel model;
   std::string tpu = {};                   // a slice such as v4-8; empty: assumed
   int64_t sequence_length = 2048;         // tokens
-  std::optional<double> batch_size = {};  // sequences of the whole job; absent: one on each device
+  std::optional<double> batch_size = {};  // sequences of the whole job; absent: one per device
   std::string mesh = {};                  // fsdp=16,tensor=4; empty: fsdp, and tensor where devices share a sequence
   std::string remat = "full";             // none, minimal, qkv, full, offload
   bool flash = true;                      // attention by a kernel that does not write its scores to memory
 };
 
-// A request with everything that was not given assumed.
+// A request with assumptions for all missing fields.
 struct CompletedRequest {
   Training training;
   std::string tpu;
   double batch_size = 0;
-  std::vector<std::string> assumed;  // in words: what was inferred of the model, and what was not given
+  std::vector<std::string> assumed;  // as text: what was inferred about the model, and which fields were missing
 
   std::string origin() const;  // modelled for TPU with N sequences of L; assumed: ...
 };
-// TPUError, beginning with `operation`, for slices, meshes and numbers that there are not.
+// TPUError, beginning with `operation`, for invalid slices, meshes and numbers.
 CompletedRequest complete(const PlanRequest& request, const std::string& operation = "plan",
                           const std::string& default_tpu = "v4-8");
 

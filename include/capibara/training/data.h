@@ -1,4 +1,4 @@
-// Text for language models: tokenizers, tokens in mapped files, and batches that are the same at every start.
+// Text for language models: tokenizers, tokens in mapped files, and batches that are the same in every run.
 #pragma once
 
 #include <capibara/array.h>
@@ -19,17 +19,17 @@ namespace capibara::training {
 
 // ---- tokenizer ---------------------------------------------------------------------------------------------------
 
-// Bytes, and pairs that were merged: token 256 + i stands for the two tokens of merge i. Without merges: plain bytes.
+// Bytes and merged pairs: token 256 + i represents the two tokens of merge i. Without merges: plain bytes.
 class Tokenizer {
  public:
   using Merges = std::vector<std::pair<int32_t, int32_t>>;
 
   Tokenizer() = default;
-  // ValueError where a merge names a token that does not exist before it.
+  // ValueError if a merge names a token that does not exist before it.
   explicit Tokenizer(Merges merges);
 
-  // Byte-level BPE: merges the most frequent pair of neighbours again and again, ties to the lower tokens, until there
-  // are `vocabulary` tokens or no pair occurs twice. Pairs do not cross the borders of words.
+  // Byte-level BPE: repeatedly merges the most frequent pair of neighbours, ties to the lower tokens, until there
+  // are `vocabulary` tokens or no pair occurs twice. Pairs do not cross word boundaries.
   static Tokenizer train(std::string_view text, int64_t vocabulary);
 
   int64_t vocabulary() const { return 256 + static_cast<int64_t>(merges_.size()); }
@@ -48,7 +48,7 @@ class Tokenizer {
   std::vector<std::string> texts_ = {};  // of the merged tokens
 };
 
-// The words of a text: runs of letters, of digits, of other signs, each with the space before it; runs of white space.
+// The words of a text: runs of letters, digits or other characters, each with the space before it; runs of white space.
 std::vector<std::string_view> split_words(std::string_view text);
 
 // ---- tokens in files ---------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ std::vector<std::string_view> split_words(std::string_view text);
 // Tokens of one or two bytes each in a mapped file.
 class TokenFile {
  public:
-  // `width` is the bytes of a token: 1 or 2.
+  // `width` is the number of bytes per token: 1 or 2.
   TokenFile(const std::string& path, int width);
 
   int64_t size() const { return size_; }
@@ -68,38 +68,38 @@ class TokenFile {
   int64_t size_ = 0;
 };
 
-// The text files at a path: the file itself, or all files of a folder and its folders, by name; gs:// too.
+// The text files at a path: the file itself, or all files of a folder, recursively, sorted by name; gs:// too.
 std::vector<std::string> text_files(const std::string& path);
 // The bytes of one of them.
 std::string read_text(const std::string& path);
-// Encodes text files into one file of tokens, little-endian, whole or not at all; returns the bytes of a token.
+// Encodes text files into one file of tokens, little-endian, atomically; returns the bytes per token.
 int write_tokens(const std::vector<std::string>& texts, const Tokenizer& tokenizer, const std::string& path);
 
 // ---- batches -----------------------------------------------------------------------------------------------------
 
 struct LoaderOptions {
   int64_t batch = 8, length = 128;
-  int64_t first = 0, last = -1;  // the range of tokens that it reads; -1: to the end
+  int64_t first = 0, last = -1;  // the range of tokens to read; -1: to the end
   uint64_t seed = 0;
   int64_t num_workers = 1;  // threads that prepare batches
 };
 
-// Batches int32 [batch, length + 1]. Batch number n is a function of the options alone: in each pass over the tokens
-// every window comes once, in an order of its own. Threads prepare the next batches; their number changes none.
+// Batches int32 [batch, length + 1]. Batch n depends only on the options: each pass over the tokens
+// visits every window once, in its own order. Threads prefetch batches; their number has no effect on the batches.
 class Loader {
  public:
-  // `next` is the number of the first batch that next() returns.
+  // `next` is the index of the first batch that next() returns.
   Loader(TokenFile tokens, const LoaderOptions& options, int64_t next = 0);
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
   ~Loader();
 
-  // The next batch; its number is that of the call.
+  // The next batch, in the order of the calls.
   Array next();
   int64_t position() const { return position_; }
-  // Any batch, by number.
+  // Any batch, by index.
   Array batch(int64_t number) const;
-  // Windows of one pass.
+  // Windows per pass.
   int64_t windows() const;
 
  private:
@@ -110,7 +110,7 @@ class Loader {
   std::unique_ptr<Queue> queue_;
 };
 
-// Bits per byte of a bigram model of bytes, counted on the first text with one added to each count, on the second.
+// Bits per byte of a bigram model of bytes on the second text, with add-one counts from the first.
 double bigram_bits_per_byte(std::string_view training, std::string_view held_out);
 
 }  // namespace capibara::training

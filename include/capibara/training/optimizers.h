@@ -1,4 +1,4 @@
-// Optimizers as pairs of init and update over trees, with the results of optax for the same settings.
+// Optimizers as pairs of init and update over trees, with the same results as optax for the same settings.
 #pragma once
 
 #include <capibara/training/schedules.h>
@@ -11,18 +11,18 @@
 
 namespace capibara::optimizers {
 
-// What an optimizer remembers between steps: one list of arrays for each link of its chain. A tree, so that it passes
+// Optimizer state between steps: one list of arrays for each link of its chain. A tree, so that it passes
 // through jit and checkpoints.
 using OptimizerState = std::vector<Arrays>;
 
-// Turns gradients into updates, which apply_updates adds to the parameters.
+// Maps gradients to updates, which apply_updates adds to the parameters.
 class Optimizer {
  public:
   using Init = std::function<OptimizerState(const Arrays& parameters)>;
   using Update =
       std::function<std::pair<Arrays, OptimizerState>(const Arrays& gradients, const OptimizerState&, const Arrays&)>;
 
-  // `links` is how many lists its state has.
+  // `links` is the number of lists in its state.
   Optimizer(Init init, Update update, std::size_t links = 1)
       : init_(std::move(init)), update_(std::move(update)), links_(links) {}
   std::size_t links() const { return links_; }
@@ -32,7 +32,7 @@ class Optimizer {
   OptimizerState init(const Tree& parameters) const {
     return init_(jax::tree::leaves(parameters));
   }
-  // The updates for these gradients, and the state after them.
+  // The updates for these gradients, and the new state.
   template <class Tree>
   std::pair<Tree, OptimizerState> update(const Tree& gradients, const OptimizerState& state,
                                          const Tree& parameters) const {
@@ -58,7 +58,7 @@ Tree apply_updates(const Tree& parameters, const Tree& updates) {
   return jax::tree::unflatten<Tree>(jax::tree::structure(parameters), sums);
 }
 
-// One optimizer after the other: each gets the updates of the one before.
+// Optimizers in sequence: each receives the updates of the previous one.
 Optimizer chain(std::vector<Optimizer> links);
 
 // ---- links -------------------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ Optimizer chain(std::vector<Optimizer> links);
 Array global_norm(const Arrays& leaves);
 // Scales all gradients down so that their global norm is at most max_norm.
 Optimizer clip_by_global_norm(double max_norm);
-// Limits each element to [-max_delta, max_delta].
+// Clips each element to [-max_delta, max_delta].
 Optimizer clip(double max_delta);
 // Multiplies by a constant.
 Optimizer scale(double factor);
@@ -86,7 +86,7 @@ Optimizer trace(const TraceOptions& options = {});
 struct AdamOptions {
   double b1 = 0.9, b2 = 0.999, eps = 1e-8, eps_root = 0;
   bool nesterov = false;
-  double weight_decay = 1e-4;  // of adamw alone
+  double weight_decay = 1e-4;  // of adamw only
 };
 // Gradients divided by the root of their mean square, both averaged with decay.
 Optimizer scale_by_adam(const AdamOptions& options = {});
@@ -97,11 +97,11 @@ struct SgdOptions {
   std::optional<double> momentum = {};
   bool nesterov = false;
 };
-// Gradient descent, with momentum where it is given.
+// Gradient descent, with momentum if given.
 Optimizer sgd(LearningRate learning_rate, const SgdOptions& options = {});
 // Adam.
 Optimizer adam(LearningRate learning_rate, const AdamOptions& options = {});
-// Adam with decay of the parameters themselves.
+// Adam with weight decay of the parameters themselves.
 Optimizer adamw(LearningRate learning_rate, const AdamOptions& options = {});
 
 struct LionOptions {
@@ -121,7 +121,7 @@ struct AdafactorOptions {
   double eps = 1e-30;
   bool factored = true;
 };
-// Adafactor: second moments of large matrices kept as a row and a column.
+// Adafactor: second moments of large matrices stored as a row and a column.
 Optimizer adafactor(LearningRate learning_rate, const AdafactorOptions& options = {});
 
 struct MuonOptions {

@@ -1,4 +1,4 @@
-// The folder of a training run: what is trained, on which text, its tokens, checkpoints and loss curve.
+// The folder of a training run: the model, the text, its tokens, checkpoints and loss curve.
 #pragma once
 
 #include <capibara/training/generate.h>
@@ -11,33 +11,33 @@
 namespace capibara::training {
 
 struct RunConfig {
-  LanguageModelConfig model;     // its vocabulary is how many tokens the tokenizer may have; in a run, how many it has
+  LanguageModelConfig model;     // its vocabulary is the maximum of the tokenizer; in a run, its actual size
   TrainerConfig trainer;         // its folder is set by the run
   std::string text;              // a file or folder
-  double held_out = 0.05;        // the share of the tokens at the end that training does not see
-  int64_t vocabulary_limit = 0;  // in a run: how many tokens the tokenizer might have had
+  double held_out = 0.05;        // fraction of the tokens, at the end, excluded from training
+  int64_t vocabulary_limit = 0;  // in a run: the requested maximum vocabulary
 };
 
 class RunLock;
 
 class TrainingRun {
  public:
-  // Begins a run in a folder: trains the tokenizer, encodes the text, writes config.json; or goes on with the one that
-  // is there, which must have the same model, text and settings that decide what is computed; more steps extend it. The
-  // folder is locked while the run exists. ValueError where it holds something else, where another process trains in
-  // it, and where a file of the run is not what was written; a failed start leaves nothing behind. `made_by` is the
-  // command that the folder's manifest names.
+  // Begins a run in a folder: trains the tokenizer, encodes the text, writes config.json; or continues an existing run,
+  // which must have the same model, text and settings that affect results; more steps extend it. The
+  // folder is locked while the run exists. ValueError if it holds something else, if another process trains in
+  // it, or if a file of the run is damaged; a failed start leaves nothing behind. `made_by` is the
+  // command recorded in the folder's manifest.
   static TrainingRun begin(const std::string& folder, RunConfig config, const std::string& made_by = "train");
-  // The run of a folder, for reading; ValueError where there is none, or where a file that is needed is damaged.
+  // The run of a folder, for reading; ValueError if there is none, or if a required file is damaged.
   static TrainingRun open(const std::string& folder);
-  // Whether a folder holds a run; ValueError where it holds something else.
+  // True if a folder holds a run; ValueError if it holds something else.
   static bool exists(const std::string& folder);
-  // Removes the files of a run, and no others, from a folder whose manifest says that `made_by` has made it; ValueError
+  // Removes the files of a run, and no others, from a folder whose manifest names `made_by` as its creator; ValueError
   // elsewhere.
   static void clear(const std::string& folder, const std::string& made_by);
 
   const std::string& folder() const { return folder_; }
-  // How many steps it had before this start gave it more; 0 where it did not.
+  // The number of steps before this start extended it; 0 if it did not.
   int64_t extended_from() const { return extended_from_; }
   const RunConfig& config() const { return config_; }
   const Tokenizer& tokenizer() const { return tokenizer_; }
@@ -46,11 +46,11 @@ class TrainingRun {
   LanguageModel model() const { return LanguageModel(config_.model); }
   // A trainer in the state of the newest checkpoint.
   Trainer trainer() const;
-  // The texts before and behind first_held_out().
+  // The texts before and after first_held_out().
   std::string training_text() const;
   std::string held_out_text() const;
 
-  // Losses by step, of which a resumed run drops those behind its checkpoint; and their picture.
+  // Losses by step, of which a resumed run drops those after its checkpoint; and their plot.
   std::vector<double> losses() const;
   void write_losses(const std::vector<double>& losses) const;
   std::string curve_path() const { return folder_ + "/loss.svg"; }

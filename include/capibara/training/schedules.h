@@ -1,4 +1,4 @@
-// Learning rates that follow the step: schedules with the results of optax for the same settings.
+// Learning rate schedules as functions of the step, with the same results as optax for the same settings.
 #pragma once
 
 #include <capibara/array.h>
@@ -9,7 +9,7 @@
 
 namespace capibara::optimizers {
 
-// From the number of steps before this one, an int32 scalar, to a value.
+// Maps the number of previous steps, an int32 scalar, to a value.
 using Schedule = std::function<Array(const Array& count)>;
 
 // A learning rate: a number or a schedule.
@@ -34,29 +34,29 @@ struct PolynomialOptions {
   double power = 1;
   int64_t transition_begin = 0;
 };
-// From init_value to end_value along a power of the share of the steps that are left.
+// From init_value to end_value along a power of the fraction of steps remaining.
 Schedule polynomial_schedule(double init_value, double end_value, int64_t transition_steps,
                              const PolynomialOptions& options = {});
-// From init_value to end_value in a straight line.
+// From init_value to end_value linearly.
 Schedule linear_schedule(double init_value, double end_value, int64_t transition_steps, int64_t transition_begin = 0);
 
 struct CosineOptions {
-  double alpha = 0;  // the share of init_value that is left at the end
+  double alpha = 0;  // final value as a fraction of init_value
   double exponent = 1;
 };
-// From init_value down half a period of the cosine.
+// From init_value down along half a period of the cosine.
 Schedule cosine_decay_schedule(double init_value, int64_t decay_steps, const CosineOptions& options = {});
 
 struct WarmupCosineOptions {
   double end_value = 0;
   double exponent = 1;
 };
-// A straight line from init_value to peak_value, then a cosine; decay_steps counts both.
+// Linear from init_value to peak_value, then a cosine; decay_steps counts both.
 Schedule warmup_cosine_decay_schedule(double init_value, double peak_value, int64_t warmup_steps, int64_t decay_steps,
                                       const WarmupCosineOptions& options = {});
-// init_value times decay_rate to the power of the share of transition_steps that is done.
+// init_value times decay_rate to the power of the completed fraction of transition_steps.
 Schedule exponential_decay(double init_value, int64_t transition_steps, double decay_rate);
-// One schedule after the other; each counts from its own boundary.
+// Schedules in sequence; each counts from its own boundary.
 Schedule join_schedules(std::vector<Schedule> schedules, std::vector<int64_t> boundaries);
 
 }  // namespace capibara::optimizers

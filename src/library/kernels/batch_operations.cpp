@@ -1,4 +1,4 @@
-// batch_operations: one operation on each array of a list, small ones together.
+// batch_operations: one operation on each array of a list, with small arrays processed together.
 #include <capibara/kernels/dense.h>
 #include <capibara/kernels/norms.h>
 #include <capibara/lax.h>
@@ -15,7 +15,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-constexpr int64_t small_bytes = 1 << 16;  // up to which joining and parting inputs costs less than another call
+constexpr int64_t small_bytes = 1 << 16;  // up to which concatenating and splitting inputs costs less than another call
 
 using Parameters = std::map<std::string, Array>;
 using RowOperation = std::function<Array(const Array&, const Parameters&)>;
@@ -42,7 +42,7 @@ const Array& required(const char* operation, const Parameters& parameters, const
   throw ValueError(concat("batch_operations: '", operation, "' needs '", name, "' (argument 'parameters')"));
 }
 
-// All of them act on rows of the last axis, each row by itself.
+// All of them act on the last axis, independently for each row.
 const std::vector<BatchOperation>& operations() {
   static const std::vector<BatchOperation> all = {
       {"layer_norm",
@@ -107,7 +107,7 @@ Arrays batch_operations(const std::string& operation_type, const Arrays& inputs,
   Arrays results(inputs.size());
   if (!options.parallel_execution) {
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      // Nothing of an input is computed before the result ahead of it is there.
+      // Computation on an input starts only after the previous result is available.
       const Array x = i == 0 ? inputs[0] : lax::optimization_barrier({inputs[i], results[i - 1]})[0];
       results[i] = operation.run(x, options.parameters);
     }

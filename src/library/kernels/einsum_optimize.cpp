@@ -1,4 +1,4 @@
-// einsum_optimize: contractions whose intermediates keep to a limit, by their order and, where none does, in slices.
+// einsum_optimize: contractions whose intermediates stay within a limit, by reordering and, if no order does, slicing.
 #include <capibara/control.h>
 #include <capibara/kernels/dense.h>
 #include <capibara/lax.h>
@@ -21,7 +21,7 @@ namespace {
 namespace jnp = jax::numpy;
 namespace lax = jax::lax;
 
-constexpr std::size_t most_exact = 10;  // operands, of which every order is considered: 3^10 splits
+constexpr std::size_t most_exact = 10;  // maximum number of operands for which every order is considered: 3^10 splits
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
 // An order of contractions, its operations, and its largest intermediate, result and operands excluded.
@@ -31,7 +31,7 @@ struct Order {
   double largest = infinite;
 };
 
-// The labels of one einsum as bits, with sizes that slicing makes smaller.
+// The labels of one einsum as bits, with sizes that slicing reduces.
 class Planner {
  public:
   explicit Planner(const Subscripts& equation) : equation_(equation) {
@@ -47,7 +47,7 @@ class Planner {
   double size(std::size_t label) const { return sizes_[label]; }
   void set_size(std::size_t label, double size) { sizes_[label] = size; }
 
-  // The order with the fewest operations that keeps to the limit; where there is none, one with the smallest
+  // The order with the fewest operations within the limit; if there is none, one with the smallest
   // intermediate.
   Order find(double limit) {
     if (inputs_.size() > most_exact) return greedy();
@@ -70,7 +70,7 @@ class Planner {
     return size;
   }
 
-  // What remains of each set of operands once they are contracted.
+  // The labels that remain of each set of operands after contracting it.
   void survey() {
     const Set all = (Set{1} << inputs_.size()) - 1;
     remaining_.assign(all + 1, Bits(labels_.size()));
@@ -85,7 +85,7 @@ class Planner {
     }
   }
 
-  // The least L for which an order exists whose intermediates have at most L elements.
+  // The smallest L for which an order exists whose intermediates have at most L elements.
   double smallest_limit() {
     survey();
     const Set all = static_cast<Set>(remaining_.size() - 1);
@@ -158,7 +158,7 @@ class Planner {
     }
   }
 
-  // Of many operands: einsum's own greedy order.
+  // For many operands: einsum's own greedy order.
   Order greedy() const {
     Subscripts equation = equation_;
     for (std::size_t i = 0; i < labels_.size(); ++i) {
@@ -190,15 +190,15 @@ class Planner {
 
 struct Slicing {
   char32_t label;
-  int64_t step;  // positions of the label in one slice, which divide its size
+  int64_t step;  // positions of the label per slice; divides its size
 };
 struct Plan {
   Order order;
   std::vector<Slicing> slices;
 };
 
-// Slices along the label that makes an order possible with the fewest operations, or else along the one that makes the
-// largest intermediate smallest, until an order keeps to the limit.
+// Slices along the label that makes an order possible with the fewest operations, or else along the one that minimizes
+// the largest intermediate, until an order stays within the limit.
 Plan find_plan(const Subscripts& equation, double limit) {
   Planner planner(equation);
   Plan plan{planner.find(limit), {}};
@@ -247,7 +247,7 @@ std::string equation_text(const Subscripts& equation) {
   return text + "->" + to_text(equation.output);
 }
 
-// The contraction of a plan, one slice after the other.
+// The contraction of a plan, one slice at a time.
 class Sliced {
  public:
   Sliced(const Subscripts& equation, const Plan& plan, std::string precision, DType dtype)
@@ -298,7 +298,7 @@ class Sliced {
     return x;
   }
 
-  // Of the result within the slices made before.
+  // The type of the result within the slices of the first `depth` labels.
   ArrayType sum_type(std::size_t depth) const {
     Shape shape;
     for (char32_t label : equation_.output) {

@@ -1,4 +1,4 @@
-// fused_gelu_dropout and fast_layer_norm: what their options say, around the primitives.
+// fused_gelu_dropout and fast_layer_norm: options of the primitives.
 #include <capibara/jit.h>
 #include <capibara/kernels/dense.h>
 #include <capibara/kernels/norms.h>
@@ -49,7 +49,7 @@ Array fused_gelu_dropout(const Array& x, const GeluDropoutOptions& options) {
   const Array words =
       rate > 0 ? key_words_for(*options.key) : lax::zeros(scalar_of(DType::uint32, 0).type().with_shape({2}));
   if (!options.inplace) return gelu_dropout(x, words, rate, options.approximate);
-  // The composition: compiled code writes over what it has read, which the kernels of a device do not.
+  // The composition: compiled code overwrites its input after reading it, which the device kernels do not.
   static const auto donating = jax::jit(
       [](const Array& a, const Array& b, double share, bool approximate) {
         static const Primitive& handle = *new Primitive(primitive("gelu_dropout"));

@@ -1,4 +1,4 @@
-// adaptive_matmul and optimized_matmul: precision, transposes and the split of a matrix product over parts or devices.
+// adaptive_matmul and optimized_matmul: precision, transposes and splitting of a matmul over parts or devices.
 #include <capibara/collective.h>
 #include <capibara/explicit.h>
 #include <capibara/kernels/dense.h>
@@ -25,7 +25,7 @@ bool on_nvidia() {
   return !devices.empty() && (devices.front().platform == "gpu" || devices.front().platform == "cuda");
 }
 
-// One operand: its array, and where its rows or columns and its contracted axis are.
+// One operand: its array, and the positions of its rows or columns and of its contracted axis.
 struct Operand {
   Array array;
   bool transposed;
@@ -44,7 +44,7 @@ int64_t contracted_axis(const Operand& x, bool left) {
   return left != x.transposed ? x.array.ndim() - 1 : x.array.ndim() - 2;
 }
 
-// The largest number of parts up to `wanted` into which an axis can be cut evenly.
+// The largest number of parts up to `wanted` that divides an axis evenly.
 int64_t even_parts(int64_t size, int64_t wanted) {
   for (int64_t parts = std::min(wanted, size); parts > 1; --parts) {
     if (size % parts == 0) return parts;
@@ -52,7 +52,7 @@ int64_t even_parts(int64_t size, int64_t wanted) {
   return 1;
 }
 
-// Cuts the contracted axis: [..., k, ...] to [..., parts, k / parts, ...].
+// Splits the contracted axis: [..., k, ...] to [..., parts, k / parts, ...].
 Array cut(const Array& x, int64_t axis, int64_t parts) {
   Shape shape = x.shape();
   const auto place = shape.begin() + axis;
@@ -78,7 +78,7 @@ Array contract(const Operand& a, const Operand& b, int64_t parts, const Rounding
   return parts > 1 ? lax::reduce_sum(product, {.axes = {0}}) : product;
 }
 
-// The mesh that an operand is placed on; none where it is on one device, or where a trace hides it.
+// The mesh that an operand is placed on; none if it is on one device, or if a trace hides it.
 std::optional<NamedSharding> mesh_of(const Array& x) {
   const Sharding& type = x.type().sharding;
   std::optional<NamedSharding> placement;
@@ -95,7 +95,7 @@ std::optional<NamedSharding> mesh_of(const Array& x) {
   return placement;
 }
 
-// The devices that add their parts of a product: those of the operand that has more, or inside of a traced function
+// The devices that sum the partial matmuls: those of the operand that has more, or inside a traced function
 // those of the mesh in context.
 std::optional<NamedSharding> devices_of(const Array& a, const Array& b) {
   std::optional<NamedSharding> devices = mesh_of(a), other = mesh_of(b);
@@ -105,7 +105,7 @@ std::optional<NamedSharding> devices_of(const Array& a, const Array& b) {
   return around && around->mesh.size() > 1 ? std::optional(*around) : std::nullopt;
 }
 
-// Each device multiplies its part of the contracted axis, and the mesh adds the products.
+// Each device multiplies its part of the contracted axis; the results are summed over the mesh.
 Array contract_over(const NamedSharding& devices, const Operand& a, const Operand& b, const Rounding& rounding,
                     DType wide) {
   const AxisList& axes = devices.mesh.axis_names;
@@ -147,7 +147,7 @@ Array multiply(const char* op, Operand a, Operand b, const std::string& precisio
   if (split == Split::devices || split == Split::by_placement) {
     const bool hidden = a.array.is_tracer() || b.array.is_tracer();
     std::optional<NamedSharding> devices;
-    if (split == Split::devices || !hidden) devices = devices_of(a.array, b.array);  // 'auto' leaves traces alone
+    if (split == Split::devices || !hidden) devices = devices_of(a.array, b.array);  // 'auto' ignores traced operands
     if (devices && depth > 0 && depth % devices->mesh.size() == 0) {
       return contract_over(*devices, a, b, rounding, wide).astype(dtype);
     }

@@ -1,4 +1,4 @@
-// How the matrix products of capibara.kernels name precisions: jax's names, and types that operands are rounded to.
+// Precision names of capibara.kernels' matmuls: jax's names, and types that operands are rounded to.
 #pragma once
 
 #include <capibara/array.h>
@@ -9,11 +9,11 @@
 namespace capibara::kernels {
 
 struct Rounding {
-  std::string precision;         // as dot_general takes it
-  std::optional<DType> operand;  // what operands are rounded to beforehand
+  std::string precision;         // in the form that dot_general takes
+  std::optional<DType> operand;  // the type operands are rounded to first
 };
 
-// ValueError where there is no such precision. `dtype` is that of the operands.
+// ValueError for unknown precisions. `dtype` is that of the operands.
 Rounding rounding_of(const char* op, const std::string& precision, DType dtype);
 
 }  // namespace capibara::kernels

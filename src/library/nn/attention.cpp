@@ -32,7 +32,7 @@ void check(const char* what, const Array& x, const Shape& shape, std::optional<D
                           "], got ", to_string(x.type())));
 }
 
-// Attention without heads is an empty array.
+// Attention without heads gives an empty array.
 int64_t heads_of_group(int64_t heads, int64_t groups) { return groups == 0 ? 0 : heads / groups; }
 
 // [batch, heads, queries, keys] to [batch, groups, heads of a group, queries, keys]; a single head is shared by all.
@@ -85,7 +85,7 @@ bool hides_keys(const Array& mask, const AttentionOptions& options) {
          options.key_value_seq_lengths;
 }
 
-// Logits [batch, heads, queries, keys] with a large negative number where a key is not seen.
+// Logits [batch, heads, queries, keys] with a large negative number for hidden keys.
 Array hide_unseen(const Array& logits, const Array& mask, const AttentionOptions& options) {
   if (!hides_keys(mask, options)) return logits;
   const int64_t queries = logits.shape(2), keys = logits.shape(3);
@@ -97,18 +97,18 @@ Array hide_unseen(const Array& logits, const Array& mask, const AttentionOptions
     seen = seen & lax::expand_dims(window_seen(queries, keys, *options.local_window_size), {0, 1});
   }
   if (options.query_seq_lengths || options.key_value_seq_lengths) seen = seen & lengths_seen(options, queries, keys);
-  // Not minus infinity: a row in which nothing is seen must stay finite.
+  // Not minus infinity: a row in which every key is hidden must stay finite.
   const double large = 0.7 * std::min(finfo(logits.dtype()).max, finfo(DType::float32).max);
   return where(seen, logits, constant(logits, -large));
 }
 
-// Narrow floats are multiplied as they are and summed in float32.
+// Narrow floats are multiplied in their own dtype and accumulated in float32.
 std::string logits_precision(DType dtype) {
   return dtype == DType::bfloat16 ? "BF16_BF16_F32" : dtype == DType::float16 ? "F16_F16_F32" : "";
 }
 
-// Heads that each have their own keys: query [batch, queries, heads, size], bias and mask [batch, heads, queries,
-// keys]. Returns [batch, queries, heads, size], and [batch, queries, heads] where asked.
+// Attention with separate keys for each head: query [batch, queries, heads, size], bias and mask [batch, heads,
+// queries, keys]. Returns [batch, queries, heads, size], and [batch, queries, heads] if requested.
 Arrays attend_heads(const Array& query, const Array& key, const Array& value, const Array& bias, const Array& mask,
                     const AttentionOptions& options, bool with_residual) {
   const DType dtype = key.dtype(), wide = dtype == DType::float64 ? DType::float64 : DType::float32;
@@ -150,7 +150,7 @@ void check_operands(const Array& query, const Array& key, const Array& value, co
   }
 }
 
-// The heads of a group are mapped, as jax maps them: so programs print alike.
+// The heads of a group are mapped with vmap, as in jax, so that programs print alike.
 Attention attend(const Array& query_in, const Array& key_in, const Array& value_in, const AttentionOptions& options,
                  bool with_residual) {
   const Array query = with_four_axes(query_in), key = with_four_axes(key_in), value = with_four_axes(value_in);
@@ -162,7 +162,7 @@ Attention attend(const Array& query_in, const Array& key_in, const Array& value_
   if (bias.defined()) check("bias", bias, {-1, -1, -1, -1}, std::nullopt);
   check_operands(query, key, value, options);
   const int64_t heads = query.shape(2), groups = key.shape(2);
-  Arrays mapped;  // what has heads of a group, where it is given
+  Arrays mapped;  // optional operands with an axis of heads per group
   const Array queries =
       lax::reshape(query, {query.shape(0), query.shape(1), groups, heads_of_group(heads, groups), query.shape(3)});
   if (bias.defined()) mapped.push_back(grouped("bias", bias, groups, heads));

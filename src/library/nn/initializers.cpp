@@ -1,4 +1,4 @@
-// jax.nn.initializers: the first values of weights, drawn as jax draws them.
+// jax.nn.initializers: initial values of weights, drawn as in jax.
 #include <capibara/arithmetic_error.h>
 #include <capibara/nn/initializers.h>
 #include <capibara/numpy/manipulation.h>
@@ -29,7 +29,7 @@ int64_t size_along(const Shape& shape, const Ints& axes) {
   return size;
 }
 
-// How many inputs meet in one output, and how many outputs one input reaches.
+// The number of inputs to one output, and the number of outputs of one input.
 struct Fans {
   double in, out;
 };
@@ -72,7 +72,7 @@ Array complex_uniform(const Array& key, const Shape& shape, DType dtype) {
   return with_uniform_angle(lax::convert_element_type(lax::sqrt(2 * u), dtype, false), keys[1], shape, dtype);
 }
 
-// Normal, cut off at radius `upper`.
+// Normal, truncated at radius `upper`.
 Array complex_truncated_normal(const Array& key, double upper, const Shape& shape, DType dtype) {
   const Arrays keys = lax::unstack(random::split(key), 0);
   const Array u = random::uniform(keys[0], {.shape = shape, .dtype = real_dtype(dtype)});
@@ -84,7 +84,7 @@ Array complex_truncated_normal(const Array& key, double upper, const Shape& shap
 Array draw_scaled(const Array& key, const Shape& shape, DType dtype, const std::string& distribution, double variance) {
   const Array spread = lax::full({}, variance, dtype);
   if (distribution == "truncated_normal") {
-    // The standard deviations of the unit normal cut off at 2, real and complex.
+    // The standard deviations of the unit normal truncated at 2, real and complex.
     const double deviation = is_complex(dtype) ? .95311164380491208 : .87962566103423978;
     const Array root = lax::sqrt(spread);
     const Array scale = root / lax::full({}, deviation, dtype);

@@ -15,12 +15,12 @@ namespace {
 
 Array exponential(const Array& x) { return lax::exp(promote_inexact("exp", x)); }
 
-// The greatest element, minus infinity where none counts.
+// The largest element; minus infinity if none is included.
 Array greatest_of(const Array& x, const numpy::Axis& axis, const std::optional<Array>& mask) {
   return max(x, {.axis = axis, .keepdims = true, .initial = -infinity, .where = mask});
 }
 
-// The greatest element only scales both sides of the quotient: without a rule of its own it is held fixed instead.
+// The maximum only scales both sides of the quotient: without a custom rule it is treated as a constant instead.
 Array masked_softmax(const Array& x, const numpy::Axis& axis, const std::optional<Array>& mask, bool has_rule) {
   const Array greatest = greatest_of(x, axis, mask);
   const Array safe = mask ? where(*mask, x, -infinity) : x;
@@ -29,7 +29,7 @@ Array masked_softmax(const Array& x, const numpy::Axis& axis, const std::optiona
   return mask ? where(*mask, result, 0) : result;
 }
 
-// y (dx - sum(y dx)): finite where the plain derivative of the quotient is not.
+// y (dx - sum(y dx)): finite even if the plain derivative of the quotient is not.
 Array softmax_tangent(const Array& y, const Array& tangent, const numpy::Axis& axis, const std::optional<Array>& mask) {
   return y * (tangent - sum(y * tangent, {.axis = axis, .keepdims = true, .where = mask}));
 }

@@ -1,4 +1,4 @@
-// The terms from which the formulas of jax.nn and jax.scipy are made: constants, polynomials, and parts of jax.numpy.
+// Building blocks for the formulas of jax.nn and jax.scipy: constants, polynomials, and parts of jax.numpy.
 #pragma once
 
 #include <capibara/array.h>
@@ -29,15 +29,15 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double pi = std::numbers::pi;
 
-// A scalar of the dtype of x, as weakly typed as x where that is a scalar too.
+// A scalar of the dtype of x, weakly typed if x is a weakly typed scalar.
 Array constant(const Array& x, double value);
 // A strongly typed scalar of the dtype of x.
 Array typed_constant(const Array& x, double value);
 // Horner's rule, the highest power first.
 Array polynomial(const Array& x, std::initializer_list<double> coefficients);
-// A function of scalars applied to broadcast arrays, element by element; its loops run until all elements are done.
+// A function of scalars applied elementwise to broadcast arrays; its loops run until all elements are done.
 Array map_scalars(const char* name, const Arrays& arguments, const std::function<Array(const Arrays&)>& function);
 
-void require_real(const char* function, const Array& x);  // ValueError where complex
+void require_real(const char* function, const Array& x);  // ValueError if complex
 
 }  // namespace capibara::terms

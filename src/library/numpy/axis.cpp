@@ -1,4 +1,4 @@
-// The argument axis of many functions of numpy.
+// The axis argument of jax.numpy functions.
 #include <capibara/numpy/axis.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// jax.numpy's makers of arrays: from values, of one value, matrices and grids; equality of whole arrays.
+// jax.numpy: creation of arrays from values, from one value, of matrices and grids; equality of whole arrays.
 #include <capibara/numpy/creation.h>
 
 #include <capibara/lax.h>
@@ -21,7 +21,7 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-// Keys whose words are a number each.
+// Key types whose words are a single number each.
 Array keys_of_words(Shape shape, const Array& word, DType dtype) {
   shape.push_back(storage_size(dtype) / storage_size(DType::uint32));
   return random::wrap_key_data(lax::full(shape, lax::convert_element_type(word, DType::uint32, false)),
@@ -34,7 +34,7 @@ Array full_of(const Shape& shape, double value, std::optional<DType> dtype) {
   return lax::full(shape, strong_constant(to, value));
 }
 
-// A number repeated to a shape. Explicit axes split the result as they split `a` where it has that shape.
+// A number broadcast to a shape. Explicit axes split the result like `a` if `a` has that shape.
 Array full_as(const Array& a, const Shape& shape, const Array& value) {
   const Sharding& own = a.type().sharding;
   if (own.is_explicit() && shape == a.shape() && !out_sharding_in_scope().is_explicit())
@@ -125,7 +125,7 @@ Array fromstring(const std::string& string, const FromstringOptions& options) {
   return lax::convert_element_type(numbers, dtype, false);
 }
 
-// ---- of one value -------------------------------------------------------------------------------------------------
+// ---- filled with one value ----------------------------------------------------------------------------------------
 
 Array zeros(const Shape& shape, const FillOptions& options) { return full_of(shape, 0, options.dtype); }
 Array ones(const Shape& shape, const FillOptions& options) { return full_of(shape, 1, options.dtype); }
@@ -248,7 +248,7 @@ Array fromfunction(const std::function<Array(const Arrays&)>& function, const Sh
   return fromfunction(single, shape, options)[0];
 }
 
-// ---- questions ----------------------------------------------------------------------------------------------------
+// ---- queries ------------------------------------------------------------------------------------------------------
 
 Array array_equal(const Array& a1, const Array& a2, const ArrayEqualOptions& options) {
   if (a1.shape() != a2.shape()) return Array(false);

@@ -1,4 +1,4 @@
-// jax.numpy's evenly spaced numbers: arange, linspace, logspace, geomspace.
+// jax.numpy's evenly spaced values: arange, linspace, logspace, geomspace.
 #include <capibara/config.h>
 #include <capibara/lax.h>
 #include <capibara/numpy/creation.h>
@@ -15,7 +15,7 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-// The value of a bound of arange, which decides a shape.
+// The value of a bound of arange, which determines a shape.
 double concrete_bound(const char* argument, const RangeBound& bound) {
   const Array& x = bound.array();
   if (!x.defined()) return bound.real();
@@ -56,7 +56,7 @@ Array bound_as(const RangeBound& bound, DType dtype) {
 
 int64_t length(double count) { return count > 0 ? static_cast<int64_t>(std::ceil(count)) : 0; }
 
-// Differences and quotients are rounded as the operands' dtype would round them.
+// Differences and quotients are rounded in the operands' dtype.
 double rounded(double value, bool in_single) {
   return in_single ? static_cast<double>(static_cast<float>(value)) : value;
 }
@@ -176,7 +176,7 @@ Array logspace(const Array& start, const Array& stop, const LogspaceOptions& opt
 Array geomspace(const Array& start, const Array& stop, const LinspaceOptions& options) {
   require_count("geomspace", options.num);
   const Interval in = interval("geomspace", start, stop, options.dtype);
-  // Both ends have the start's sign: the logarithms are taken of what is left without it.
+  // The start's sign is divided out of both ends before taking logarithms.
   const Array side = sign(in.start);
   const Array log10_in = log10(in.start / side);
   const Array exponents = logspace(log10_in, log10(in.stop / side),

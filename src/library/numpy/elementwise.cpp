@@ -1,4 +1,4 @@
-// jax.numpy's elementwise functions that are one operation of jax.lax after promotion, or nearly.
+// jax.numpy's elementwise functions that are (almost) a single jax.lax operation after promotion.
 #include <capibara/lax.h>
 #include <capibara/numpy/elementwise.h>
 

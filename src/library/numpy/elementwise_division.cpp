@@ -29,7 +29,7 @@ Array divide_integers(const Array& x1, const Array& x2) {
   return where(adjust, quotient - 1, quotient);
 }
 
-// Squaring and multiplying over the six lowest bits of the exponent; more would overflow any base but -1, 0 and 1.
+// Binary exponentiation over the six lowest bits of the exponent; more would overflow any base but -1, 0 and 1.
 Array power_of_integers(Array base, Array exponent) {
   const Array zero = strong_constant(exponent.dtype(), 0), one = strong_constant(exponent.dtype(), 1);
   const Array is_equal = lax::eq(base, zero);
@@ -52,7 +52,7 @@ Arrays integers(const char* name, const Array& x1, const Array& x2) {
   return {absolute(both[0]), absolute(both[1])};
 }
 
-// Euclid's algorithm for all elements at once; elements that are done stay as they are.
+// Euclid's algorithm on all elements at once; finished elements are left unchanged.
 Array euclid(const Array& x1, const Array& x2) {
   using State = std::tuple<Array, Array>;
   const auto is_running = [](const State& state) {

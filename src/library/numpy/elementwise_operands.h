@@ -1,4 +1,4 @@
-// What the elementwise functions share: constants of an operand's type, booleans as integers, named calls.
+// Shared by the elementwise functions: constants of an operand's type, booleans as integers, named calls.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace capibara {
 
-// A constant of x's dtype, a literal in programs; weak only beside a weak scalar, so that arrays become strong.
+// A constant of x's dtype, a literal in programs; weak only for a weak scalar, so that arrays become strong.
 inline Array constant_like(const Array& x, const Array& value) {
   return number_as(value, x.dtype(), x.weak_type() && x.ndim() == 0);
 }
@@ -16,7 +16,7 @@ inline Array constant_like(const Array& x, const Array& value) {
 // The same, strongly typed.
 inline Array strong_constant(DType dtype, const Array& value) { return number_as(value, dtype, false); }
 
-// Promoted operands with booleans as int32: for functions that have no meaning on truth values.
+// Promoted operands with booleans as int32: for functions that are not defined on booleans.
 Arrays promote_args_numeric(const char* name, const Arrays& operands);
 
 // f(xs...) as one named equation while tracing.

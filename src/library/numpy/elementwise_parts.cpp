@@ -1,4 +1,4 @@
-// Functions of jax.numpy that look into a number's bits, and those with derivatives of their own.
+// Functions of jax.numpy that inspect the bits of a number, and those with custom derivatives.
 #include <capibara/custom_derivatives.h>
 #include <capibara/lax.h>
 #include <capibara/numpy/elementwise.h>
@@ -13,7 +13,7 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-// The signed integers as wide as a floating dtype.
+// The signed integer dtype as wide as a floating dtype.
 DType bits_dtype(const char* name, DType dtype) {
   switch (bits(dtype)) {
     case 16:
@@ -109,7 +109,7 @@ struct LogAddExp {
 using TwoArrays = std::tuple<Array, Array>;
 
 Array log_add(const LogAddExp& formula, const char* operation, const Array& x1, const Array& x2) {
-  // Equal shapes: the derivative below would otherwise have that of a scalar operand.
+  // Equal shapes, so that the derivative below does not have the shape of a scalar operand.
   const Arrays both = broadcast_arrays(operation, promote_args_inexact(operation, {x1, x2}));
   const std::function<Array(Array, Array)> value = [formula](Array a, Array b) { return formula(a, b); };
   auto function = custom_jvp([value](Array a, Array b) { return value(a, b); }, formula.name);
@@ -127,7 +127,7 @@ Array log_add(const LogAddExp& formula, const char* operation, const Array& x1, 
   return function(both[0], both[1]);
 }
 
-// The k-th derivative of sin(x)/x at zero, for x that is zero, differentiable any number of times.
+// The k-th derivative of sin(x)/x at zero, for x equal to zero, differentiable any number of times.
 Array sinc_at_zero(int64_t k, const Array& x) {
   static const auto function = [] {
     auto series = custom_jvp(
@@ -200,7 +200,7 @@ Array ldexp(const Array& x1, const Array& x2) {
     auto [mantissa, exponent] = frexp(x);
     Array converted = lax::convert_element_type(exponent, dtype, false);
     exponent = converted + lax::convert_element_type(b, dtype, false);
-    // 2^exponent alone may overflow where the product does not: the mantissa takes one factor.
+    // 2^exponent alone may overflow even if the product does not: the mantissa is multiplied by one factor first.
     Array is_greater = exponent > 0;
     mantissa = where(is_greater, mantissa * 2, mantissa);
     Array is_greater_exponent = exponent > 0;
@@ -254,7 +254,7 @@ Array hypot(const Array& x1, const Array& x2) {
     const Array is_infinite = lax::bitwise_or(isposinf_one, isposinf(other));
     const Array great = maximum(one, other), small = minimum(one, other);
     const Array is_zero = lax::eq(great, constant_like(great, 0));
-    // Divided by the greater side, no square overflows.
+    // After division by the larger side, no square overflows.
     const Array ratio = lax::div(small, where(is_zero, lax::full_like(great, constant_like(great, 1)), great));
     const Array result = where(is_zero, great, great * lax::sqrt(1 + lax::square(ratio)));
     return where(is_infinite, constant_like(result, HUGE_VAL), result);

@@ -1,5 +1,5 @@
-// jax.numpy.fft: brings the transformed axes to the end, cuts or pads them, and calls lax::fft on at most three at
-// once.
+// jax.numpy.fft: moves the transformed axes to the end, truncates or pads them, and calls lax::fft on at most three at
+// a time.
 #include <capibara/numpy/fft.h>
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 using lax::FftType;
 
-// One of the transforms: how it is called, what lax::fft does for it, and which way its norms scale.
+// One of the transforms: its name, its lax::fft type, and the direction of its norms.
 struct Transform {
   const char* name;
   FftType type;
@@ -27,7 +27,7 @@ Ints last_axes(int64_t rank, std::size_t count) {
   return axes;
 }
 
-// The permutation that brings `axes` to the end in their order, and its inverse.
+// The permutation that moves `axes` to the end in their order, and its inverse.
 std::pair<Ints, Ints> to_the_end(const Transform& transform, const Ints& axes, int64_t rank) {
   Ints own;
   for (int64_t axis : axes) own.push_back(canonical_axis(transform.name, axis, rank));
@@ -50,7 +50,7 @@ Array cut_or_padded(const Array& x, const Shape& shape) {
   return lax::pad(x, lax::convert_element_type(Array(0), x.dtype(), false), config);
 }
 
-// Over the last s.size() axes; more than three are done in several steps.
+// Over the last s.size() axes; more than three are transformed in several steps.
 Array transform_last(const Array& x, FftType type, const Ints& s) {
   const std::size_t count = s.size();
   if (count <= 3) return lax::fft(x, type, s);
@@ -150,7 +150,7 @@ Array shifted(const char* name, const Array& x, const Axis& axes, bool forward) 
   const Ints all = axes.all() ? axes.resolve(name, x.ndim()) : axes.list();
   for (int64_t axis : all) {
     const int64_t size = length_along(name, x, axis), half = size / 2;
-    const int64_t split = forward ? size - half : half;  // the first `split` elements go to the end
+    const int64_t split = forward ? size - half : half;  // the first `split` elements move to the end
     if (half == 0) continue;
     const int64_t own = axis < 0 ? axis + x.ndim() : axis;
     result = lax::concatenate(

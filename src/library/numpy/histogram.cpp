@@ -20,7 +20,7 @@ Array differences(const Array& x) {
   return cut_x - steps::cut(x, 0, -1);
 }
 
-// Which edge each value lies behind; values at the last edge belong to the last bin.
+// The index of the edge before each value; values at the last edge belong to the last bin.
 Array bin_of(const Array& edges, const Array& values) { return searchsorted(edges, values, {.side = "right"}); }
 
 }  // namespace
@@ -130,7 +130,7 @@ HistogramddResult histogramdd(const Array& sample, const HistogramddOptions& opt
   }
   HistogramddResult result;
   Arrays widths;
-  Shape cells;  // with one more at each end for what lies outside
+  Shape cells;  // with an additional bin at each end for outliers
   Array flat = lax::full({points.shape(0)}, 0, default_int());
   for (std::size_t i = 0; i < dimensions; ++i) {
     const Array x = points(slice(), static_cast<int64_t>(i));

@@ -79,7 +79,7 @@ Array take(const Array& a, const Array& indices, const TakeOptions& options) {
 
 namespace {
 
-// The contraction with one-hot rows, which some machines do faster than a gather.
+// The contraction with one-hot rows, which some machines execute faster than a gather.
 Array take_one_hot(const Array& x, const Array& index, int64_t axis) {
   const int64_t size = x.shape(axis);
   Array columns = lax::iota(index.dtype(), size);
@@ -122,7 +122,7 @@ Array take_along_axis(const Array& arr, const Array& indices, const TakeAlongAxi
   }
   if (options.mode == "one_hot") return take_one_hot(x, index, axis);
 
-  // Axes where the indices have size one are taken whole; the other axes pair up with those of the indices.
+  // Axes of size one in the indices are taken whole; the other axes are batched with those of the indices.
   Shape index_shape;
   Ints window, squeezed;
   GatherDimensionNumbers numbers;
@@ -167,7 +167,7 @@ void require_copy(const char* name, bool inplace) {
   }
 }
 
-// One index array per dimension that together visit every place; `along` replaces the one of its axis.
+// One index array per dimension that together visit every position; `along` replaces the one of its axis.
 std::vector<Index> open_mesh(const Shape& shape, int64_t axis, const Array& along) {
   const auto rank = static_cast<int64_t>(shape.size());
   std::vector<Index> mesh;

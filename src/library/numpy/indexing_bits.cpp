@@ -1,4 +1,4 @@
-// jax.numpy: bits packed into bytes and unpacked again.
+// jax.numpy: packing bits into bytes and unpacking them.
 #include <capibara/lax.h>
 #include <capibara/numpy/indexing.h>
 #include <capibara/numpy/manipulation.h>
@@ -10,7 +10,7 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-// The place of each bit of a byte in the order asked for, along the last of `rank` axes.
+// The position of each bit of a byte in the requested order, along the last of `rank` axes.
 Array bit_places(const char* name, const std::string& bitorder, int64_t rank) {
   if (bitorder != "big" && bitorder != "little") {
     throw ValueError(concat(name, ": bitorder must be 'little' or 'big', got '", bitorder, "'"));

@@ -1,4 +1,4 @@
-// jax.numpy: choosing elements by index or condition, and functions applied to parts of an array.
+// jax.numpy: selecting elements by index or condition, and functions applied to parts of an array.
 #include <capibara/control.h>
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
@@ -56,7 +56,7 @@ Array select(const Arrays& condlist, const Arrays& choicelist, const Array& defa
                             choicelist.size()));
   }
   if (condlist.empty()) throw ValueError("select: condlist must not be empty");
-  // The default stands first, under a condition that never holds: argmax of nothing but False is 0.
+  // The default comes first, under a condition that is always false: argmax over all False is 0.
   Arrays conditions{lax::zeros(sample_type(DType::bool_, {}))};
   for (const Array& condition : condlist) conditions.push_back(condition);
   conditions = capibara::broadcast_arrays("select", conditions);
@@ -88,7 +88,7 @@ Array piecewise(const Array& x, const Array& condlist, const std::vector<Element
       return {lax::convert_element_type(funclist[i](in[0]), dtype, false)};
     });
   }
-  // The last condition that holds: where the running count of conditions is greatest for the first time.
+  // The last condition that holds: the first position of the maximum of the running count of conditions.
   Array holds =
       lax::convert_element_type(lax::convert_element_type(condlist, DType::bool_, false), DType::int32, false);
   std::vector<lax::PadDim> front(static_cast<std::size_t>(holds.ndim()));
@@ -98,7 +98,7 @@ Array piecewise(const Array& x, const Array& condlist, const std::vector<Element
     return lax::detail::cond_flat(lax::detail::branch_index(in[0], branches.size()), branches, {in[1]});
   };
   if (which.ndim() == 0 && x.ndim() == 0) return choose_branch(Arrays{which, x})[0];
-  // Each function sees one element.
+  // Each function receives one element.
   Arrays both = capibara::broadcast_arrays("piecewise", {which, x});
   const Shape shape = both[1].shape();
   const bool one_branch = which.ndim() == 0;
@@ -111,7 +111,7 @@ Array piecewise(const Array& x, const Array& condlist, const std::vector<Element
 
 namespace {
 
-// Maps over `before` leading axes and `after` trailing ones; the results of the trailing ones stand last.
+// Maps over `before` leading axes and `after` trailing ones; the results of the trailing axes come last.
 Arrays map_vectors(const std::function<Arrays(const Array&)>& function, const Array& x, int64_t before, int64_t after) {
   if (before == 0 && after == 0) return function(x);
   const int64_t axis = before > 0 ? 0 : after;

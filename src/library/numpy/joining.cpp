@@ -1,4 +1,4 @@
-// jax.numpy: arrays put together and taken apart, and elements repeated.
+// jax.numpy: joining and splitting arrays, and repeating elements.
 #include <capibara/arithmetic_error.h>
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
@@ -15,7 +15,7 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-// To one dtype: the requested one, else the common one.
+// Converts to one dtype: the requested one, else the common one.
 Arrays of_one_dtype(const Arrays& arrays, std::optional<DType> dtype) {
   if (!dtype) return promote_dtypes(arrays);
   Arrays converted;
@@ -75,7 +75,7 @@ namespace {
 
 struct Joined {
   Array array;
-  int64_t depth;  // 1 for an array, one more for each list around it
+  int64_t depth;  // 1 for an array, one more for each enclosing list
 };
 
 Joined join_blocks(const Blocks& blocks) {
@@ -174,7 +174,7 @@ Array repeat_evenly(const Array& a, int64_t repeats, int64_t axis) {
   return lax::reshape(lax::broadcast_in_dim(a, wide, other_dims(a.ndim() + 1, {axis + 1})), shape);
 }
 
-// Which element stands at each place, for traced repeats: a one is scattered where an element begins, and counted.
+// The source element of each position, for traced repeats: scatters a one where each element begins, and counts.
 Array places_of_traced(const Array& repeats, int64_t total) {
   const DType dtype = default_int();
   Array counts = lax::convert_element_type(repeats, dtype, false);

@@ -154,7 +154,7 @@ Array rot90(const Array& m, const Rot90Options& options) {
 
 namespace {
 
-// Rolls by amounts known now: two slices swap places.
+// Rolls by static amounts: swaps two slices.
 Array roll_by(Array x, const Ints& shifts, const Ints& axes) {
   const std::size_t count = shifts.size() == 1 ? axes.size() : shifts.size();
   if (axes.size() != 1 && axes.size() != count) {
@@ -171,7 +171,7 @@ Array roll_by(Array x, const Ints& shifts, const Ints& axes) {
   return x;
 }
 
-// Rolls by traced amounts: a window into the array laid twice.
+// Rolls by traced amounts: a window into the array concatenated with itself.
 Array roll_dynamic(Array x, const Array& shift, const Ints& axes) {
   const Shape together = lax::broadcast_shapes({shift.shape(), {static_cast<int64_t>(axes.size())}});
   if (together.size() != 1) {

@@ -1,4 +1,4 @@
-// jax.numpy: elements put into an array and taken out of it.
+// jax.numpy: inserting and deleting elements of an array.
 #include <capibara/indexing.h>
 #include <capibara/lax.h>
 #include <capibara/numpy/elementwise.h>
@@ -44,7 +44,7 @@ Array insert(const Array& arr, const Array& obj, const Array& values, const Inse
   Shape shape = x.shape();
   shape[static_cast<std::size_t>(axis)] += added;
 
-  // Each new element moves up by the number of new ones before it; the old ones fill the places that are left.
+  // Each new element shifts by the number of new ones before it; the old ones fill the remaining positions.
   Array is_less = places < 0;
   places = clip(where(is_less, places + before, places), {.min = 0, .max = before});
   Array order = lax::sort_key_val(places, lax::iota(DType::int32, places.size()), {.dimension = 0}).second;
@@ -58,8 +58,8 @@ Array insert(const Array& arr, const Array& obj, const Array& values, const Inse
 
 namespace {
 
-// The elements that remain, for indices that are known to differ: each place is the number of kept elements before
-// it, plus the removed ones that stand before.
+// The remaining elements, for indices known to be distinct: each position is the number of kept elements before
+// it, plus the removed ones before it.
 Array delete_unique(const Array& x, const Array& obj, int64_t axis) {
   const int64_t size = x.shape(axis);
   Array removed = ravel(obj);

@@ -21,7 +21,7 @@ using Width = std::pair<int64_t, int64_t>;
 
 std::size_t place(int64_t axis) { return static_cast<std::size_t>(axis); }
 
-// One entry per axis: given as such, or one for all.
+// One entry per axis: given as such, or one for all axes.
 template <class T>
 std::vector<std::pair<T, T>> for_axes(const char* argument, const std::vector<std::pair<T, T>>& given, int64_t rank) {
   if (static_cast<int64_t>(given.size()) == rank) return given;
@@ -92,8 +92,8 @@ Array pad_wrap(Array x, const PadWidths& widths) {
   return x;
 }
 
-// Mirrors one end again and again until it is long enough; odd reflections are point symmetric about the edge.
-// `size` is the axis before any padding.
+// Mirrors one end repeatedly until it is long enough; odd reflections are point symmetric about the edge.
+// `size` is the size of the axis before any padding.
 Array reflect_end(Array x, int64_t padding, int64_t axis, int64_t size, bool before, const PadOptions& options) {
   const int64_t offset = options.mode == "reflect" && size > 1 ? 1 : 0;
   Array edge = before ? part(x, 0, 1, axis) : part(x, x.shape(axis) - 1, x.shape(axis), axis);

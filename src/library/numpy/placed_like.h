@@ -1,11 +1,11 @@
-// Arrays like another one are where that one is.
+// Placement of new arrays on the devices of an existing one.
 #pragma once
 
 #include <capibara/placement.h>
 
 namespace capibara::jax::numpy {
 
-// `made` on the devices of `a` where `a` was put there: on several in the same parts, which takes the same shape.
+// `made` on the devices of `a` if `a` was placed explicitly: on several only if the shapes are equal, with equal parts.
 inline Array placed_like(const Array& a, const Array& made) {
   if (a.is_tracer() || made.is_tracer() || !a.committed()) return made;
   const std::optional<NamedSharding> placement = jax::placement(a);

@@ -25,7 +25,7 @@ void require_rank_one(const char* name, const char* argument, const Array& x) {
 
 Array no_roots(DType dtype) { return lax::full({0}, 0, complex_dtype(dtype)); }
 
-// By the eigenvalues of the companion matrix.
+// From the eigenvalues of the companion matrix.
 Array roots_of(const Array& p) {
   const int64_t degree = p.size() - 1;
   if (degree < 1) return no_roots(p.dtype());
@@ -36,7 +36,7 @@ Array roots_of(const Array& p) {
   return linalg::eigvals(below.astype(p.dtype()).at(0).set(row));
 }
 
-// The first element at which a condition fails, where it does.
+// The index of the first element at which a condition fails; 0 if it holds everywhere.
 int64_t first_false(const Array& condition) { return argmin(condition).item<int64_t>(); }
 
 }  // namespace
@@ -88,7 +88,7 @@ Array polyval(const Array& p, const Array& x, const PolyvalOptions& options) {
   auto step = [&](const Array& y, const Array& coefficient) {
     return std::pair(y * at + coefficient, std::monostate{});
   };
-  // Inside of shard_map the sum varies as both do.
+  // Inside shard_map the sum varies along the axes of both operands.
   const Array zeros = lax::varied_as(at, lax::varied_as(coefficients, lax::full(shape, 0, at.dtype())));
   return lax::scan(step, zeros, coefficients, {.length = std::nullopt, .unroll = options.unroll}).first;
 }
@@ -192,7 +192,7 @@ namespace {
 
 struct Fit {
   Array coefficients, residuals, rank, singular_values;
-  Array scaled, scale;  // the matrix whose columns have norm one, and what they were divided by
+  Array scaled, scale;  // the matrix with columns scaled to norm one, and the scaling factors
   double rcond = 0;
 };
 

@@ -175,7 +175,7 @@ Array ediff1d(const Array& ary, const Ediff1dOptions& options) {
 
 namespace {
 
-// Central differences inside, one-sided ones at both ends; h is the step or the positions.
+// Central differences in the interior, one-sided ones at both ends; h is the step or the positions.
 Array gradient_along(const Array& f, const Array& h, int64_t axis) {
   auto part = [&](std::optional<int64_t> start, std::optional<int64_t> stop) {
     return steps::cut(f, start, stop, axis);

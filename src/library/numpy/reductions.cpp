@@ -1,4 +1,4 @@
-// jax.numpy: reductions over axes, and the averages that are made of them.
+// jax.numpy: reductions over axes, and averages computed from them.
 #include <capibara/numpy/reductions.h>
 
 #include <capibara/numpy/elementwise.h>
@@ -38,7 +38,7 @@ Array identity_like(const Array& a, double value) {
       if (bits(dtype) == 64)
         return lax::convert_element_type(value < 0 ? Array(info.min) : Array(info.max), dtype, false);
       value = value < 0 ? static_cast<double>(info.min)
-                        : static_cast<double>(info.max);  // exact, and uint32's does not fit int32
+                        : static_cast<double>(info.max);  // exact; uint32's maximum does not fit int32
     }
     if (is_floating(dtype) && !finfo(dtype).has_infinity) value = value < 0 ? finfo(dtype).min : finfo(dtype).max;
   }
@@ -71,7 +71,7 @@ struct Monoid {
   bool has_identity;  // of an empty set of numbers
 };
 
-// What one call of a reduction asks for, its operand already of the kind it reduces.
+// The options of one reduction call, whose operand already has the type it is reduced in.
 struct Reduction {
   Axis axis = {};
   std::optional<DType> dtype = {};
@@ -188,7 +188,7 @@ Array element_count_along(const Array& a, const jax::numpy::Axis& axis, bool kee
     count = 1;
     for (int64_t one : axis.list()) count *= a.shape(one);
   }
-  return lax::convert_element_type(Array(static_cast<double>(count)), dtype, false);  // counts beyond int32 too
+  return lax::convert_element_type(Array(static_cast<double>(count)), dtype, false);  // works for counts beyond int32
 }
 
 std::pair<DType, DType> variance_dtypes(const char* name, DType dtype, const std::optional<DType>& requested) {

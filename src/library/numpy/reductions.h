@@ -1,4 +1,4 @@
-// What reductions and their variants that skip NaNs share: dtypes of accumulation, identities, counts.
+// Shared by reductions and their variants that skip NaNs: dtypes of accumulation, identities, counts.
 #pragma once
 
 #include <capibara/array.h>
@@ -9,18 +9,18 @@
 
 namespace capibara::reductions {
 
-// float32 for the two half precision formats, else the dtype itself.
+// float32 for the two half-precision formats, else the dtype itself.
 DType computation_dtype(DType dtype);
 // The default integer dtype for narrower integers and booleans.
 DType widened_integer(DType dtype);
-// The value as a scalar of a's dtype; infinities as the extreme value where the dtype has none.
+// The value as a scalar of a's dtype; infinities become the extreme value if the dtype has none.
 Array identity_like(const Array& a, double value);
-// Raises ValueError where it is not boolean.
+// Raises ValueError unless it is boolean.
 std::optional<Array> checked_where(const char* name, const std::optional<Array>& where);
-// How many elements are reduced into one; an axis out of range raises IndexError, as in jax.
+// The number of elements reduced into one; an axis out of range raises IndexError, as in jax.
 Array element_count_along(const Array& a, const jax::numpy::Axis& axis, bool keepdims,
                           const std::optional<Array>& where, DType dtype);
-// The dtypes a variance is computed and returned in.
+// The dtypes in which a variance is computed and returned.
 std::pair<DType, DType> variance_dtypes(const char* name, DType dtype, const std::optional<DType>& requested);
 Array squared_magnitude(const Array& x);
 

@@ -1,4 +1,4 @@
-// jax.numpy: running sums and products.
+// jax.numpy: cumulative sums and products.
 #include <capibara/numpy/reductions.h>
 
 #include <capibara/numpy/elementwise.h>
@@ -33,7 +33,7 @@ Array accumulate(const Accumulation& how, Array a, const std::optional<int64_t>&
   else if (how.promote_integers || is_bool(result))
     result = widened_integer(result);
   if (is_bool(result) && !is_bool(a.dtype())) a = lax::ne(a, steps::constant(a, 0));
-  // Booleans are counted; the truth of a count is their running sum.
+  // Booleans are counted; a nonzero count is their cumulative sum.
   const DType computation = is_bool(result) ? default_int() : result;
   return lax::convert_element_type(how.scan(lax::convert_element_type(a, computation), {.axis = along}), result);
 }

@@ -13,7 +13,7 @@ namespace {
 
 using namespace reductions;
 
-// NaNs as a value that does not change the result.
+// Replaces NaNs by a value that does not affect the result.
 Array filled(const Array& a, double value) {
   if (!is_inexact(a.dtype())) return a;
   const Array missing = isnan(a);

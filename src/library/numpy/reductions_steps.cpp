@@ -1,4 +1,4 @@
-// Constants, positions and slices: the steps of jax.numpy's composed functions.
+// Constants, positions and slices: building blocks of jax.numpy's composed functions.
 #include <capibara/lax.h>
 
 #include "lax/operators/plain_number.h"
@@ -23,7 +23,7 @@ Array cut(const Array& x, std::optional<int64_t> start, std::optional<int64_t> s
 }
 
 void require_values(const char* function, const char* argument, const Array& x) {
-  // What is derived from a differentiated value without a tangent is concrete where that value is.
+  // A value without a tangent derived from a differentiated value is concrete if that value is.
   if (!x.is_tracer() || !lax::eq(x, x).is_tracer()) return;
   throw ConcretizationTypeError(
       concat(function, ": argument '", argument, "' must be concrete, since the size of the result depends on its ",

@@ -1,4 +1,4 @@
-// jax.numpy: union, difference, intersection of sets given as arrays, and membership.
+// jax.numpy: union, difference and intersection of sets given as arrays, and membership.
 #include <capibara/numpy/sets.h>
 
 #include <capibara/numpy/elementwise.h>
@@ -25,7 +25,7 @@ Array equals_previous(const Array& x) {
   return cut_x == steps::cut(x, 0, -1);
 }
 
-// Which of the flat elements are among the tested ones.
+// True for the flat elements that are among the test elements.
 Array contained(const Array& element, const Array& tested, const IsinOptions& options) {
   const Arrays both = promote_dtypes({element, tested});
   Array x = ravel(both[0]);
@@ -59,12 +59,12 @@ Array contained(const Array& element, const Array& tested, const IsinOptions& op
 }
 
 struct Joined {
-  Array elements;  // the distinct ones of both sets, then what is not used
+  Array elements;  // the distinct ones of both sets, then unused entries
   Array first_count, count;
   Array first_indices, second_indices;
 };
 
-// Behind the distinct elements of the first set those of the second.
+// The distinct elements of the first set, followed by those of the second.
 Joined join_distinct(const Array& a, const Array& b, const UniqueOptions& options) {
   UniqueOptions of_a = options, of_b = options;
   of_a.size = a.size();
@@ -76,7 +76,7 @@ Joined join_distinct(const Array& a, const Array& b, const UniqueOptions& option
   return {joined, first.true_size, first.true_size + second.true_size, first.indices, second.indices};
 }
 
-// Entries from `count` on as the fill value, by default the least of the others.
+// Replaces entries from `count` on by the fill value, by default the smallest of the others.
 Array fill_unused(const Array& values, const Array& count, const std::optional<Array>& fill_value) {
   const Array used = steps::arange(values.shape(0)) < count;
   if (fill_value) return numpy::where(used, values, *fill_value);
@@ -115,7 +115,7 @@ Array setdiff1d(const Array& ar1, const Array& ar2, const SetOptions& options) {
   Array outside = contained(x, ar2, {.assume_unique = options.assume_unique, .invert = true});
   if (!options.size) return x(outside);
   if (!options.assume_unique) {
-    // The distinct elements are filled up with the first one.
+    // The distinct elements are padded with the first one.
     const Array distinct = Array(x.size() + 1) - sum(x == x(0));
     outside = numpy::where(steps::arange(x.size()) < distinct, outside, Array(false));
   }

@@ -1,4 +1,4 @@
-// jax.numpy: the distinct elements of an array, by sorting.
+// jax.numpy: distinct elements of an array, by sorting.
 #include <capibara/numpy/sets.h>
 
 #include <capibara/numpy/elementwise.h>
@@ -16,7 +16,7 @@ namespace {
 
 struct Sorted {
   Array slices;     // along the first axis
-  Array is_first;   // of its kind, for each slice
+  Array is_first;   // true for the first slice of each run of equal ones
   Array positions;  // in the input
 };
 
@@ -97,7 +97,7 @@ DistinctSlices distinct_slices(const Array& ar, int64_t axis, const UniqueOption
     if (!any_elements) {
       result.counts = lax::full({length ? 1 : 0}, Array(length), default_int());
     } else {
-      // From each first one to the next; beyond the last one to the end.
+      // From the start of each run to the next; for the last one to the end.
       const int64_t all = sorted.is_first.shape(0);
       std::optional<int64_t> ends;
       if (options.size) ends = *options.size + 1;
@@ -123,7 +123,7 @@ namespace capibara::jax::numpy {
 UniqueResult unique(const Array& ar, const UniqueOptions& options) {
   Array x = options.axis ? ar : ravel(ar);
   if (!options.size) {
-    // Only the values count, as in jax: there is no derivative of a result of unknown size.
+    // Only the values matter, as in jax: a result of unknown size has no derivative.
     steps::require_values("unique", "ar", ar);
     x = lax::stop_gradient(x);
   }

@@ -50,7 +50,7 @@ Partition prepare_partition(const char* name, const Array& a, int64_t kth, int64
   return {swapaxes(a, axis, -1), axis, canonical_axis(name, kth, a.shape(axis))};
 }
 
-// Greatest where x is least. Unsigned integers are negated modulo their range, zero last.
+// Reverses the order. Unsigned integers are negated modulo their range, zero last.
 Array reversed_order(const Array& x) { return is_unsigned(x.dtype()) ? -(x + 1) : -x; }
 
 }  // namespace
@@ -121,7 +121,7 @@ Array argpartition(const Array& a, int64_t kth, int64_t axis) {
   const Partition p = prepare_partition("argpartition", a, kth, axis);
   const int64_t size = p.x.shape(-1);
   const Array low = lax::top_k(reversed_order(p.x), p.kth + 1).second;
-  // The others are those that are not yet taken, in their order.
+  // The rest are those not taken yet, in their original order.
   std::vector<Index> taken;
   for (int64_t i = 0; i + 1 < p.x.ndim(); ++i) taken.emplace_back(steps::positions(low.shape(), i));
   taken.emplace_back(low);

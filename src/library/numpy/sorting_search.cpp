@@ -16,7 +16,7 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-// Both zeros and all NaNs as one value each, so that total orders are those of sort.
+// Canonicalizes zeros and NaNs to one value each, so that total orders match those of sort.
 Array sort_key(const Array& x) {
   if (!is_floating(x.dtype())) return x;
   const Array is_equal = lax::eq(x, steps::constant(x, 0));
@@ -40,7 +40,7 @@ Array compare(Order order, const Array& x, const Array& y) {
   return lax::bitwise_or(lt_to_x_real, lax::bitwise_and(lax::eq_to(x_real, y_real), by_imaginary));
 }
 
-// Halves the range of all queries at once.
+// Halves the ranges of all queries simultaneously.
 Array search_by_halves(const Array& sorted, const Array& query, bool left, DType dtype, bool unrolled) {
   const int64_t size = sorted.shape(0);
   if (size == 0) return lax::full(query.shape(), 0, dtype);
@@ -55,7 +55,7 @@ Array search_by_halves(const Array& sorted, const Array& query, bool left, DType
     Array chosen = lax::select(go_left, low, middle);
     return std::pair(Range(chosen, lax::select(go_left, middle, high)), std::monostate{});
   };
-  // Inside of shard_map the range varies as what is compared.
+  // Inside shard_map the range varies along the axes of both operands.
   auto bound = [&](int64_t value) {
     const Array filled = lax::full(query.shape(), Array(value), unsigned_dtype);
     return lax::varied_as(query, lax::varied_as(sorted, filled));
@@ -124,7 +124,7 @@ std::vector<Array> nonzero(const Array& a, const NonzeroOptions& options) {
   if (!options.size) steps::require_values("nonzero", "a", mask);
   const int64_t size = options.size ? *options.size : sum(mask).item<int64_t>();
   if (a.size() == 0 || size == 0) return Arrays(a.shape().size(), lax::full({size}, 0, default_int()));
-  // How many elements have k nonzero ones up to them; summed up that is the position of the next one.
+  // The number of elements preceded by k nonzero ones, inclusively; the cumulative sum is the position of the next one.
   const Array up_to = cumsum(mask, {});
   const Array runs = lax::full({size}, 0, default_int()).at(up_to).add(1, {.mode = "drop"});
   const Array flat = cumsum(runs, {});

@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::array methods = {"linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf"};
 
-// The samples along the first axis, and how the result gets its shape back.
+// The samples along the first axis, and how to restore the shape of the result.
 struct Samples {
   Array values;  // samples x rest
   std::optional<Array> weights;
-  std::optional<int64_t> axis;  // of one reduced axis
-  Shape kept;                   // with keepdims, the shape behind q's axis
+  std::optional<int64_t> axis;  // of a single reduced axis
+  Shape kept;                   // with keepdims, the dimensions after q's axis
 };
 
 Array bring_to_front(const Array& x, const Ints& axes) {
@@ -65,7 +65,7 @@ Samples gather_samples(const Array& a, const std::optional<Array>& weights, cons
   return samples;
 }
 
-// samples[at, rest...], where `at` has q's axes and then the rest's.
+// samples[at, rest...], where `at` has q's axes followed by the remaining ones.
 Array read(const Array& samples, const Array& at) {
   const int64_t rest = samples.ndim() - 1;
   std::vector<Index> indices = {Index(at)};
@@ -79,7 +79,7 @@ Ints first_axes(int64_t count) {
   return axes;
 }
 
-// Of the sorted samples that at which the running weight reaches its share.
+// The sorted sample at which the cumulative weight reaches its share.
 Array by_running_weight(const Samples& sorted, const Array& q, bool skip_nans, DType q_dtype) {
   const Array& values = sorted.values;
   const Array weights = sorted.weights ? *sorted.weights : lax::full_like(values, 1.0);
@@ -154,7 +154,7 @@ Array quantile_of(const char* name, const Array& a, Array q, const QuantileOptio
   if (options.method == "inverted_cdf") {
     result = by_running_weight(samples, given_q, skip_nans, q.dtype());
   } else {
-    // Between which two samples each quantile lies, and how near to the upper one.
+    // The two samples around each quantile, and the weight of the upper one.
     Array count;
     if (skip_nans) {
       count = sum(lax::bitwise_not(isnan(values)), {.axis = 0, .dtype = q.dtype()});

@@ -1,4 +1,4 @@
-// Steps that reductions, sorting, set functions and polynomials of jax.numpy are composed of.
+// Building blocks of reductions, sorting, set functions and polynomials of jax.numpy.
 #pragma once
 
 #include <capibara/array.h>
@@ -6,7 +6,7 @@
 
 #include <limits>
 
-// A namespace of its own: argument-dependent lookup would otherwise find these beside jax::numpy's functions.
+// A namespace of its own: argument-dependent lookup would otherwise find these alongside jax::numpy's functions.
 namespace capibara::steps {
 
 inline constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -19,7 +19,7 @@ Array arange(int64_t size);  // of the default integer dtype
 Array positions(const Shape& shape, int64_t axis);
 // NumPy's x[start:stop] along one axis.
 Array cut(const Array& x, std::optional<int64_t> start, std::optional<int64_t> stop, int64_t axis = 0);
-// Raises ConcretizationTypeError where the values of x are not known.
+// Raises ConcretizationTypeError if the values of x are not known.
 void require_values(const char* function, const char* argument, const Array& x);
 
 }  // namespace capibara::steps

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double pi = std::numbers::pi;
 
-// A window of one point or none is all ones.
+// A window of at most one point is all ones.
 Array short_window(int64_t M) { return lax::full({M}, Array(1), default_float()); }
 Array points(int64_t M) { return lax::iota(default_float(), M); }
 

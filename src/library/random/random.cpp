@@ -1,4 +1,4 @@
-// jax.random: keys, and what all samplers share.
+// jax.random: keys, and code shared by all samplers.
 #include "library/random/random_sampler.h"
 
 #include <capibara/config.h>
@@ -49,7 +49,7 @@ Array seeded(const char* function, const Array& seed, const KeyOptions& options)
   return bind1(p, {seed}, {{"impl", std::string(key_implementation(dtype).tag)}});
 }
 
-// A key of any shape, and whether it came as raw words.
+// A key array, and whether it was given as raw words.
 struct TypedKeys {
   Array keys;
   bool wrapped;

@@ -1,4 +1,4 @@
-// jax.random: continuous distributions made from uniform and normal draws.
+// jax.random: continuous distributions derived from uniform and normal draws.
 #include "library/random/random_sampler.h"
 
 #include <capibara/config.h>
@@ -13,7 +13,7 @@ namespace capibara::jax::random {
 
 namespace {
 
-// Both at their common floating dtype.
+// Converts both to their common floating dtype.
 std::pair<Array, Array> promote_inexact(const Array& a, const Array& b) {
   ScalarType to = promote_types({a.dtype(), a.weak_type()}, {b.dtype(), b.weak_type()}, capibara::config().enable_x64);
   if (!is_inexact(to.dtype)) to.dtype = default_float();
@@ -31,7 +31,7 @@ Array swap_last(const Array& x) { return move_axis(x, x.ndim() - 1, x.ndim() - 2
 
 Array symmetrized(const Array& x) { return lax::div(lax::add(x, swap_last(x)), scalar_of(x.dtype(), 2)); }
 
-// Whether row >= column, at the shape of x.
+// True where row >= column, in the shape of x.
 Array on_or_below_diagonal(const Array& x) {
   Array positions = lax::broadcasted_iota(DType::int32, x.shape(), x.ndim() - 2);
   return lax::ge(positions, lax::broadcasted_iota(DType::int32, x.shape(), x.ndim() - 1));

@@ -21,7 +21,7 @@ Array is_nan(const Array& x) { return lax::ne(x, x); }
 Array both(const Array& a, const Array& b) { return lax::bitwise_and(a, b); }
 Array either(const Array& a, const Array& b) { return lax::bitwise_or(a, b); }
 
-// A counter of rounds, so that no input can make a loop endless.
+// A counter of rounds, so that no input can cause an infinite loop.
 struct Rounds {
   DType dtype = default_int();
   double limit;
@@ -37,7 +37,7 @@ struct Rounds {
   }
 };
 
-// Knuth: uniform numbers are multiplied until their product falls below exp(-lam).
+// Knuth: multiplies uniform numbers until their product falls below exp(-lam).
 Array poisson_by_products(const Array& key, const Array& lam, DType dtype, const Rounds& rounds) {
   const Shape& shape = lam.shape();
   auto unfinished = [&](const Array& log_product) { return lax::gt(log_product, lax::neg(lam)); };
@@ -90,7 +90,7 @@ Array poisson_by_rejection(const Array& key, const Array& lam, DType dtype, cons
   return lax::convert_element_type(out[1], dtype, false);
 }
 
-// What Stirling's formula leaves of log k!, for k from a table up to 9.
+// The remainder of Stirling's formula for log k!, from a table for k up to 9.
 Array stirling_tail(const Array& x) {
   static const double values[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983, 0.02079067210376509,
                                   0.0166446911898211,  0.0138761288230707, 0.0118967099458917, 0.0104112652619720,
@@ -106,7 +106,7 @@ Array stirling_tail(const Array& x) {
   return lax::select(small, known, series);
 }
 
-// Few successes: geometric gaps are added up until they pass the number of trials.
+// Few successes: sums geometric gaps until they exceed the number of trials.
 Array binomial_by_gaps(const Array& key, const Array& count, const Array& prob, DType dtype, const Rounds& rounds) {
   const Shape& shape = prob.shape();
   Array log_failure = lax::log1p(lax::neg(prob));
@@ -176,7 +176,7 @@ Array draw_binomial(const Array& key, const Array& n, const Array& p, const Shap
   prob = broadcast_to(lax::convert_element_type(prob, prob.dtype(), false), shape);
   Array count = broadcast_to(lax::convert_element_type(n, prob.dtype(), false), shape);
   auto all = [&](const Array& like, double value) { return filled(shape, like.dtype(), value); };
-  // The rarer outcome is counted.
+  // The less likely outcome is counted.
   Array rare = prob < Array(0.5);
   Array q = lax::select(rare, prob, Array(1.0) - prob);
   Array is_nan_count = is_nan(count), bad_count = either(is_nan_count, count < Array(0.0));
@@ -245,7 +245,7 @@ Array multinomial(const Array& key, const Array& n, const Array& p, const Multin
   Shape batch(shape.begin(), shape.end() - 1);
   Array total = broadcast_to(array_as(n, to.dtype, false), batch);
   Array probs = move_axis(broadcast_to(array_as(p, to.dtype, false), shape), static_cast<int64_t>(shape.size()) - 1, 0);
-  // Each outcome in turn takes its share of what is left.
+  // Each outcome takes its share of the trials that remain.
   Array remaining = lax::cumsum(probs, {.axis = 0, .reverse = true});
   Array ratios = lax::div(probs, where(remaining == Array(0), Array(1), remaining));
   int64_t outcomes = ratios.shape(0);

@@ -1,4 +1,4 @@
-// jax.random: the gamma distribution and those made of it.
+// jax.random: the gamma distribution and those derived from it.
 #include "library/random/random_sampler.h"
 
 #include <cmath>

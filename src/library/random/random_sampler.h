@@ -1,4 +1,4 @@
-// What the samplers of jax.random share: checked arguments, subkeys, named calls and loops.
+// Shared by the samplers of jax.random: checked arguments, subkeys, named calls and loops.
 #pragma once
 
 #include <capibara/lax.h>
@@ -16,7 +16,7 @@ inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // ---- keys ---------------------------------------------------------------------------------------------------------
 
-// A single typed key; a raw uint32 array is taken as a key of the default generator. ValueError for a batch of keys.
+// A single typed key; a raw uint32 array is treated as a key of the default generator. ValueError for a batch of keys.
 Array checked_key(const char* function, const Array& key);
 
 // ---- arguments ----------------------------------------------------------------------------------------------------
@@ -24,12 +24,12 @@ Array checked_key(const char* function, const Array& key);
 DType default_float();
 DType default_int();
 DType default_uint();
-// The dtype argument, canonical; ValueError where it is not floating.
+// The dtype argument, canonical; ValueError unless it is floating.
 DType float_dtype(const char* function, const std::optional<DType>& dtype);
 Shape checked_shape(const char* function, const Shape& shape);
-// The shape argument, or that of the broadcast parameters; ValueError where these do not fit it.
+// The shape argument, or the broadcast shape of the parameters; ValueError if they do not fit it.
 Shape parameter_shape(const char* function, const OptionalShape& shape, const std::vector<Shape>& parameters);
-// TypePromotionError where a parameter would lose precision.
+// TypePromotionError if a parameter would lose precision.
 void require_safe_cast(const char* function, DType dtype, std::initializer_list<Array> parameters);
 
 // ---- operations ---------------------------------------------------------------------------------------------------
@@ -40,11 +40,11 @@ Array broadcast_to(const Array& x, const Shape& shape);
 inline Array constant(const Array& x, double value) { return scalar_of(x.dtype(), value); }
 Array filled(const Shape& shape, DType dtype, double value);
 Array clip(const Array& x, const Array& low, const Array& high);
-// jnp.where with plain numbers among the values.
+// jnp.where with plain numbers as operands.
 Array where(const Array& condition, const Array& yes, const Array& no);
 Array any(const Array& x);
 Array to_inexact(const Array& x);
-// jnp.take along one axis; every index is in bounds.
+// jnp.take along one axis with indices that are all in bounds.
 Array take(const Array& x, const Array& indices, int64_t axis);
 Array sum_last(const Array& x);
 

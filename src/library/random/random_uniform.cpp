@@ -14,10 +14,10 @@ namespace capibara::jax::random {
 
 namespace {
 
-// To another integer dtype, at its bounds where the value lies outside.
+// Converts to another integer dtype, clamping values that are out of range.
 Array convert_and_clip(const Array& x, DType dtype) {
   IntInfo to = iinfo(dtype), from = iinfo(x.dtype());
-  // Bounds are as weak as the value.
+  // Bounds are weakly typed if the value is.
   auto bound = [&](int64_t value) {
     return x.weak_type() && from.bits <= 32 ? scalar_of(x.dtype(), static_cast<double>(value), true)
                                             : exact_scalar(x.dtype(), value);
@@ -63,7 +63,7 @@ Array search_sorted(const Array& sorted, const Array& values) {
   return high;
 }
 
-// A 64-bit fraction in two words as a float32 with all the precision it can have.
+// A 64-bit fraction in two words as a float32 with full precision.
 Array fixed_point_to_float(const Array& high, const Array& low) {
   auto word = [&](int64_t value) { return lax::full_like(high, exact_scalar(DType::uint32, value)); };
   Array high_zeros = lax::clz(high), low_zeros = lax::clz(low);
@@ -91,7 +91,7 @@ Array gumbel_highest(const Array& key, const Shape& shape) {
   Array negated = lax::bitwise_not(bits);
   Array high = row(bits, 0), low = row(bits, 1);
   auto word = [&](int64_t value) { return lax::full_like(high, exact_scalar(DType::uint32, value)); };
-  // 1 - bits in 64-bit fixed point: the carry of the low word goes to the high one.
+  // 1 - bits in 64-bit fixed point: the carry of the low word is added to the high one.
   Array row_negated = row(negated, 1);
   Array carry = lax::convert_element_type(lax::eq(row_negated, word(0xFFFFFFFF)), DType::uint32, false);
   Array negated_high = lax::add(row(negated, 0), carry), row_value = row(negated, 1),
@@ -116,7 +116,7 @@ Array bits(const Array& key, const DrawOptions& options) {
 
 namespace {
 
-// Bounds meet the draws in elementwise functions, which raise TypeError where dimensions differ.
+// Bounds are combined with the draws elementwise, which raises TypeError if dimensions differ.
 void require_bound_fits(const char* name, const Array& bound, const Shape& shape) {
   const auto rank = static_cast<int64_t>(shape.size());
   bool fits = rank == 0 || bound.ndim() <= rank;
@@ -153,7 +153,7 @@ Array randint(const Array& key, const Shape& shape, const Array& minval, const A
   Array lowest = minval, highest = maxval;
   DType sampled = dtype;
   if (info.bits < 32) {
-    // Drawn in 32 bits, since few bits make the remainder uneven.
+    // Drawn in 32 bits, since with few bits the remainder is not uniform.
     sampled = DType::int32;
     auto limited = [&](const Array& x, int64_t above) {
       return clip(lax::convert_element_type(x, DType::int32, false), exact_scalar(DType::int32, info.min),
@@ -180,7 +180,7 @@ Array randint(const Array& key, const Shape& shape, const Array& minval, const A
     // An empty range yields minval.
     Array empty = broadcast_to(lax::le(high, low), span.shape());
     span = lax::select(empty, lax::full_like(span, one), span);
-    // A range that ends beyond the dtype is one longer; the whole range wraps to 0, for which rem is the identity.
+    // A range that ends beyond the dtype is one larger; the full range wraps to 0, for which rem is the identity.
     Array longer = broadcast_to(beyond & lax::gt(high, low), span.shape());
     span = lax::select(longer, lax::add(span, one), span);
     Array multiplier = lax::rem(exact_scalar(unsigned_dtype, int64_t{1} << (width / 2)), span);
@@ -242,7 +242,7 @@ Array choice(const Array& key, const Array& a, const ChoiceOptions& options) {
       Array r = lax::mul(total, lax::sub(scalar_of(p.dtype(), 1), draw_uniform(typed, shape, p.dtype())));
       indices = search_sorted(cumulative, r);
     } else {
-      // The greatest of independently perturbed log-probabilities are a sample without replacement.
+      // The largest of independently perturbed log-probabilities are a sample without replacement.
       Array gumbel_typed = gumbel(typed, {.shape = {inputs}, .dtype = p.dtype(), .mode = options.mode});
       Array perturbed = lax::add(gumbel_typed, lax::log(p));
       indices = lax::top_k(perturbed, draws).second;

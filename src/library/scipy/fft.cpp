@@ -41,7 +41,7 @@ Array quarter_turns(int64_t n, const Array& k) {
   return lax::exp(turn * wide / Array(n));
 }
 
-// Even positions first, then the odd ones backwards.
+// Even positions first, then the odd ones in reverse.
 Array interleaved(const Array& x, int64_t axis) {
   const Array even = lax::slice_in_dim(x, std::nullopt, std::nullopt, 2, axis);
   const Array odd = lax::rev(lax::slice_in_dim(x, 1, std::nullopt, 2, axis), {axis});
@@ -110,7 +110,7 @@ Resolved resolve(const char* name, const Array& x, const DctnOptions& options) {
   return {axes, options.s};
 }
 
-// A transform of the real and the imaginary part.
+// Transforms the real and the imaginary part separately.
 template <class Transform, class Options>
 Array by_parts(Transform transform, const Array& x, const Options& options) {
   auto transform_x = transform(lax::real(x), options);

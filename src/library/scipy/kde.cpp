@@ -32,7 +32,7 @@ Array bandwidth_factor(const GaussianKde& kde, const Bandwidth& method) {
       concat("gaussian_kde: bw_method should be 'scott', 'silverman', a scalar, or a callable, got '", name, "'"));
 }
 
-// The kernel's value between every point (a row of the result) and every observation, or its logarithm.
+// The value of the kernel, or its logarithm, for every point (a row of the result) and every observation.
 Array kernel_logarithms(const GaussianKde& kde, const Array& points) {
   const Arrays promoted =
       promote_dtypes_inexact({numpy::matrix_transpose(kde.dataset), numpy::matrix_transpose(points), kde.inv_cov});
@@ -45,7 +45,7 @@ Array kernel_logarithms(const GaussianKde& kde, const Array& points) {
   return scale - 0.5 * numpy::sum(numpy::square(difference), {.axis = -1});
 }
 
-// The integral of a density times a Gaussian around `mean`, by the factor of the sum of both covariances.
+// The integral of a density times a Gaussian around `mean`, given the factor of the sum of both covariances.
 Array convolve(const std::pair<Array, bool>& factor, const Array& normalizer, const GaussianKde& kde,
                const Array& mean) {
   const Array difference = kde.dataset - numpy::expand_dims(mean, 1);
@@ -129,7 +129,7 @@ Array GaussianKde::integrate_kde(const GaussianKde& other) const {
   const Array normalizer = normalizer_of(factor, d());
   const GaussianKde& small = n() < other.n() ? *this : other;
   const GaussianKde& large = n() < other.n() ? other : *this;
-  // All pairs at once: the columns of one minus those of the other.
+  // All pairs at once: differences of the columns of both.
   const Array expanded = numpy::expand_dims(large.dataset, 2);
   const Array difference = expanded - numpy::expand_dims(small.dataset, 1);
   const Array flat = lax::reshape(difference, {d(), large.n() * small.n()});

@@ -1,4 +1,4 @@
-// jax.scipy.linalg: factorizations of matrices and solutions by them.
+// jax.scipy.linalg: factorizations of matrices and solvers based on them.
 #include <capibara/scipy/linalg.h>
 
 #include <capibara/linalg.h>
@@ -21,7 +21,7 @@ namespace factors = lax::linalg;
 
 namespace {
 
-// How many of b's last dimensions belong to one system: a vector, or a matrix of right-hand sides.
+// The number of last dimensions of b that belong to one system: a vector, or a matrix of right-hand sides.
 int64_t right_side_rank(const char* name, const Array& a, const Array& b) {
   if (b.ndim() == 1) return 1;
   if (a.ndim() == b.ndim() + 1 && a.shape(-1) == b.shape(-1)) {
@@ -188,7 +188,7 @@ Arrays qr_multiply(const Array& left, const Array& right, const QrMultiplyOption
     shape[shape.size() - 2] = m - k;
     c = lax::concatenate({c, lax::full(shape, Array(0), c.dtype())}, c.ndim() - 2);
   }
-  // conj(Q) c is transpose(transpose(c) adjoint(Q)): the product changes sides.
+  // conj(Q) c is transpose(transpose(c) adjoint(Q)): the matmul changes sides.
   if (options.conjugate) c = matrix::transposed(c);
   Array product =
       factors::ormqr(reflectors, taus, c, {.left = on_left != options.conjugate, .transpose = options.conjugate});
@@ -218,7 +218,7 @@ std::pair<Array, Array> hessenberg_with_q(const Array& a) {
   const auto [packed, taus] = factors::hessenberg(a);
   const Array inner = matrix::cols(matrix::rows(packed, 1, n), 0, n - 1);
   const Array q = factors::householder_product(inner, taus);
-  // One more row and column, of the identity.
+  // Extends the matrix by one row and column of the identity.
   std::vector<lax::PadDim> config(a.shape().size());
   config[config.size() - 1].low = config[config.size() - 2].low = 1;
   const Array padded = lax::pad(q, lax::convert_element_type(Array(0), q.dtype(), false), config);
@@ -241,7 +241,7 @@ Array solve(const Array& left, const Array& right, const SolveOptions& options) 
         concat("The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got a=",
                to_string(a.type()), " and b=", to_string(b.type())));
   }
-  // One factorization serves the derivatives too.
+  // One factorization is shared with the derivatives.
   const std::pair<Array, bool> factor = cho_factor(lax::stop_gradient(a), options.lower);
   const auto times_a = [a = a](const Array& x) { return matvec(a, x); };
   const auto by_factor = [factor](const std::function<Array(const Array&)>&, const Array& x) {

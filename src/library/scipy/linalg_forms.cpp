@@ -1,4 +1,4 @@
-// jax.scipy.linalg: matrices of special form.
+// jax.scipy.linalg: structured matrices.
 #include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/indexing.h>
 #include <capibara/numpy/manipulation.h>
@@ -27,7 +27,7 @@ Array batched(const char* name, const FlatFunction& function, const Arrays& vect
   return vectorize(name, function, vectors, Ints(vectors.size(), 1))[0];
 }
 
-// Rows of `values` that begin one place later, or earlier, in each: m rows of n.
+// Windows of `values` that start one position later, or earlier, in each row: m rows of n.
 Array sliding(const Array& values, int64_t m, int64_t n, bool backwards) {
   const Array start = column(backwards ? reversed(numbers_to(m)) : numbers_to(m));
   return values(start + row(numbers_to(n)));
@@ -39,7 +39,7 @@ Array binomials(const Array& n, const Array& k) {
   return lax::exp(difference - lax::lgamma(x[1] + 1.0));
 }
 
-// Binomial coefficients that are zero outside of 0 <= k <= n.
+// Binomial coefficients; zero outside of 0 <= k <= n.
 Array safe_binomials(const Array& n, const Array& k) {
   const Arrays x = broadcast_arrays("invhilbert", {n, k});
   const Array is_at_most = x[1] <= x[0], both = is_at_most & (x[0] >= 0);
@@ -50,7 +50,7 @@ Array safe_binomials(const Array& n, const Array& k) {
   return numpy::where(inside, value, 0.0);
 }
 
-// (-1)^k for whole numbers.
+// (-1)^k for integers.
 Array alternating(const Array& k) { return numpy::power(Array(-1.0), k); }
 
 void check_kind(const char* name, const std::string& kind) {

@@ -68,7 +68,7 @@ Pair pade(const Array& a, const std::vector<double>& b) {
   return {mul(a, odd), even};
 }
 
-// The norms up to which each approximant is exact to rounding, and the largest norm that is not scaled down.
+// The norms up to which each approximant is accurate to rounding, and the largest norm that is not scaled down.
 struct ExpmTable {
   std::vector<double> norms;
   double largest;
@@ -112,8 +112,8 @@ Array expm_of_one(const Array& input, const ExpmOptions& options) {
 
 // ---- Schur forms -------------------------------------------------------------------------------------------------
 
-// Walks over the superdiagonals of an upper triangular matrix: f(result, rows, columns) gives the entries of the next
-// one; columns beyond the last are not used.
+// Iterates over the superdiagonals of an upper triangular matrix: f(result, rows, columns) computes the entries of the
+// next one; columns out of range are ignored.
 template <class State, class Step>
 State over_superdiagonals(int64_t n, const State& init, Step step) {
   return lax::fori_loop(
@@ -142,7 +142,7 @@ Array triangular_root(const Array& t) {
   return over_superdiagonals(t.shape(0), numpy::diag(diagonal), step);
 }
 
-// Parlett's recurrence: f commutes with the triangular matrix t. Also the least distance of eigenvalues met.
+// Parlett's recurrence: f commutes with the triangular matrix t. Also returns the smallest eigenvalue distance seen.
 Pair commuting(const Array& f, const Array& t) {
   const Array diagonal = matrix::diagonal(t);
   const int64_t n = t.shape(0);
@@ -161,7 +161,7 @@ Pair commuting(const Array& f, const Array& t) {
   return over_superdiagonals(n, Pair(f, lax::abs(diagonal(0))), step);
 }
 
-// Makes the real Schur form upper triangular by a rotation for each block on its diagonal.
+// Makes the real Schur form upper triangular by one rotation per diagonal block.
 Pair complex_form(const Array& real_t, const Array& real_z) {
   const DType dtype = complex_dtype(inexact_dtype(result_type({real_t, real_z}).dtype));
   const Array start_t = lax::convert_element_type(real_t, dtype, false),

@@ -18,14 +18,14 @@ namespace matrix = capibara::linalg;
 
 namespace {
 
-// The matrix: its real diagonal, and what bisection needs of the one beside it.
+// The matrix: its real diagonal, and the quantities of the off-diagonal that bisection needs.
 struct Tridiagonal {
   Array alpha, beta_size, beta_squared;
 };
 
 Array all_of(const Array& scalar, int64_t count) { return broadcast_to("eigh_tridiagonal", scalar, {count}); }
 
-// How many eigenvalues lie below each x: the negative terms of Sturm's sequence.
+// The number of eigenvalues below each x: the negative terms of its Sturm sequence.
 Array counts_below(const Tridiagonal& t, const Array& pivot_least, const Array& perturbation, const Array& x) {
   const Array first = t.alpha(0), q0 = first - x;
   const Array count0 = lax::convert_element_type(q0 < 0, DType::int32, false);
@@ -46,7 +46,7 @@ Array bisection(const Tridiagonal& t, const Array& targets, const std::optional<
   const DType dtype = t.alpha.dtype();
   const FloatInfo info = finfo(dtype);
   const int64_t n = t.alpha.shape(0), count = targets.shape(0);
-  // Gershgorin's discs hold all eigenvalues.
+  // Gershgorin's discs contain all eigenvalues.
   const Array& beta = t.beta_size;
   const Array slice_in_dim_beta = lax::slice_in_dim(beta, 0, 1), slice_in_dim_value = lax::slice_in_dim(beta, 0, n - 2);
   const Array radius = lax::concatenate({slice_in_dim_beta, slice_in_dim_value + lax::slice_in_dim(beta, 1, n - 1),
@@ -85,10 +85,10 @@ Array bisection(const Tridiagonal& t, const Array& targets, const std::optional<
   return std::get<2>(lax::while_loop(unfinished, halve, start));
 }
 
-// The rows of v in the same run of close eigenvalues made orthogonal to each other; `run` numbers the runs.
+// Orthogonalizes the rows of v within each run of close eigenvalues; `run` numbers the runs.
 Array orthogonal_in_runs(const Array& v, const Array& run) {
   const int64_t k = v.shape(0);
-  // Gram and Schmidt, row after row, each against the rows before it in its run.
+  // Gram-Schmidt, row by row, each against the previous rows of its run.
   const auto step = [&](const Array& i, const Array& rows) {
     const Array own = rows(i), place = lax::iota(DType::int32, k);
     const Array is_equal = run == run(i);
@@ -121,7 +121,7 @@ Array inverse_iteration(const Array& alpha, const Array& beta, const Array& valu
     Array quotient = v / lax::convert_element_type(lengths, dtype);
     return std::pair(quotient, lax::squeeze(lengths, {1}));
   };
-  using State = std::tuple<Array, Array, Array, Array>;  // steps, vectors, their growth, the growth before
+  using State = std::tuple<Array, Array, Array, Array>;  // steps, vectors, their growth, the previous growth
   const auto growing = [](const State& s) {
     Array is_less = std::get<0>(s) < 5;
     return is_less & numpy::any(std::get<2>(s) >= 1.1 * std::get<3>(s));

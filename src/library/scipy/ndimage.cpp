@@ -1,4 +1,4 @@
-// jax.scipy.ndimage: the corners around each coordinate, weighted by their closeness.
+// jax.scipy.ndimage: the neighbours of each coordinate, weighted by proximity.
 #include <capibara/scipy/ndimage.h>
 
 #include <capibara/numpy/elementwise.h>
@@ -9,9 +9,9 @@ namespace capibara::jax::scipy::ndimage {
 
 namespace {
 
-// One candidate along one dimension: where it is, whether that is inside, and its weight.
+// One neighbour along one dimension: its index, whether it is in bounds, and its weight.
 struct Corner {
-  Array index, inside, weight;  // inside is empty where every index is made to fit
+  Array index, inside, weight;  // inside is empty if every index is made valid
 };
 
 Array int32(int64_t value) { return lax::full({}, Array(value), DType::int32); }

@@ -23,7 +23,7 @@ void check_mode(const char* name, const std::string& mode) {
   throw ValueError(concat(name, ": mode must be one of ['full', 'same', 'valid'], got ", mode));
 }
 
-// Whether every dimension of a is at least as large as that of b.
+// True if every dimension of a is at least as large as that of b.
 bool covers(const Array& a, const Array& b) {
   for (std::size_t i = 0; i < a.shape().size(); ++i) {
     if (a.shape()[i] < b.shape()[i]) return false;
@@ -87,7 +87,7 @@ Array fft_convolved(const Array& first, const Array& second, const std::string& 
     }
     if (swap) std::swap(a, b);
   }
-  bool product = true;  // in each dimension one of the sizes is one
+  bool product = true;  // true: in each dimension one of the sizes is one
   for (std::size_t i = 0; i < whole.size(); ++i) product = product && (a.shape()[i] == 1 || b.shape()[i] == 1);
   Array result;
   if (product) {
@@ -127,7 +127,7 @@ Array fftconvolve(const Array& in1, const Array& in2, const FftconvolveOptions& 
     mapped.push_back(axis);
   }
   FlatFunction function = [&](std::span<const Array> in) { return Arrays{fft_convolved(in[0], in[1], options.mode)}; };
-  // The first mapped axis outermost: inside, each later one has moved to the left by one.
+  // The first mapped axis is outermost: inside it, each later axis is shifted left by one.
   for (std::size_t i = mapped.size(); i-- > 0;) {
     const int64_t axis = mapped[i] - static_cast<int64_t>(i), size = in1.shape(mapped[i]);
     function = [inner = function, axis, size](std::span<const Array> in) {

@@ -1,4 +1,4 @@
-// jax.scipy.signal: Fourier transforms of overlapping segments, spectral densities, and the signal from its segments.
+// jax.scipy.signal: Fourier transforms of overlapping segments, spectral densities, and reconstruction from segments.
 #include <capibara/scipy/signal.h>
 
 #include <capibara/numpy/elementwise.h>
@@ -33,7 +33,7 @@ const CosineWindow cosine_windows[] = {{"boxcar", {1}},
                                        {"blackmanharris", {0.35875, 0.48829, 0.14128, 0.01168}},
                                        {"flattop", {0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368}}};
 
-// Windows given by a formula of the sample i of a symmetric window of m samples.
+// Windows given by a formula for sample i of a symmetric window of m samples.
 struct FormulaWindow {
   const char* name;
   double (*sample)(double i, double m);
@@ -94,7 +94,7 @@ Array named_window(const std::string& name, int64_t n, DType dtype) {
   throw ValueError(concat("signal: unknown window '", name, "'; known are ", known));
 }
 
-// The window and the length of the segments, which an array decides itself.
+// The window and the length of the segments; an array determines its own length.
 std::pair<Array, int64_t> window_of(const Window& window, std::optional<int64_t> nperseg, int64_t input_length,
                                     DType dtype) {
   if (const std::string* name = std::get_if<std::string>(&window)) {
@@ -124,7 +124,7 @@ Array zeros_behind(const Array& x, int64_t count) {
   return numpy::pad(x, widths);
 }
 
-// n more samples at both ends, the signal turned around its first and its last one.
+// n more samples at both ends, by reflecting the signal through its first and its last sample.
 Array odd_extension(const Array& x, int64_t n) {
   const int64_t axis = x.ndim() - 1, size = x.shape(axis);
   if (n < 1) return x;
@@ -162,7 +162,7 @@ struct Helper {
   bool return_onesided;
   std::string scaling;
   int64_t axis;
-  bool stft;             // else a density
+  bool stft;             // false: a density
   std::string boundary;  // "" for none
   bool padded;
 };
@@ -266,7 +266,7 @@ std::tuple<Array, Array, Array> spectra(const Array& first, const std::optional<
   return {frequencies, time, numpy::moveaxis(result, -1, helper.axis)};
 }
 
-// Frames [..., frame, time] added up, each `step` later than the one before.
+// Overlap-add of frames [..., frame, time], each shifted by `step` from the previous one.
 Array overlapped(const Array& frames, int64_t step) {
   const int64_t count = frames.shape(-2), length = frames.shape(-1);
   Shape shape(frames.shape().begin(), frames.shape().end() - 2);

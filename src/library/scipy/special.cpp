@@ -67,7 +67,7 @@ Array complex_gamma(const Array& z) {
   return where(undefined, complex_constant_z, lax::exp(lanczos_loggamma(safe)));
 }
 
-// The branch that is continuous off the negative axis: z is moved right by the recurrence, a logarithm at a time.
+// The branch that is continuous off the negative axis: z is shifted right by the recurrence, one logarithm at a time.
 Array complex_loggamma(const Array& z) {
   const Array is_pole_z = is_pole(z);
   const Array undefined = is_pole_z | isnan(z);

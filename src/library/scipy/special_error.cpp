@@ -15,7 +15,7 @@ namespace {
 
 const double root_of_pi = std::sqrt(pi);
 
-// As the result of a computation in at least 32 bits.
+// Computes in at least 32 bits and converts the result back.
 Array in_single_or_double(const Array& x, Array (*function)(const Array&)) {
   if (x.dtype() == DType::float32 || x.dtype() == DType::float64) return function(x);
   return lax::convert_element_type(function(lax::convert_element_type(x, DType::float32, false)), x.dtype(), false);
@@ -26,7 +26,7 @@ void require_single_or_double(const char* name, const Array& x) {
   throw TypeError(concat(name, ": float32 or float64 is needed, got ", to_string(x.type())));
 }
 
-// exp(x^2) erfc(x) directly, and by its asymptotic series where the factors leave the range of floats.
+// exp(x^2) erfc(x) directly, and by its asymptotic series where the factors are out of range.
 Array scaled_complement(const Array& x) {
   const bool is_double = x.dtype() == DType::float64;
   const Array large = x > constant(x, std::sqrt(std::log(finfo(x.dtype()).max)));

@@ -1,4 +1,4 @@
-// jax.scipy.special: the hypergeometric functions 1F1 and 2F1 by their series and transformations.
+// jax.scipy.special: the hypergeometric functions 1F1 and 2F1 by series and transformations.
 #include <capibara/control.h>
 #include <capibara/custom_derivatives.h>
 #include <capibara/scipy/special.h>
@@ -15,8 +15,8 @@ namespace {
 
 using Term = std::function<Array(const Array& k)>;
 
-// sum of weight(k) term(k), where term(k + 1) = term(k) ratio(k); starts at k = 1 with `first` and ends where a term no
-// longer counts, at 250 at the latest.
+// sum of weight(k) term(k), where term(k + 1) = term(k) ratio(k); starts at k = 1 with `first` and ends when terms are
+// negligible, after at most 250.
 Array sum_series(const Array& start, const Array& first, const Term& ratio, const Term& weight) {
   const Array eps = constant(first, finfo(first.dtype()).eps), one = constant(first, 1);
   using State = std::tuple<Array, Array, Array>;  // sum, k, term
@@ -78,7 +78,7 @@ Array near_integer(const Array& x, const Array& eps) {
   return lax::abs(x - lax::round(x, lax::RoundingMethod::to_nearest_even)) < eps;
 }
 
-// The polynomial that the series is where a or b is a negative integer.
+// The polynomial to which the series reduces if a or b is a negative integer.
 Array gauss_polynomial(const Parameters& p, const Array& eps) {
   const Array one = constant(p.x, 1);
   const Array is_equal = p.c % 1 == 0, both = is_equal & (p.c <= 0);
@@ -198,7 +198,7 @@ Array gauss(const Parameters& p) {
   const Array euler = power * gauss_sum({ca, cb, c, x}, eps);
   const Array gamma_c = gamma(c), product = gamma_c * gamma(d), gamma_ca = gamma(ca);
   const Array at_one = product / (gamma_ca * gamma(cb));
-  // The first condition that holds decides.
+  // The first condition that holds applies.
   Array is_equal = x == 1, value = where(is_equal, at_one, gauss_sum(p, eps));
   value = where(x > 1, unbounded, value);
   Array is_less = x < 1, both = is_less & (a == c);
@@ -216,7 +216,7 @@ Array gauss(const Parameters& p) {
   return where(first_either, constant(x, 1), value);
 }
 
-// The derivatives by a, b and c: the series with each term times a difference of digammas.
+// The derivatives in a, b and c: the series with each term times a difference of digammas.
 Array gauss_derivative(const Parameters& p, const Term& weight) {
   const Term ratio = [&](const Array& k) {
     Array sum = p.a + k, product = sum * (p.b + k), quotient = product / (p.c + k);

@@ -16,7 +16,7 @@ namespace {
 
 using TwoArrays = std::pair<Array, Array>;
 
-// jnp.piecewise: the last condition that holds decides.
+// jnp.piecewise: the last condition that holds applies.
 struct Case {
   Array condition, value;
 };
@@ -184,7 +184,7 @@ Array expn_scalar(const Array& n, const Array& x) {
   const Array zero = constant(x, 0), one = constant(x, 1), two = constant(x, 2);
   Array is_equal = n == one;
   const Array safe_n = where(is_equal, n + n, n), many = constant(x, 5000);
-  // Each loop sees only arguments for which it converges; the others take no part in it.
+  // Each loop receives only arguments for which it converges; the others are replaced.
   const Array chosen = where(n >= many, one, n);
   const Array series = expn_series(chosen, where(x > one, one, x));
   const Array fraction = expn_fraction(n, where(x > one, x, two));
@@ -222,7 +222,7 @@ TwoArrays sici_near(const Array& x) {
   return {where(x == 0, 0.0, si), where(x == 0, -infinity, ci)};
 }
 
-// By the auxiliary functions f and g.
+// From the auxiliary functions f and g.
 TwoArrays sici_middle(const Array& x) {
   const Array z = 1.0 / (x * x), sine = lax::sin(x), cosine = lax::cos(x);
   const Array polynomial_z = polynomial(
@@ -276,7 +276,7 @@ TwoArrays sine_and_cosine_integral(const Array& x) {
 
 // ---- Fresnel's integrals --------------------------------------------------------------------------------------------
 
-// sin and cos of pi x^2 / 2, reduced before they are taken.
+// sin and cos of pi x^2 / 2, after argument reduction.
 TwoArrays sine_and_cosine_of_half_pi_square(const Array& signed_x) {
   const Array x = lax::abs(signed_x), s = lax::rem(x, constant(x, 2));
   const Array product = s * (x - s / 2);
@@ -474,7 +474,7 @@ Array spence(const Array& x) {
   if (x.dtype() != DType::float32 && x.dtype() != DType::float64) {
     throw TypeError(concat("spence: float32 or float64 is needed, got ", to_string(x.type())));
   }
-  // Outside, where log(x) has no derivative, none flows.
+  // Outside the domain of log(x), no derivative is propagated.
   const Array is_greater = x > 0.0;
   const Array inside = is_greater & (x != 1.0);
   Array spence_between_inside = spence_between(where(inside, x, lax::stop_gradient(x)));

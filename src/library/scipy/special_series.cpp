@@ -16,7 +16,7 @@ using namespace terms;
 
 namespace {
 
-// Euler and Maclaurin's sum for zeta(s, a), which has derivatives by both arguments.
+// The Euler-Maclaurin sum for zeta(s, a), differentiable in both arguments.
 Array zeta_series(const Array& s, const Array& a) {
   // (2 k)! / B(2 k)
   constexpr std::array<double, 16> coefficients = {12,
@@ -103,7 +103,7 @@ Array zeta(const Array& x, const Array& q) {
   return function(in[0], in[1]);
 }
 
-// By zeta(2 k): B(2 k) = 2 (-1)^(k + 1) (2 k)! / (2 pi)^(2 k) zeta(2 k).
+// From zeta(2 k): B(2 k) = 2 (-1)^(k + 1) (2 k)! / (2 pi)^(2 k) zeta(2 k).
 Array bernoulli(int64_t n) {
   if (n < 0) throw ValueError(concat("bernoulli: n must not be negative, got ", n));
   std::vector<double> numbers(static_cast<std::size_t>(n) + 1, 0);
@@ -135,7 +135,7 @@ Array i1(const Array& x) {
   return lax::mul(exponential, lax::bessel_i1e(in));
 }
 
-// Miller's recurrence downwards, normalised by J0 + 2 J2 + 2 J4 + ... = 1.
+// Miller's downward recurrence, normalised by J0 + 2 J2 + 2 J4 + ... = 1.
 Array bessel_jn(const Array& z, const BesselOptions& options) {
   const Array in = promote_inexact("bessel_jn", z), x = lax::convert_element_type(in, in.dtype(), false);
   if (is_complex(x.dtype())) throw TypeError(concat("bessel_jn: a real z is needed, got ", to_string(z.type())));

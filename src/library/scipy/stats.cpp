@@ -12,7 +12,7 @@ using namespace terms;
 
 namespace {
 
-// Where a run of equal values begins, in values sorted along the last axis; NaNs are equal to each other.
+// True where a run of equal values begins, in values sorted along the last axis; NaNs are equal to each other.
 Array run_begins(const Array& sorted) {
   const int64_t last = sorted.ndim() - 1, size = sorted.shape(last);
   Shape first = sorted.shape();
@@ -26,7 +26,7 @@ Array run_begins(const Array& sorted) {
 
 Array positions(const Array& x) { return lax::broadcasted_iota(default_int(), x.shape(), x.ndim() - 1); }
 
-// At each position, where its run begins.
+// For each position, the start of its run.
 Array run_starts(const Array& begins) {
   const Array index = positions(begins);
   return lax::cummax(where(begins, index, lax::zeros_like(index)), {.axis = begins.ndim() - 1});
@@ -38,7 +38,7 @@ Array pick(const Array& x, const Array& index) {
   const Array hit = positions_x == lax::expand_dims(index, {index.ndim()});
   const Array nothing = lax::full_like(x, 0);
   const Array chosen = where(hit, x, nothing);
-  // At most one element differs from nothing; a sum would not do for booleans.
+  // At most one element is nonzero; a sum would not work for booleans.
   return is_bool(x.dtype()) ? lax::reduce_or(chosen, {{x.ndim() - 1}}) : lax::reduce_sum(chosen, {{x.ndim() - 1}});
 }
 
@@ -62,7 +62,7 @@ Array ranks(const Array& x, const std::string& method) {
     } else if (method == "min") {
       rank = starts + 1;
     } else {
-      // Seen from behind, a run begins where the next one ends.
+      // In reverse, a run begins where the next one ends.
       const Array from_behind = lax::rev(run_starts(run_begins(lax::rev(sorted, {last}))), {last});
       const Array ends = size - from_behind;
       rank = method == "max" ? ends : 0.5 * lax::convert_element_type(starts + 1 + ends, default_float(), false);

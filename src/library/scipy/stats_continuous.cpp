@@ -1,4 +1,4 @@
-// jax.scipy.stats: the continuous distributions of one variable.
+// jax.scipy.stats: univariate continuous distributions.
 #include <capibara/nn/activations.h>
 #include <capibara/scipy/special.h>
 #include <capibara/scipy/stats.h>
@@ -13,7 +13,7 @@ using namespace terms;
 
 namespace {
 
-// What a density is a function of, at one dtype: the variable, the shape parameters, loc and scale.
+// The arguments of a density, at one dtype: the variable, the shape parameters, loc and scale.
 struct Point {
   Array x, a, b, loc, scale;
   Array standard() const { return (x - loc) / scale; }
@@ -147,7 +147,7 @@ namespace chi2 {
 
 namespace {
 
-// Half of the standardised variable, from 0 on: what the incomplete gamma functions take.
+// Half of the standardised variable, clamped to be non-negative: the argument of the incomplete gamma functions.
 Array half_positive(const Point& p) {
   Array zero_p = p.zero(), difference = p.x - p.loc, quotient = difference / (p.scale * constant(p.x, 2));
   return lax::clamp(zero_p, quotient, constant(p.x, infinity));
@@ -497,7 +497,7 @@ Array log_of_difference(const Array& x, const Array& y) {
   return special::logsumexp(lax::stack({x, y}, 0), {.axis = 0, .b = factors});
 }
 
-// The logarithm of the normal mass between a and b, from the tail that loses no digits.
+// The logarithm of the normal mass between a and b, computed in the tail without cancellation.
 Array log_mass(const Array& a_in, const Array& b_in) {
   const Arrays both = broadcast_arrays("truncnorm", {a_in, b_in});
   const Array &a = both[0], &b = both[1];
@@ -530,7 +530,7 @@ Array logcdf(const Array& x, const Array& a, const Array& b, const LocationScale
   const Arrays in = broadcast_arrays("truncnorm.logcdf", {p.x, p.a, p.b});
   const Array y = (in[0] - p.loc) / p.scale, whole = log_mass(in[1], in[2]);
   const Array below = log_mass(in[1], y) - whole, above = log_mass(y, in[2]) - whole;
-  // Near one, through the mass above.
+  // Near one, from the mass above.
   Array is_greater = below > -0.1, log_plus_one = lax::log1p(-lax::exp(above));
   Array value = where(is_greater, log_plus_one, where(y > in[1], below, 0));
   Array is_at_least = y >= in[2];

@@ -1,4 +1,4 @@
-// jax.scipy.stats: the distributions of vectors.
+// jax.scipy.stats: multivariate distributions.
 #include <capibara/linalg.h>
 #include <capibara/scipy/special.h>
 #include <capibara/scipy/stats.h>

@@ -1,4 +1,4 @@
-// The argument `optimize` of einsum and of functions like it.
+// The argument `optimize` of einsum and similar functions.
 #pragma once
 
 #include <capibara/numpy/contraction.h>

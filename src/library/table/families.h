@@ -1,4 +1,4 @@
-// The families of the table, each defined in the file of its name.
+// The families of the table, each defined in the file of the same name.
 #pragma once
 
 #include "library/table/function.h"

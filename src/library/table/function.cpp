@@ -1,4 +1,4 @@
-// Signatures as Python writes them, and the reading of a call's arguments.
+// Parsing of signatures in Python notation, and readers for the arguments of a call.
 #include "library/table/function.h"
 
 #include <capibara/config.h>
@@ -22,7 +22,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// A default value: None, True, False, a number, a quoted text, or a tuple of these.
+// A default value: None, True, False, a number, a quoted string, or a tuple of these.
 Value literal(std::string_view text) {
   text = trimmed(text);
   if (text == "None") return {};
@@ -53,7 +53,7 @@ Value literal(std::string_view text) {
   throw InternalError(concat("library table: no value is written '", number, "'"));
 }
 
-// Splits at commas outside of brackets and quotes.
+// Splits at commas outside brackets and quotes.
 std::vector<std::string_view> split_parameters(std::string_view text) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -77,7 +77,7 @@ std::vector<std::string_view> split_parameters(std::string_view text) {
   return parts;
 }
 
-// The parameters, and the type of the result: "x, y -> tuple[Array, Array]".
+// Parses the parameters and the result type: "x, y -> tuple[Array, Array]".
 std::pair<std::string_view, std::string_view> split_result(std::string_view text) {
   const std::size_t arrow = text.find("->");
   if (arrow == std::string_view::npos) return {text, {}};
@@ -275,7 +275,7 @@ Ints Arguments::ints(std::string_view name) const {
     return result;
   }
   if (const Array* array = value.array(); array && array->ndim() == 1) {
-    if (array->size() == 0) return {};  // of any type: numpy gives an empty list as floats
+    if (array->size() == 0) return {};  // of any type: numpy makes an empty list a float array
     if (!is_integer(array->dtype())) refuse(name, "integers");
     return array->to_vector<int64_t>();
   }
@@ -352,7 +352,7 @@ void Arguments::require_absent(std::string_view name) const {
 
 namespace {
 
-// NumPy's other names of the types, and their letters, on machines whose long has 64 bits.
+// NumPy's alternative type names, and their one-letter codes, on machines with a 64-bit long.
 struct NumpyName {
   std::string_view name;
   DType dtype;
@@ -378,7 +378,7 @@ constexpr NumpyName numpy_names[] = {
 };
 
 std::optional<DType> from_numpy_name(std::string_view text) {
-  // Bytes in the machine's order, little-endian wherever the library runs, or of a single byte.
+  // Native byte order (little-endian wherever the library runs), or single bytes.
   if (text.size() > 1 && (text.front() == '<' || text.front() == '=' || text.front() == '|')) text.remove_prefix(1);
   for (const NumpyName& row : numpy_names) {
     if (row.name == text) return row.dtype;

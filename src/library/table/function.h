@@ -1,5 +1,5 @@
-// The table of the library: every function of jax.numpy, lax, nn ... by name, with its signature and how a call reaches
-// C++. Python's modules, their documentation, the coverage table and the differential tests are read from it.
+// The table of the library: every function of jax.numpy, lax, nn ... by name, with its signature and its C++ call.
+// Python's modules and their documentation, the coverage table and the differential tests are generated from it.
 #pragma once
 
 #include <capibara/numpy/axis.h>
@@ -17,21 +17,21 @@ namespace capibara::library {
 struct Parameter {
   enum Kind { positional_only, positional_or_keyword, variadic, keyword_only, keywords } kind = positional_or_keyword;
   std::string name;
-  std::string annotation;  // its type, where the name does not tell it as in other functions
+  std::string annotation;  // its type, unless it is the usual one for the name
   std::optional<Value> default_value;
   std::string default_text;
 };
 
-// Parsed from Python's notation: "a, axis=None, *, keepdims=False", "*arrays", "x, /, **options". A row may say types:
-// "x, k: int = 0 -> tuple[Array, Array]". Without them a parameter has the type that tools/python/stub_types.py gives
+// Parsed from Python notation: "a, axis=None, *, keepdims=False", "*arrays", "x, /, **options". A row may give types:
+// "x, k: int = 0 -> tuple[Array, Array]". Otherwise a parameter has the type that tools/python/stub_types.py assigns to
 // its name, and the result is an Array.
 class Signature {
  public:
   explicit Signature(std::string_view text);
   const std::vector<Parameter>& parameters() const { return parameters_; }
-  const std::string& result() const { return result_; }               // its type; empty for one array
-  std::size_t positional_count() const { return positional_count_; }  // before *, variadic excluded
-  int find(std::string_view name) const;                              // -1 where there is none
+  const std::string& result() const { return result_; }               // its type; empty for a single array
+  std::size_t positional_count() const { return positional_count_; }  // before *, excluding the variadic one
+  int find(std::string_view name) const;                              // -1 if there is none
   bool has_variadic() const { return variadic_; }
   bool has_keywords() const { return keywords_; }
 
@@ -42,8 +42,8 @@ class Signature {
   bool variadic_ = false, keywords_ = false;
 };
 
-// The arguments of one call, one per parameter; read by name. Each reader raises TypeError or ValueError that names
-// function, argument, what was expected and what was got.
+// The arguments of one call, one per parameter, read by name. Each reader raises TypeError or ValueError that names the
+// function, the argument, and the expected and actual value.
 class Arguments {
  public:
   Arguments(std::string_view function, const Signature& signature, const Values& values)
@@ -54,7 +54,7 @@ class Arguments {
   const Value& operator[](std::string_view name) const;
   bool given(std::string_view name) const { return !(*this)[name].is_none(); }
 
-  Array array(std::string_view name) const;  // an array or number; lists are refused as jax.numpy does
+  Array array(std::string_view name) const;  // an array or number; lists are rejected as in jax.numpy
   std::optional<Array> optional_array(std::string_view name) const;
   Array array_like(std::string_view name) const;  // also nested lists and tuples
   Arrays arrays(std::string_view name) const;     // a sequence of arrays, an array's rows, or *variadic ones
@@ -63,17 +63,17 @@ class Arguments {
   bool flag(std::string_view name) const;
   double real(std::string_view name) const;
   std::optional<double> optional_real(std::string_view name) const;
-  std::string text(std::string_view name) const;  // None gives ""
+  std::string text(std::string_view name) const;  // None becomes ""
   Ints ints(std::string_view name) const;         // one number or a sequence of them
   std::optional<Ints> optional_ints(std::string_view name) const;
   std::vector<std::pair<int64_t, int64_t>> pairs(std::string_view name) const;
   Shape shape(std::string_view name) const { return ints(name); }
   jax::numpy::Axis axis(std::string_view name) const;
-  DType dtype(std::string_view name) const;  // canonical; warns where 64 bits were asked for and x64 is off
+  DType dtype(std::string_view name) const;  // canonical; warns if 64 bits were requested but x64 is off
   std::optional<DType> optional_dtype(std::string_view name) const;
   Callable callable(std::string_view name) const;
   const Values& variadic(std::string_view name) const;  // of *name
-  // Raises NotImplementedError where an argument that jax takes but nothing supports is given.
+  // Raises NotImplementedError if a jax argument that is not supported is given.
   void require_absent(std::string_view name) const;
 
  private:
@@ -100,11 +100,11 @@ struct Function {
 using Family = std::span<const Function>;
 
 struct Module {
-  std::string_view name;  // numpy, numpy.linalg, lax, ... of jax; capibara.kernels beside it
+  std::string_view name;  // numpy, numpy.linalg, lax, ... of jax; or capibara.kernels
   std::vector<Family> families;
 };
 
-// As Python writes it: "svd(a, full_matrices=True) -> ...".
+// In Python notation: "svd(a, full_matrices=True) -> ...".
 std::string text_of(const Function& function);
 
 const std::vector<Module>& modules();

@@ -1,4 +1,4 @@
-// How numbers of the host language become arrays of a dtype without passing through the default width.
+// Conversion of host-language numbers to arrays of a dtype without passing through the default width.
 #include "library/table/host_number.h"
 
 #include <capibara/lax.h>

@@ -1,11 +1,11 @@
-// Numbers of the host language that no weakly typed array can hold: integers beyond its default width.
+// Numbers of the host language that no weakly typed array can hold: integers too large for the default width.
 #pragma once
 
 #include "library/table/function.h"
 
 namespace capibara::library {
 
-// An integer beyond int64.
+// An integer that does not fit int64.
 class BigInteger final : public Foreign {
  public:
   BigInteger(std::string text, uint64_t low_bits, double real, bool fits_unsigned)
@@ -23,7 +23,7 @@ class BigInteger final : public Foreign {
   bool fits_unsigned_;
 };
 
-const BigInteger* big_integer(const Value& value);  // null where it is none
+const BigInteger* big_integer(const Value& value);  // null if it is not one
 
 // An argument that is a number or an array, as a strongly typed array of a dtype. Integers of any width wrap around.
 Array converted(const Arguments& arguments, std::string_view name, DType dtype);

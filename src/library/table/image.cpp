@@ -1,4 +1,4 @@
-// The table's rows of jax.image.
+// Table rows for jax.image.
 #include <capibara/image.h>
 
 #include "library/table/families.h"

@@ -1,11 +1,11 @@
-// The keyword arguments of functions that take **keywords: a named sequence, or None where there are none.
+// Keyword arguments of functions that take **keywords: a named sequence, or None if there are none.
 #pragma once
 
 #include "library/table/function.h"
 
 namespace capibara::library {
 
-// The values by name: `fields` and `items`. Empty where none were given.
+// The values by name: `fields` and `items`. Empty if none were given.
 inline const Sequence& keywords_of(const Arguments& arguments, std::string_view parameter) {
   static const Sequence none;
   const Sequence* given = arguments[parameter].sequence();
@@ -20,8 +20,8 @@ inline const Value* keyword(const Arguments& arguments, std::string_view paramet
   return nullptr;
 }
 
-// The arguments of a call to a function of the caller: `first`, then *args and **kwargs as they were given. Keywords
-// travel as a last sequence of the type name "keywords".
+// The arguments for calling a user function: `first`, then *args and **kwargs as given. Keywords
+// are passed as a final sequence with the type name "keywords".
 inline Values forwarded(const Arguments& arguments, Values first, std::string_view variadic, std::string_view named) {
   const Values& rest = arguments.variadic(variadic);
   first.insert(first.end(), rest.begin(), rest.end());

@@ -1,4 +1,4 @@
-// Named axes of reductions: gathered in front of the operand, they are axes like others.
+// Named axes of reductions: all-gathered to the front of the operand, they become ordinary axes.
 #include "library/table/named_axes.h"
 
 #include <capibara/lax.h>
@@ -12,7 +12,7 @@ namespace {
 
 namespace lax = jax::lax;
 
-// The axis argument taken apart.
+// The parsed axis argument.
 struct Axes {
   std::vector<std::string> names;
   Ints positions;
@@ -44,7 +44,7 @@ Array gathered(Array x, const std::vector<std::string>& names) {
   return x;
 }
 
-// An array that broadcasts against the operand, with all of the operand's axes written out.
+// An array that broadcasts against the operand, with all of the operand's axes explicit.
 Array aligned(const Array& x, int64_t rank) {
   Shape shape(static_cast<std::size_t>(std::max<int64_t>(rank - x.ndim(), 0)), 1);
   shape.insert(shape.end(), x.shape().begin(), x.shape().end());

@@ -1,4 +1,4 @@
-// Reductions whose argument `axis` may name axes that vmap binds: jnp.sum(x, axis='i'), jnp.mean(x, axis=('i', 0)).
+// Reductions whose argument `axis` may name axes bound by vmap: jnp.sum(x, axis='i'), jnp.mean(x, axis=('i', 0)).
 #pragma once
 
 #include "library/table/function.h"
@@ -8,8 +8,8 @@ namespace capibara::library {
 using Row = Value (*)(const Arguments&);
 
 bool names_axes(const Arguments& a);
-// Runs a row with the named axes gathered in front of its operand, the first argument, and of the arrays it aligns with
-// the operand. Where the result keeps the operand's shape, each lane receives its own part of it.
+// Runs a row with the named axes all-gathered to the front of its operand, the first argument, and of arrays aligned
+// with it. If the result keeps the operand's shape, each lane receives its own part of it.
 Value call_gathered(const Arguments& a, Row row, bool keeps_shape);
 [[noreturn]] void refuse_names(const Arguments& a);  // NotImplementedError
 

@@ -15,7 +15,7 @@ namespace capibara::library {
 
 namespace {
 
-enum class Rung { none, boolean, integer, real, complex };  // of plain numbers, each holding the ones before
+enum class Rung { none, boolean, integer, real, complex };  // kinds of plain numbers, each containing the previous ones
 
 Rung rung_of(const Value& value) {
   if (value.get_if<bool>()) return Rung::boolean;
@@ -24,7 +24,7 @@ Rung rung_of(const Value& value) {
   return value.get_if<std::complex<double>>() ? Rung::complex : Rung::none;
 }
 
-// What a nested sequence holds: its shape, the highest plain number and the types of its arrays.
+// A summary of a nested sequence: its shape, the highest kind of plain number and the types of its arrays.
 class Survey {
  public:
   Survey(const Value& value, const char* function) : function_(function) {
@@ -61,7 +61,7 @@ class Survey {
         types.push_back({default_complex(), true});
         break;
     }
-    // A boolean among weak numbers stays strong, so both are told to the lattice.
+    // A boolean among weak numbers stays strong, so both enter the promotion lattice.
     if (has_boolean_ && rung_ != Rung::boolean) types.push_back({DType::bool_, false});
     if (types.empty()) return default_float();
     return promote_types(types, capibara::config().enable_x64).dtype;
@@ -135,7 +135,7 @@ void gather(const Value& value, std::vector<T>& to) {
   }
 }
 
-// Whether every number has a place among the integers of a dtype.
+// True if every number fits an integer dtype.
 void require_range(const char* function, const Value& value, DType dtype) {
   if (const Sequence* sequence = value.sequence()) {
     for (const Value& item : sequence->items) require_range(function, item, dtype);
@@ -183,7 +183,7 @@ Array array_of_numbers(const Value& value, const Survey& survey, DType dtype, co
     numbers.reserve(static_cast<std::size_t>(count));
     if (is_integer(dtype)) require_range(function, value, dtype);
     gather(value, numbers);
-    // Two's complement: the bits of what only uint64 holds are right in either type.
+    // Two's complement: the bits of numbers that fit only uint64 are right in either type.
     fill(is_unsigned(dtype) ? DType::uint64 : DType::int64, numbers);
   }
   return Array::from_buffer(ArrayType{survey.shape(), dtype, false, false, {}}, std::move(buffer));
@@ -208,7 +208,7 @@ Array array_of(const Value& value, const char* function, std::optional<DType> dt
     if (const std::optional<Array> array = (*foreign)->as_dtype(*dtype)) return *array;
   }
   const Survey survey(value, function);
-  // A lone number is weak; numbers in a sequence are strong together.
+  // A single number is weak; numbers in a sequence are strong.
   if (!dtype && !value.sequence()) {
     switch (survey.rung()) {
       case Rung::boolean:

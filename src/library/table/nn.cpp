@@ -1,4 +1,4 @@
-// The rows of jax.nn and of custom_activations, capibara's own.
+// Table rows for jax.nn and for custom_activations, capibara's own.
 #include <capibara/nn.h>
 
 #include "library/table/families.h"

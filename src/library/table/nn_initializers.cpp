@@ -1,4 +1,4 @@
-// The rows of jax.nn.initializers: functions that return functions of (key, shape, dtype=None, out_sharding=None).
+// Table rows for jax.nn.initializers: functions that return functions of (key, shape, dtype=None, out_sharding=None).
 #include <capibara/nn/initializers.h>
 
 #include "library/table/families.h"
@@ -14,7 +14,7 @@ const Signature& call_signature() {
   return signature;
 }
 
-// zeros, ones and constants take any key, None too.
+// zeros, ones and constants accept any key, even None.
 Array key_or_nothing(const Arguments& a) { return a.given("key") && a["key"].array() ? *a["key"].array() : Array(); }
 
 Value callable(const char* name, initializers::Initializer init, bool draws = true) {

@@ -1,4 +1,4 @@
-// The table's rows of jax.ops.
+// Table rows for jax.ops.
 #include <capibara/ops.h>
 
 #include "library/table/families.h"

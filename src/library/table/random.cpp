@@ -1,4 +1,4 @@
-// The table's rows of jax.random: keys and the distributions drawn from them.
+// Table rows for jax.random: keys and the distributions drawn from them.
 #include <capibara/random.h>
 
 #include "library/table/families.h"
@@ -11,7 +11,7 @@ namespace {
 
 // ---- keys --------------------------------------------------------------------------------------------------------
 
-// A generator by its name or by its key dtype.
+// A generator by name or by key dtype.
 random::KeyOptions implementation(const Arguments& a, std::string_view name) {
   random::KeyOptions options;
   const Value& value = a[name];
@@ -37,11 +37,11 @@ random::KeyOptions key_options(const Arguments& a) {
   return options;
 }
 
-// Plain integers keep their 64 bits where the configuration does.
+// Plain integers keep their 64 bits if x64 is on.
 Array seed(const Arguments& a) {
   if (const int64_t* number = a["seed"].get_if<int64_t>()) return random::seed_array(*number);
   if (const bool* truth = a["seed"].get_if<bool>())
-    return random::seed_array(*truth);  // a number of Python's, as in jax
+    return random::seed_array(*truth);  // a Python bool is a number, as in jax
   return a.array("seed");
 }
 
@@ -50,7 +50,7 @@ Value split(const Arguments& a) {
   return random::split(a.array("key"), a.integer("num"));
 }
 
-// ---- options that many distributions share -----------------------------------------------------------------------
+// ---- options shared by many distributions -------------------------------------------------------------------------
 
 Shape shape_of(const Arguments& a) {
   if (!a.given("shape")) {

@@ -1,4 +1,4 @@
-// The modules of the library and the families of functions they hold.
+// The modules of the library and the families of functions in each.
 #include "library/table/families.h"
 
 namespace capibara::library {

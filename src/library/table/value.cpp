@@ -1,4 +1,4 @@
-// What the dynamically typed values of the table are called.
+// Type names of the table's dynamically typed values.
 #include "library/table/value.h"
 
 namespace capibara::library {

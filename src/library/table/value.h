@@ -1,4 +1,4 @@
-// Value: an argument or result of a library function as a dynamically typed caller sees it.
+// Value: an argument or result of a library function, dynamically typed for callers such as Python.
 #pragma once
 
 #include <capibara/array.h>
@@ -20,21 +20,21 @@ class Value;
 using Values = std::vector<Value>;
 using Callable = std::function<Value(const Values&)>;
 
-// Something only the caller understands; the library hands it on or refuses it by name.
+// An object only the caller understands; the library passes it on or rejects it by name.
 class Foreign {
  public:
   virtual ~Foreign() = default;
   virtual std::string type_name() const = 0;
-  virtual std::optional<Shape> shape() const { return std::nullopt; }  // of something like an array
+  virtual std::optional<Shape> shape() const { return std::nullopt; }  // if it is like an array
   virtual std::optional<Array> as_dtype(DType) const {
     return std::nullopt;
-  }                                                // where it is an array only if told the dtype
-  virtual std::string hint() const { return ""; }  // for who gave it as an array
+  }                                                // if it is an array only for a given dtype
+  virtual std::string hint() const { return ""; }  // for users who passed it as an array
 };
 
-std::string hint_of(const Value& value);  // with a space before it; empty where there is none
+std::string hint_of(const Value& value);  // with a leading space; empty if there is none
 
-// A sequence: a list, a tuple, or a tuple whose entries have names.
+// A sequence: a list, a tuple, or a tuple with named entries.
 struct Sequence {
   Values items;
   bool is_list = false;
@@ -89,7 +89,7 @@ class Value {
   const Array* array() const { return get_if<Array>(); }
   // A number of the host language: bool, int, float or complex.
   bool is_number() const;
-  std::string type_name() const;  // as Python names it: int, list, Array, ...
+  std::string type_name() const;  // Python's name of the type: int, list, Array, ...
 
  private:
   Content content_;

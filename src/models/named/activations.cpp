@@ -1,4 +1,4 @@
-// Activations and other functions of each element.
+// Activations and other elementwise functions.
 #include "models/named/numbers.h"
 
 #include <capibara/lax.h>
@@ -14,7 +14,7 @@ namespace nn = jax::nn;
 
 namespace {
 
-// Below the threshold the tangent at it: log stays finite and differentiable at 0.
+// The tangent line below the threshold: log stays finite and differentiable at 0.
 Array robust_log(const Array& x, double threshold) {
   Array size = jnp::absolute(x);
   Array below = size < Array(threshold);
@@ -26,7 +26,7 @@ std::string log_keys(const Arguments& arguments) {
   return arguments.flag("robust") ? "input[V...], threshold -> output[V...]" : "input[V...] -> output[V...]";
 }
 
-// Below the threshold the tangent at it, with the sign of the input; 0 counts as positive.
+// The tangent line below the threshold, with the sign of the input; 0 counts as positive.
 Value stable_reciprocal(const Operands& c) {
   Array x = c.array(0);
   double t = c.threshold("threshold");

@@ -24,7 +24,7 @@ Value distance_matrix(const Operands& c) {
   return jnp::sum(jnp::power(size, c.array("norm")), {.axis = 2});
 }
 
-// Every product of up to `degree` columns, constant left out: powers come in descending order of the first columns.
+// All products of up to `degree` columns, without the constant: powers come in descending order of the first columns.
 Value polynomial_features(const Operands& c) {
   Array input = c.array("input");
   int64_t degree = c["degree"].integer(), columns = input.shape(1);
@@ -53,7 +53,7 @@ Value polynomial_features(const Operands& c) {
   return jnp::concatenate(features, {.axis = 1});
 }
 
-// The probabilities of neighbours for one row of squared distances and a width; the point itself has none.
+// The neighbour probabilities for one row of squared distances and a width; that of the point itself is 0.
 std::vector<double> neighbour_shares(const std::vector<double>& row, std::size_t self, double sigma) {
   std::vector<double> shares(row.size(), 0.0);
   double largest = -INFINITY, total = 0;
@@ -67,7 +67,7 @@ std::vector<double> neighbour_shares(const std::vector<double>& row, std::size_t
   return shares;
 }
 
-// Joint probabilities of t-SNE: each row's width is found by bisection, so that its perplexity is the wanted one.
+// Joint probabilities of t-SNE: each row's width is found by bisection, to match the requested perplexity.
 Value joint_probabilities(const Operands& c) {
   Array distances = c.array("squared_distances");
   double wanted = c.threshold("target_perplexity"), threshold = c.threshold("threshold");
@@ -122,7 +122,7 @@ Value eigenvalues(const Operands& c) {
   return jnp::clip(values, {.min = Array(c.threshold("threshold"))}) / Array(2.0);
 }
 
-// True and false positive rates at each value of the input as a threshold, from the greatest on.
+// True and false positive rates with each value of the input as a threshold, from the largest down.
 Value rates(const Operands& c) {
   Array input = c.array("input"), label = c.array("label");
   Array thresholds = jnp::flip(jnp::sort(input));
@@ -134,7 +134,7 @@ Value rates(const Operands& c) {
   return jnp::stack({rate, false_positives / jnp::sum(negative)});
 }
 
-// The norm of a distance is kept between 1 and 5: a wave of period 8.
+// The norm of a distance is clamped to between 1 and 5: a wave of period 8.
 Value norm_modifier(const Operands& c) {
   Array x = c.array(0);
   Array inner = ((x - Array(1.0)) % Array(8.0)) / Array(8.0) - Array(0.5);

@@ -1,4 +1,4 @@
-// Building composites: terms that add operations to the model they belong to.
+// Building composites: terms that add operations to the model under construction.
 #include "models/named/builder.h"
 
 namespace capibara::models {

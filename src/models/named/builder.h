@@ -1,4 +1,4 @@
-// Building composites: terms stand for connections, and operations on them add models.
+// Building composites: terms represent connections, and operations on them add models.
 #pragma once
 
 #include "models/named/catalog.h"
@@ -7,7 +7,7 @@ namespace capibara::models {
 
 class Builder;
 
-// A connection of the composite that is being built; operators and functions add operations to it.
+// A connection of the composite under construction; operators and functions add operations to it.
 class Term {
  public:
   Term(double number) : value_(number) {}
@@ -25,14 +25,14 @@ class Term {
 class Builder {
  public:
   explicit Builder(const Arguments& arguments);
-  // A key with the value of the argument of this name, if that was given.
+  // A key with the value of the argument of the same name, if given.
   Term input(const std::string& key, std::optional<ShapeTemplate> shape = {});
-  Term weight(const std::string& key);  // a trained one
+  Term weight(const std::string& key);  // trainable
   Term constant(const std::string& key, const Value& value);
-  // Adds a model of the catalog; its inputs by name. What it returns is its output.
+  // Adds a model from the catalog, with its inputs by name. Returns its output.
   Term add(const std::string& model, const Entries& arguments, const std::vector<std::pair<std::string, Term>>& inputs);
   Term add(const Model& model, const std::vector<std::pair<std::string, Term>>& inputs, const std::string& output = {});
-  // Names a result; a result that has a name already gets another one through a Buffer.
+  // Names a result; a result that already has a name gets a second one through a Buffer.
   void output(const std::string& key, const Term& term);
   void hidden(const std::string& key, const Term& term);  // named, not exposed
   void shapes(const NamedShapes& shapes) { shapes_.push_back(shapes); }
@@ -49,7 +49,7 @@ Term operator+(const Term& a, const Term& b);
 Term operator-(const Term& a, const Term& b);
 Term operator*(const Term& a, const Term& b);
 Term operator/(const Term& a, const Term& b);
-// An operation of the catalog with one input.
+// A catalog operation with one input.
 Term operate(const std::string& model, const Term& input, const Entries& arguments = {});
 Term matmul(const Term& a, const Term& b);
 Term transpose(const Term& a);

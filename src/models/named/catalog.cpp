@@ -1,4 +1,4 @@
-// The catalog: finds records by name, reads their signatures, and makes models of them.
+// The catalog: finds records by name, parses their signatures, and makes models from them.
 #include "models/named/catalog.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-// Splits at commas outside of brackets and quotes.
+// Splits at commas outside brackets and quotes.
 std::vector<std::string> split_list(const std::string& text) {
   std::vector<std::string> parts;
   std::string part;
@@ -92,7 +92,7 @@ std::optional<double> named_constant(const std::string& text, DType dtype) {
   std::string name = plain_constant(text);
   bool wide = dtype == DType::float64;
   bool narrow = dtype == DType::float16;
-  // The smallest numbers whose arithmetic is safe: of IEEE 754 binary64, binary32 and binary16.
+  // The smallest numbers with safe arithmetic in IEEE 754 binary64, binary32 and binary16.
   if (name == "EPSILON") return wide ? 0x1p-52 : (narrow ? 0x1p-10 : 0x1p-23);
   if (name == "LEFT_EPSILON") return wide ? 0x1p-53 : (narrow ? 0x1p-11 : 0x1p-24);
   if (name == "MIN_POSITIVE_NORMAL") return wide ? 0x1p-1022 : (narrow ? 0x1p-14 : 0x1p-126);
@@ -301,7 +301,7 @@ Model make(const std::string& name, const std::vector<Value>& positional, const 
       if (value.is_text()) own_name = value.text();
       continue;
     }
-    if (key == "shapes") {  // templates of its keys
+    if (key == "shapes") {  // shape templates of its keys
       for (const auto& [port, shape] : value.entries()) shapes.emplace_back(port, ShapeTemplate(shape));
       continue;
     }
@@ -328,7 +328,7 @@ Model make(const std::string& name, const std::vector<Value>& positional, const 
   body.arguments = changed;
   if (!shapes.empty()) {
     for (auto& shape : shapes) {
-      // Specifications of older versions call the operands of arithmetic input and rhs.
+      // Older versions of specifications name the operands of arithmetic input and rhs.
       if (!body.has(shape.first) && shape.first == "input" && body.has("left")) shape.first = "left";
       if (!body.has(shape.first) && shape.first == "rhs" && body.has("right")) shape.first = "right";
     }

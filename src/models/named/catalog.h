@@ -1,5 +1,5 @@
-// The catalog of models: one record for each, in families; a primitive says how it is computed, a composite how it is
-// built.
+// The catalog of models: one record per model, in families; a primitive has its computation, a composite its
+// construction.
 #pragma once
 
 #include "models/named/body.h"
@@ -13,9 +13,9 @@ namespace capibara::models {
 // A key of a primitive.
 struct Port {
   std::string key;
-  std::optional<ShapeTemplate> shape = {};  // given: a tensor of this shape
+  std::optional<ShapeTemplate> shape = {};  // if present: a tensor of this shape
   bool tensor = false;                      // a tensor, with or without a template
-  Value value = {};                         // the default; not given: must be connected
+  Value value = {};                         // the default; unset: must be connected
   ElementTypes types = {};
   bool trainable = false;
 };
@@ -26,7 +26,7 @@ struct Parameter {
   Value value = {};  // the default
 };
 
-// The arguments of one constructor call, defaults filled in.
+// The arguments of one constructor call, including defaults.
 class Arguments {
  public:
   Arguments(std::string model, Entries entries) : model_(std::move(model)), entries_(std::move(entries)) {}
@@ -41,7 +41,7 @@ class Arguments {
   Entries entries_;
 };
 
-// What a primitive computes with: the values of its keys, the arguments it was made with, the backend's dtype.
+// The inputs of a primitive's computation: the values of its keys, its constructor arguments, the backend's dtype.
 class Operands {
  public:
   Operands(const std::vector<Port>& ports, std::span<const Value> values, const Entries& arguments, DType dtype)
@@ -49,7 +49,7 @@ class Operands {
   const Value& operator[](const std::string& key) const;
   const Value& at(std::size_t index) const { return values_[index]; }
   std::size_t size() const { return values_.size(); }
-  Array array(const std::string& key) const;  // numbers, lists and tensors become arrays
+  Array array(const std::string& key) const;  // converts numbers, lists and tensors to arrays
   Array array(std::size_t index) const;
   const Value& argument(const std::string& name) const;
   bool flag(const std::string& name) const;  // an argument, or the value of a key
@@ -71,21 +71,21 @@ std::optional<double> named_constant(const std::string& name, DType dtype);
 
 using Compute = std::function<Value(const Operands&)>;
 
-// `constructor` lists the parameters as Python does: "axis=None, keepdim=False, input". A parameter that is also a key
-// gives the key its value. `keys` lists the keys, "input[V...], axis=None -> output": a template in brackets says that
-// a key is a tensor; after it !, what it may hold: i integers, f floats, b bools; after it *, that it is trained.
+// `constructor` lists the parameters in Python notation: "axis=None, keepdim=False, input". A parameter that is also a
+// key gives the key its value. `keys` lists the keys, "input[V...], axis=None -> output": a template in brackets means
+// that a key is a tensor; after it !, its element types: i integers, f floats, b bools; after it *, that it is trained.
 struct Record {
   std::string name, constructor, keys, sentence;
   Compute compute = {};                                 // of a primitive
-  ShapeRule rule = {};                                  // what the templates cannot say
+  ShapeRule rule = {};                                  // for shapes that the templates cannot express
   Model (*build)(const Arguments&) = nullptr;           // of a composite
-  std::string (*keys_for)(const Arguments&) = nullptr;  // of a primitive whose arguments decide on its keys
-  std::string safe = {};                                // keys with the shapes that are meant: checked by safe_shapes
+  std::string (*keys_for)(const Arguments&) = nullptr;  // of a primitive whose keys depend on its arguments
+  std::string safe = {};                                // keys with the intended shapes: checked by safe_shapes
 
   std::vector<Parameter> parameters() const;
 };
 
-// The ports of a primitive for these arguments; inputs first, `inputs` of them.
+// The ports of a primitive for these arguments; the first `inputs` of them are inputs.
 struct Ports {
   std::vector<Port> all;
   std::size_t inputs = 0;

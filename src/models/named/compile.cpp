@@ -1,9 +1,9 @@
-// Compilation: constants are computed, repeated and unused operations dropped, and every key gets its role.
+// Compilation: folds constants, drops repeated and unused operations, and assigns each key its role.
 //
-// The passes of src/compiler/optimise do the same to programs, later: a model becomes one when it is called. What is
-// known, merged and needed here has names, and users read them: static_keys(), the keys that must be given, text() and
-// summary(). It must be known while shapes are open, and of values that no program holds, such as tuples, types and
-// indices.
+// The passes of src/compiler/optimise later do the same to programs, which a model becomes when it is called. Here,
+// what is constant, merged and live has names that users read: static_keys(), the required keys, text() and
+// summary(). It must be known while shapes are still open, and for values that no program holds, such as tuples, types
+// and indices.
 #include "models/named/compiled.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ bool has_arrays(const Value& value) {
   return std::any_of(value.list().begin(), value.list().end(), has_arrays);
 }
 
-// Values that hold arrays are the same only where they are the same edge.
+// Values that hold arrays are equal only if they are the same edge.
 std::string identity(const Value& value, int edge) {
   return value.given() && !has_arrays(value) && !value.is_tensor() ? value.to_string() : concat("#", edge);
 }
@@ -129,7 +129,7 @@ void CompiledBody::fold() {
 }
 
 void CompiledBody::choose_outputs() {
-  // The canonical output of a model without named outputs keeps the name that its operation gives it.
+  // The canonical output of a model without named outputs keeps the name given by its operation.
   for (const std::string& key : model.output_keys()) {
     int edge = graph.edge_of(*model.body(), key);
     std::string name = graph.edges[at(edge)].name;
@@ -149,7 +149,7 @@ void CompiledBody::choose_outputs() {
     output_keys.push_back(name);
     outputs.push_back(edge);
   }
-  // An output that others still read is computed but not returned; one that no one reads goes, with what only it needs.
+  // An output with other readers is computed but not returned; one without is dropped, with everything only it needs.
   std::vector<int> readers(graph.edges.size(), 0);
   for (const FlatOperation& operation : graph.operations) {
     for (int edge : operation.inputs) ++readers[at(edge)];

@@ -1,4 +1,4 @@
-// What a CompiledModel points to: the operations that remain, constants, shapes, and who gives which key.
+// The body of a CompiledModel: the remaining operations, constants, shapes, and the source of each key.
 #pragma once
 
 #include "models/named/shapes.h"
@@ -17,13 +17,13 @@ class CompiledBody {
   CompiledBody(const Model& model, const Backend& backend, const CompileOptions& options);
   CompiledBody(const CompiledBody&) = delete;
 
-  Model model;  // keeps the bodies alive that the graph points to
+  Model model;  // keeps the bodies alive that the graph refers to
   Backend backend;
   CompileOptions options;
   FlatGraph graph;
   std::unique_ptr<ShapeSystem> shapes;
-  std::vector<Value> values;  // of edges that are known at compile time
-  std::vector<int> same;      // the edge that an edge is computed as: operations that repeat run once
+  std::vector<Value> values;  // of edges known at compile time
+  std::vector<int> same;      // the representative edge: repeated operations run once
   std::vector<bool> live;     // of operations
   std::vector<int> outputs;   // edges, in the order of output_keys
   std::vector<std::string> output_keys, trainable, data, statics, discarded;
@@ -31,7 +31,7 @@ class CompiledBody {
 
   std::vector<std::string> names() const;  // of edges that exist at run time
   std::optional<Shape> full_shape(int edge) const;
-  // Runs the operations that remain; `given` has values for the free inputs.
+  // Runs the remaining operations; `given` has values for the free inputs.
   std::vector<Value> run(const ValueMap& given) const;
 
  private:
@@ -45,7 +45,7 @@ class CompiledBody {
   void assign_roles();
 };
 
-// The configuration under which a backend of this dtype traces and runs.
+// The configuration for tracing and running on a backend of this dtype.
 Config config_for(const Backend& backend);
 
 }  // namespace capibara::models

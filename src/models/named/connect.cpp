@@ -1,4 +1,4 @@
-// Connecting models: edges that are joined, keys of values, and submodels that are added.
+// Connecting models: joining edges, resolving the keys of values, and adding submodels.
 #include "models/named/body.h"
 #include "models/named/catalog.h"
 
@@ -14,7 +14,7 @@ EdgePointer root_of(EdgePointer edge) {
 EdgePointer join(const EdgePointer& first, const EdgePointer& second, const std::string& where) {
   EdgePointer a = root_of(first), b = root_of(second);
   if (a == b) return a;
-  // Defaults give way to what is computed or said.
+  // Defaults yield to computed or explicit values.
   auto yield = [](Edge& one, const Edge& other) {
     if (one.soft && (!other.writer.empty() || (other.value.given() && !other.soft))) {
       one.value = {};
@@ -50,7 +50,7 @@ EdgePointer join(const EdgePointer& first, const EdgePointer& second, const std:
 
 namespace {
 
-// The parent's key for a key of its child; made where there was none.
+// The parent's key for a key of its child; added if there is none.
 std::string lift(ModelBody& parent, ModelBody& child, const std::string& key) {
   ModelBody::Child& entry = child_entry(parent, child);
   std::string inner = child.resolve(key);
@@ -66,7 +66,7 @@ std::string lift(ModelBody& parent, ModelBody& child, const std::string& key) {
   return own;
 }
 
-// Whether the submodels of a body depend on one another in a circle; names the keys of one.
+// Raises if the submodels of a body depend on each other in a cycle; names the keys of one.
 void check_circle(const ModelBody& body, const std::string& joined) {
   std::map<std::string, std::vector<std::size_t>> readers;
   for (std::size_t i = 0; i < body.children.size(); ++i) {
@@ -105,7 +105,7 @@ void check_circle(const ModelBody& body, const std::string& joined) {
 
 }  // namespace
 
-// Makes one key of two keys of a body.
+// Merges two keys of a body.
 std::string join_keys(ModelBody& body, std::string a, std::string b) {
   a = body.resolve(a);
   b = body.resolve(b);
@@ -134,7 +134,7 @@ std::string join_keys(ModelBody& body, std::string a, std::string b) {
   return a;
 }
 
-// Gives the edge of a key what an IOKey says.
+// Applies an IOKey to the edge of a key.
 void apply_key(ModelBody& body, const std::string& key, const IOKey& io) {
   EdgePointer edge = body.edge(key);
   if (io.value.given()) {
@@ -173,7 +173,7 @@ bool holds_connections(const Value& value) {
 
 namespace {
 
-// A model and what a call would join to it, as they were: a call that fails leaves no trace.
+// A saved state of a model and everything a call would join to it, so that a failed call has no effect.
 class Snapshot {
  public:
   Snapshot(const std::shared_ptr<ModelBody>& parent, const Call& call) : parent_(parent), body_(*parent) {
@@ -255,7 +255,7 @@ void add_model(const std::shared_ptr<ModelBody>& parent, const Call& call, bool 
       connections.emplace_back(free[0], Connection{parent, outputs[0]});
     }
   }
-  // Calls among the values are added first: their results are keys of the parent.
+  // Calls among the values are added first: their results become keys of the parent.
   std::vector<std::pair<std::string, std::string>> own;
   for (const auto& [key, value] : connections) {
     if (value.given()) own.emplace_back(child->resolve(key), key_of_value(parent, value));

@@ -1,4 +1,4 @@
-// Models of distances: matrices of them, multidimensional scaling and t-SNE.
+// Distance models: distance matrices, multidimensional scaling and t-SNE.
 #include "models/named/builder.h"
 
 namespace capibara::models {
@@ -32,7 +32,7 @@ Model mds_core(const Arguments& a) {
   return b.finish({"distances"}, {"output"});
 }
 
-// The divergence of the neighbour probabilities of predicted distances from those of the data.
+// The divergence of the neighbour probabilities of the predicted distances from those of the data.
 Model tsne_core(const Arguments& a) {
   Builder b(a);
   Term distances = b.input("distances"), predicted = b.input("pred_distances");
@@ -53,7 +53,7 @@ Model tsne_core(const Arguments& a) {
   return b.finish({"distances"}, {"output"});
 }
 
-// Coordinates whose distances are like those of the input: of points, of distances, or of powers of distances.
+// Coordinates whose distances approximate those of the input: of points, of distances, or of powers of distances.
 Model encoder(const Arguments& a, const Model& base) {
   Builder b(a);
   const std::string& kind = a["input_type"].text();

@@ -9,7 +9,7 @@
 
 namespace capibara::models {
 
-// Arrays in a row, with the dictionary that they came from: what is not an array stays in it.
+// A flat list of arrays with the dictionary they came from, which keeps everything that is not an array.
 class Packed {
  public:
   Arrays arrays;
@@ -43,7 +43,7 @@ class Packed {
 
 using Functions = std::function<std::vector<Array>(const std::vector<Array>&)>;
 
-// The compiled functions of a model by what they compute; each has its own cache by types.
+// The compiled functions of a model by kind; each has its own cache by types.
 class CompiledFunctions {
  public:
   jax::Jitted<Functions> find(const std::string& key, const std::function<Functions()>& make) {
@@ -62,7 +62,7 @@ std::shared_ptr<CompiledFunctions> make_functions() { return std::make_shared<Co
 
 namespace {
 
-// The values of all free inputs, checked: trained ones may come in either dictionary.
+// The values of all free inputs, checked: trainable ones may be in either dictionary.
 ValueMap inputs_of(const CompiledBody& body, const ValueMap& params, const ValueMap& data) {
   ValueMap inputs;
   std::set<std::string> wanted(body.trainable.begin(), body.trainable.end());
@@ -70,7 +70,7 @@ ValueMap inputs_of(const CompiledBody& body, const ValueMap& params, const Value
   auto add = [&](const ValueMap& from, const char* argument) {
     for (const auto& [key, value] : from) {
       if (!wanted.count(key)) {
-        // Inputs that the outputs do not need may be given; unknown names may not.
+        // Inputs that the outputs do not need are accepted; unknown names are not.
         if (body.graph.by_name.count(key)) continue;
         std::vector<std::string> names(wanted.begin(), wanted.end());
         throw KeyError(concat("models: evaluate: ", argument, " has '", key, "', which the model does not have",
@@ -108,7 +108,7 @@ ValueMap inputs_of(const CompiledBody& body, const ValueMap& params, const Value
   return inputs;
 }
 
-// A dictionary as arrays in a row, and back.
+// Conversion between a dictionary and a flat list of arrays.
 struct PackedMap {
   std::vector<std::pair<std::string, Value>> holes;
   Packed packed;
@@ -129,7 +129,7 @@ ValueMap unpack(const std::vector<std::pair<std::string, Value>>& holes, const A
   return map;
 }
 
-// What the outputs look like: known after the function has been traced.
+// The structure of the outputs: known after the function has been traced.
 struct OutputForm {
   std::vector<Value> holes;
 };
@@ -169,7 +169,7 @@ ValueMap CompiledModel::evaluate(const ValueMap& params, const ValueMap& data) c
       return pack_outputs(body.run(unpack(holes, arrays, next)), *form);
     };
   };
-  // The form of the outputs follows from that of the inputs; it is traced again where a cached program ran.
+  // The structure of the outputs follows from that of the inputs; if a cached program ran, it is traced again.
   Arrays results = call(body, "f:" + inputs.packed.structure, make, inputs.packed.arrays);
   if (form->holes.empty()) {
     if (results.size() == body.output_keys.size())
@@ -211,7 +211,7 @@ Evaluation CompiledModel::evaluate(const ValueMap& params, const ValueMap& data,
       std::size_t next = count;
       ValueMap fixed = unpack(others, arrays, next);
       ValueMap weights = unpack(gradients, arrays, next);
-      // The outputs, and their product with the gradients that were given.
+      // The outputs, and their inner product with the given gradients.
       auto loss = [&](const std::vector<Array>& changing) -> std::tuple<Array, std::vector<Array>> {
         std::size_t at_variable = 0;
         ValueMap given = fixed;
@@ -361,7 +361,7 @@ std::map<std::string, std::vector<int64_t>> CompiledModel::propose_shardings() c
     std::optional<Shape> shape = body_->full_shape(body_->graph.by_name.at(key));
     if (!shape) return;
     std::vector<int64_t> axes(shape->size(), -1);
-    // Data is split along its first dimension by the first axis of the mesh, weights along their largest by the last.
+    // Data is split along its first dimension by the first mesh axis, weights along their largest one by the last.
     const std::size_t axis = batch || mesh.empty() ? 0 : mesh.size() - 1;
     if (!mesh.empty() && !shape->empty()) {
       std::size_t dim = 0;

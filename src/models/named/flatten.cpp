@@ -1,4 +1,4 @@
-// Flattening: nested models become one list of operations in an order in which they can run.
+// Flattening: nested models become one list of operations in topological order.
 #include "models/named/flatten.h"
 
 #include <functional>
@@ -32,7 +32,7 @@ class Flattener {
     for (const std::string& key : body.keys) {
       int edge = number(body.edge(key));
       if (!body.generated(key)) {
-        // The name nearest to the user counts.
+        // The name closest to the outermost model is used.
         auto& [best, level] = candidates_[at(edge)];
         if (best.empty() || depth < level) {
           best = key;

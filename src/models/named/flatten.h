@@ -1,11 +1,11 @@
-// A model as a list of primitive operations on numbered edges, each with a name of its own.
+// A model as a list of primitive operations on numbered edges, each with a unique name.
 #pragma once
 
 #include "models/named/catalog.h"
 
 namespace capibara::models {
 
-// Edges and operations are numbered; -1 stands for none.
+// Edges and operations are numbered; -1 means none.
 inline std::size_t at(int number) { return static_cast<std::size_t>(number); }
 
 struct FlatEdge {
@@ -30,8 +30,8 @@ struct FlatShapes {
 
 struct FlatGraph {
   std::vector<FlatEdge> edges;
-  std::vector<FlatOperation> operations;  // each after those that it needs
-  std::vector<FlatShapes> templates;      // what models say about the shapes of their keys
+  std::vector<FlatOperation> operations;  // each after the operations it depends on
+  std::vector<FlatShapes> templates;      // shape declarations of the models
   std::map<std::string, int> by_name;
   std::map<const Edge*, int> by_edge;
 

@@ -14,7 +14,7 @@ struct Members {
   std::unordered_set<std::string> keys;
 };
 
-// A value while it is read: a list of pairs is no dictionary.
+// A value during parsing: a list of pairs is not a dictionary.
 struct ReadValue {
   ReadValue() : value(None{}) {}
   ReadValue(bool given) : value(given) {}

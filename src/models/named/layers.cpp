@@ -1,4 +1,4 @@
-// Layers: linear maps, their activations, and what is built of them.
+// Layers: linear maps, their activations, and models built from them.
 #include "models/named/builder.h"
 
 namespace capibara::models {
@@ -53,8 +53,7 @@ Model layer(const Arguments& a) {
   return b.finish();
 }
 
-// dimensions and activations of the layers; or input_size, hidden_sizes and output_size with one activation between
-// them.
+// dimensions and activations of the layers; or input_size, hidden_sizes and output_size with one activation in between.
 Model perceptron(const Arguments& a) {
   Builder b(a);
   std::vector<Value> sizes;
@@ -84,7 +83,7 @@ Model perceptron(const Arguments& a) {
   }
   Term term = b.input("input");
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    // One model as the activation of several layers is made anew for each.
+    // A model used as the activation of several layers is copied for each.
     Value activation = activations[i];
     if (activation.is_model()) activation = to_specification(activation.model());
     Term w = b.weight(concat(weight, i)), c = b.weight(concat(bias, i));
@@ -121,7 +120,7 @@ Model polynomial_regression(const Arguments& a) {
   return b.finish();
 }
 
-// Heads of attention over one sequence, with linear maps for queries, keys, values and the result.
+// Multi-head attention over one sequence, with linear maps for queries, keys, values and the result.
 Model multi_head_attention(const Arguments& a) {
   Builder b(a);
   int64_t dim = a["dim"].integer(), heads = a["num_heads"].integer();

@@ -1,4 +1,4 @@
-// Losses: how far an input is from its target, element by element or for each sample.
+// Losses: the distance of an input from its target, elementwise or per sample.
 #include "models/named/numbers.h"
 
 #include <capibara/lax.h>
@@ -33,7 +33,7 @@ Value quantile_loss(const Operands& c) {
   return jnp::maximum(above, (quantile - Array(1.0)) * error);
 }
 
-// A weight for each class: given ones, or True for the inverse of how often a class occurs.
+// One weight per class: given ones, or True for the inverse class frequencies.
 Array class_weights(const Operands& c, const Array& input, const Array& target, bool categorical) {
   const Value& weights = c["weights"];
   int64_t classes = input.shape(1);
@@ -150,7 +150,7 @@ std::string binary_cross_entropy_keys(const Arguments& arguments) {
 Records loss_records() {
   const char* pair = "input[?], target[?] -> output[?]";
   ShapeRule joint = broadcast_rule("input", "target", "output");
-  // Shapes that differ broadcast, which is hardly ever meant.
+  // Unequal shapes would broadcast, which is rarely intended.
   const char* equal = "input[V...], target[V...] -> output[V...]";
   return {
       {"SquaredError", "input, target", pair, "(input - target)^2.", of_difference(jnp::square), joint, nullptr,

@@ -9,7 +9,7 @@ namespace jnp = jax::numpy;
 
 namespace {
 
-// Class numbers of predictions and labels: from one-hot rows, from probabilities by a threshold, or as they are.
+// Class numbers of predictions and labels: from one-hot rows, from probabilities by a threshold, or given directly.
 struct Classes {
   Array predicted, label;
 };
@@ -39,7 +39,7 @@ Value accuracy(const Operands& c) {
   return count(k.predicted == k.label, c.dtype()) / Array(k.label.shape(0));
 }
 
-// hits / (hits + extra) for each class, averaged. `share` says how much the kinds of mistakes count.
+// hits / (hits + extra) for each class, averaged. `share` weights the two kinds of mistakes.
 struct Mistakes {
   double false_positives, false_negatives;
 };
@@ -90,7 +90,7 @@ Value area_under_curve(const Operands& c) {
   return total / Array(classes);
 }
 
-// Differences of class numbers: 0 where a prediction is right.
+// Differences of class numbers: 0 for a correct prediction.
 Model metric(const Arguments& a) {
   Builder b(a);
   auto classes = [&](const Term& term, bool one_hot) {

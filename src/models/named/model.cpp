@@ -1,4 +1,4 @@
-// Models as users see them: the handle, its keys, and canonical inputs and outputs.
+// The user's view of models: the handle, its keys, and canonical inputs and outputs.
 #include "models/named/body.h"
 #include "models/named/catalog.h"
 
@@ -237,7 +237,7 @@ void Model::merge_connections(const std::vector<Value>& connections) {
 void Model::set_shapes(const std::vector<std::pair<std::string, ShapeTemplate>>& shapes) {
   for (const auto& entry : shapes) body_->require(entry.first, "set_shapes");
   body_->templates.push_back(shapes);
-  this->shapes();  // a contradiction is found here, not only at compile
+  this->shapes();  // detects a contradiction here, not only at compile
 }
 
 void Model::set_values(const Entries& values) {

@@ -9,7 +9,7 @@ Term squared_spread(const Term& input, const Value& axis) {
   return operate("Variance", input, {{"axis", axis}, {"correction", 0}, {"keepdim", true}});
 }
 
-// Scales and shifts with weight and bias, where they are wanted.
+// Scales and shifts with weight and bias, if enabled.
 Term scaled(Builder& b, const Arguments& a, Term term) {
   if (a.flag("use_scale")) {
     Term weight = b.weight("weight");
@@ -53,7 +53,7 @@ Model group_norm(const Arguments& a) {
   return b.finish();
 }
 
-// With running statistics at inference; training normalises by the batch and returns the statistics that follow.
+// Uses running statistics at inference; training normalises by the batch and returns the updated statistics.
 Model batch_norm(const Arguments& a) {
   Builder b(a);
   Term input = b.input("input"), mean = b.input("running_mean"), variance = b.input("running_var");
@@ -86,7 +86,7 @@ Model batch_norm(const Arguments& a) {
   return b.finish();
 }
 
-// Divided by the root of the mean of squares along the last dimension.
+// Divides by the root of the mean square along the last dimension.
 Model rms_norm(const Arguments& a) {
   Builder b(a);
   Term input = b.input("input");

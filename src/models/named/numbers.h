@@ -1,4 +1,4 @@
-// Operations of primitives that work on plain numbers and lists as well as on arrays.
+// Operations of primitives on plain numbers, lists and arrays.
 #pragma once
 
 #include "models/named/catalog.h"
@@ -8,10 +8,10 @@ namespace capibara::models {
 using Binary = Array (*)(const Array&, const Array&);
 using Unary = Array (*)(const Array&);
 
-// Plain numbers give a plain number; integers stay integers where `whole` gives one.
+// Plain numbers give a plain number; integers stay integers if `whole` is given.
 inline Value on_numbers(const Operands& c, Binary arrays, double (*numbers)(double, double), bool whole) {
   const Value &a = c.at(0), &b = c.at(1);
-  if (a.is_list() && b.is_list()) {  // tuples are joined
+  if (a.is_list() && b.is_list()) {  // tuples are concatenated
     List list = a.list();
     list.insert(list.end(), b.list().begin(), b.list().end());
     return list;
@@ -21,7 +21,7 @@ inline Value on_numbers(const Operands& c, Binary arrays, double (*numbers)(doub
     if (whole && !a.is<double>() && !b.is<double>()) return static_cast<int64_t>(result);
     return result;
   }
-  // A number beside an array is weakly typed, as in Python.
+  // A number combined with an array is weakly typed, as in Python.
   auto operand = [&](const Value& value) {
     if (!value.is_number()) return to_array(value, c.dtype());
     if (value.is<double>()) return Array(value.number());

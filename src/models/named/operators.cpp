@@ -23,7 +23,7 @@ Compute comparison(Binary arrays, bool (*numbers)(double, double)) {
   };
 }
 
-// Near zero the derivative of a power with a small exponent grows without bound; a line through zero replaces it there.
+// Near zero the derivative of a power with a small exponent is unbounded; it is replaced there by a line through zero.
 Array robust_power(const Array& base, const Array& exponent, double threshold) {
   Array limit = Array(1.0) - Array(std::log(threshold)) / jnp::log(jnp::absolute(base));
   Array steep = (exponent < limit) & (jnp::absolute(base) < Array(threshold));

@@ -1,4 +1,4 @@
-// The graph of a model as SVG: submodels in layers from top to bottom, connections with their names.
+// The graph of a model as SVG: submodels in layers from top to bottom, with named connections.
 #include "models/named/compiled.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::string escaped(const std::string& text) {
 }
 
 struct Box {
-  std::string title, line;  // a name, and what is below it
+  std::string title, line;  // a name, and the text below it
   bool external = false;    // an input or output of the model
   int layer = 0;
   double x = 0, y = 0, width = 0;
@@ -46,7 +46,7 @@ std::string draw(std::vector<Box> boxes, const std::vector<Arrow>& arrows) {
     }
     if (!moved) break;
   }
-  // An input is drawn just above what reads it.
+  // An input is drawn just above its first reader.
   for (std::size_t i = 0; i < boxes.size(); ++i) {
     bool source = true;
     int nearest = 1 << 20;
@@ -109,7 +109,7 @@ std::string draw(std::vector<Box> boxes, const std::vector<Arrow>& arrows) {
   return out.str();
 }
 
-// Submodels of a body as boxes; `shape` says what is known of an edge.
+// Submodels of a body as boxes; `shape` returns the known shape of an edge.
 std::string draw_body(const ModelBody& body, const std::function<std::string(const Edge*)>& shape) {
   std::vector<Box> boxes;
   std::vector<Arrow> arrows;

@@ -1,4 +1,4 @@
-// Recurrent cells, and sequences of them unrolled in time; batches get shorter as sequences end.
+// Recurrent cells, and sequences of them unrolled in time; batches shrink as sequences end.
 #include "models/named/builder.h"
 
 namespace capibara::models {
@@ -12,7 +12,7 @@ Term linear(Builder& b, const Term& input, const Term& weight, const Term& bias)
   return b.add("Linear", {}, {{"input", input}, {"weight", weight}, {"bias", bias}});
 }
 
-// The first rows of a state, as many as the input has, and the rest: of sequences that have ended.
+// The leading rows of a state, as many as the input has, and the rest, which belong to sequences that have ended.
 struct Rows {
   Term first, rest;
 };
@@ -92,7 +92,7 @@ Model lstm_cell(const Arguments& a) {
   return b.finish({"input"}, {"output"});
 }
 
-// The cell and the hidden state, one above the other.
+// The cell state stacked above the hidden state.
 Model lstm_body(const Arguments& a) {
   Builder b(a);
   Term input = b.input("input"), hidden = b.input("prev_hidden"), cell = b.input("prev_cell");
@@ -106,7 +106,7 @@ Model lstm_body(const Arguments& a) {
   return b.finish({"input"}, {"output"});
 }
 
-// z = sigmoid, r = sigmoid, candidate = tanh(W x + r * (U h)); the state is a mixture of the old one and the candidate.
+// z = sigmoid, r = sigmoid, candidate = tanh(W x + r * (U h)); the state interpolates between old one and candidate.
 Model gru_cell(const Arguments& a) {
   Builder b(a);
   Term input = b.input("input"), state = b.input("prev_hidden");
@@ -141,7 +141,7 @@ Model gru_cell(const Arguments& a) {
 
 // ---- sequences ------------------------------------------------------------------------------------------------------
 
-// A kind of cell: its weights are shared by all steps, its states passed on.
+// A kind of cell: all steps share its weights, and pass on its states.
 struct CellKind {
   Value specification;
   std::vector<std::string> weights, states;
@@ -168,7 +168,7 @@ class Sequence {
     for (const std::string& key : kind.weights) weights.emplace_back(key, b.weight(key));
   }
 
-  // One step; the first starts with initial states.
+  // One step; the first one takes initial states.
   void step(const Term& input, const std::string& output) {
     Model cell = kind.make_cell();
     Inputs inputs = weights;
@@ -197,7 +197,7 @@ Model one_to_many(const Arguments& a, bool inference) {
   for (int64_t i = 1; i < steps; ++i) {
     Term input = sequence.result("output");
     if (!inference) {
-      // As many rows as the target of this step has.
+      // As many rows as the target of this step.
       Term target = b.input(concat("target", i));
       Term source = forced ? b.input(concat("target", i - 1)) : input;
       Term head = b.add("Slice", {}, {{"stop", index(operate("Shape", target), 0)}});

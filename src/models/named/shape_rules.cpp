@@ -1,4 +1,4 @@
-// Rules of shapes for operations whose templates cannot say them.
+// Shape rules for operations that templates cannot describe.
 #include "models/named/shape_rules.h"
 
 #include "models/named/shapes.h"
@@ -68,7 +68,7 @@ ShapeRule broadcast_rule(std::string left, std::string right, std::string output
       if (!scope.dims(output)) {
         std::vector<DimId> fresh;
         for (std::size_t i = 0; i < rank; ++i) {
-          // Where only one operand has the dimension, or both are the same one, the result has it too.
+          // A dimension that only one operand has is also the result's.
           bool in_a = i + a->size() >= rank, in_b = i + b->size() >= rank;
           if (in_a && !in_b)
             fresh.push_back((*a)[i + a->size() - rank]);
@@ -95,7 +95,7 @@ ShapeRule broadcast_rule(std::string left, std::string right, std::string output
       }
       return;
     }
-    // An operand of fewer dimensions than the result: the other one has them all.
+    // If one operand has fewer dimensions than the result, the other has all of them.
     for (const auto& [one, other] : {std::pair(left, right), std::pair(right, left)}) {
       std::optional<std::vector<DimId>> known = operand_dims(scope, one);
       if (!known || operand_dims(scope, other) || !scope.dims(output)) continue;

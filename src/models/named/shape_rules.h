@@ -1,4 +1,4 @@
-// Rules of shape inference: what an operation says about the shapes of its keys, in every direction.
+// Rules of shape inference: relations between the shapes of an operation's keys, applied in every direction.
 #pragma once
 
 #include <capibara/models.h>
@@ -10,14 +10,14 @@ namespace capibara::models {
 using DimId = int;
 class ShapeSystem;
 
-// The shapes of one operation's keys, as a rule sees them.
+// The shapes of one operation's keys, as seen by a rule.
 class RuleScope {
  public:
   RuleScope(ShapeSystem& system, const std::map<std::string, int>& keys, const std::vector<Value>& values,
             const Entries& arguments)
       : system_(system), keys_(keys), values_(values), arguments_(arguments) {}
   bool has(const std::string& key) const { return keys_.count(key) != 0; }
-  // The dimensions of a key; nothing where not even their number is known.
+  // The dimensions of a key; absent if even their number is unknown.
   const std::optional<std::vector<DimId>>& dims(const std::string& key) const;
   const Value& value(const std::string& key) const;  // of a key that is not a tensor
   const Value& argument(const std::string& name) const;

@@ -1,4 +1,4 @@
-// The solver of shapes: templates with named and variadic dimensions, rules of operations, and tracing.
+// The shape solver: templates with named and variadic dimensions, rules of operations, and tracing.
 #include "models/named/shapes.h"
 
 #include <capibara/jit.h>
@@ -114,7 +114,7 @@ void ShapeSystem::note(std::map<std::size_t, DimId>& ends, std::size_t position,
     equate(slot->second, dim, edge, position);
 }
 
-// Templates meet at their first and last dimensions before the number of dimensions is known.
+// Matches templates at their first and last dimensions before the number of dimensions is known.
 void ShapeSystem::apply_ends(Scope& scope, int edge, const ShapeTemplate& shape, std::size_t variadic) {
   Ends& own = ends_[at(edge)];
   const std::size_t before = variadic, after = shape.dims.size() - 1 - variadic;
@@ -125,7 +125,7 @@ void ShapeSystem::apply_ends(Scope& scope, int edge, const ShapeTemplate& shape,
     else
       note(own.tail, shape.dims.size() - 1 - i, named(scope, shape.dims[i]), edge);
   }
-  // What is known of the sequence itself, from the side on which nothing stands in front of it.
+  // What is known about the variadic sequence itself, from the side where no dimension precedes it.
   Ends& sequence = scope.sequence_ends[shape.dims[variadic].name];
   auto exchange = [&](std::map<std::size_t, DimId>& mine, std::map<std::size_t, DimId>& shared, std::size_t offset) {
     for (const auto& [position, dim] : std::map<std::size_t, DimId>(mine)) {
@@ -205,7 +205,7 @@ void ShapeSystem::apply_rule(const FlatOperation& operation, const std::vector<V
   operation.record->rule(scope);
 }
 
-// Stages the operation on arrays of the shapes of its inputs.
+// Stages the operation on arrays with the shapes of its inputs.
 bool ShapeSystem::trace(const FlatOperation& operation, std::vector<Value>& values, DType dtype) {
   std::vector<Value> inputs;
   std::vector<ArrayType> types;
@@ -238,7 +238,7 @@ bool ShapeSystem::trace(const FlatOperation& operation, std::vector<Value>& valu
   try {
     detail::stage_program(function, types, operation.label);
   } catch (const ConcretizationTypeError&) {
-    return true;  // its result depends on values: known when it runs
+    return true;  // the result depends on values: known at run time
   } catch (const Error& error) {
     throw ValueError(concat("models: shapes of ", operation.label, ": ", error.what()));
   }
@@ -272,7 +272,7 @@ void ShapeSystem::solve(std::vector<Value>& values, DType dtype) {
   bool backwards = false;
   do {
     changed_ = false;
-    // Both directions in turn: shapes flow along chains of operations in one pass.
+    // Alternates directions: shapes propagate along chains of operations in one pass.
     for (std::size_t i = 0; i < scopes_.size(); ++i) apply(scopes_[backwards ? scopes_.size() - 1 - i : i]);
     for (std::size_t i = 0; i < graph_.operations.size(); ++i) {
       std::size_t op = backwards ? graph_.operations.size() - 1 - i : i;

@@ -1,4 +1,4 @@
-// Shape inference: dimensions that are equal share one number, and rules run until nothing new follows.
+// Shape inference: equal dimensions share one number, and rules run until nothing changes.
 #pragma once
 
 #include "models/named/flatten.h"
@@ -7,18 +7,18 @@ namespace capibara::models {
 
 class ShapeSystem {
  public:
-  // `safe`: with the shapes that models recommend.
+  // `safe`: with the shapes recommended by models.
   explicit ShapeSystem(const FlatGraph& graph, bool safe = false);
 
-  // A shape that is given; `source` is named in errors.
+  // A given shape; `source` is named in errors.
   void require(int edge, const ShapeTemplate& shape, const std::string& source);
-  // Runs all rules to a fixed point. `values` has what is known of every edge; operations whose inputs are known are
-  // traced for the shapes of their results, and results that are no tensors become values.
+  // Runs all rules to a fixed point. `values` has the known values of edges; operations whose inputs are known are
+  // traced for the shapes of their results, and results that are not tensors become values.
   void solve(std::vector<Value>& values, DType dtype);
 
   const std::optional<std::vector<DimId>>& dims(int edge) const { return edges_[static_cast<std::size_t>(edge)]; }
   std::optional<int64_t> size(DimId dim) const;
-  std::string text(int edge) const;  // "[2, N, V...]"; empty where nothing is known
+  std::string text(int edge) const;  // "[2, N, V...]"; empty if nothing is known
 
   DimId fresh();
   DimId known(int64_t size);
@@ -26,7 +26,7 @@ class ShapeSystem {
   void set(int edge, const std::vector<DimId>& dims);
 
  private:
-  // Dimensions known by their distance from the first or the last one, where the number of dimensions is not known.
+  // Dimensions known by their distance from the first or the last one, while the number of dimensions is unknown.
   struct Ends {
     std::map<std::size_t, DimId> head, tail;
   };
@@ -51,10 +51,10 @@ class ShapeSystem {
   std::vector<Scope> scopes_;
   mutable std::vector<DimId> parents_;
   std::vector<std::optional<int64_t>> sizes_;
-  std::vector<std::string> names_, sources_;  // of dimensions: how they print, and who gave the size
-  std::vector<std::string> rank_sources_;     // of edges: who gave the number of dimensions
+  std::vector<std::string> names_, sources_;  // of dimensions: their printed names, and the source of their sizes
+  std::vector<std::string> rank_sources_;     // of edges: the source of the number of dimensions
   std::vector<bool> traced_;
-  std::string source_;  // who speaks now
+  std::string source_;  // the source of the current facts, for errors
   bool changed_ = false;
 };
 

@@ -16,7 +16,7 @@ Arrays arrays_of(const Operands& c) {
   if (input.is_list()) {
     for (const Value& entry : input.list()) arrays.push_back(to_array(entry, c.dtype()));
   } else if (input.given()) {
-    Array stacked = c.array("input");  // the rows of one array
+    Array stacked = c.array("input");  // the rows of a single array
     for (int64_t i = 0; i < stacked.shape(0); ++i) arrays.push_back(stacked[Index(i)]);
   }
   for (std::size_t i = 1; c[concat("input", i)].given(); ++i) arrays.push_back(c.array(concat("input", i)));
@@ -39,7 +39,7 @@ std::string numbered_inputs(const Arguments& a) {
   return keys + " -> output";
 }
 
-// With n the inputs are keys of their own, without it one list.
+// With n, the inputs are separate keys; without it, one list.
 std::string concat_keys(const Arguments& a) {
   if (!a.given("n")) return "input, axis=0 -> output[?]";
   std::string keys;
@@ -73,7 +73,7 @@ Index index_entry(const Value& value, DType dtype) {
   return to_array(value, dtype);
 }
 
-// The part of a plain list.
+// An element or slice of a plain list.
 Value list_part(const List& list, const Value& index) {
   int64_t size = static_cast<int64_t>(list.size());
   if (index.is_number()) {

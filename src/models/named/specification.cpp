@@ -34,7 +34,7 @@ bool names_tensor(const Value& type) {
   return (type.is_text() && type.text() == "Tensor") || (type.is_dictionary() && type.has("Tensor"));
 }
 
-// Constants by name stay words until the backend is known.
+// Named constants stay names until the backend is known.
 Value constant(const Value& value) {
   if (value.is_dictionary() && value.has("tensor")) return Tensor{value["tensor"]};
   if (value.is_text() && value.text() == "(Ellipsis,)") return Ellipsis{};
@@ -76,7 +76,7 @@ class Loader {
     return constant(value);
   }
 
-  // Specifications of older versions call the operands of arithmetic input and rhs, or input1 and input2.
+  // Older versions of specifications name the operands of arithmetic input and rhs, or input1 and input2.
   static std::string key_in(const Model& model, const std::string& key) {
     if (model.body()->has(key)) return key;
     for (const auto& [old, now] : {std::pair("input", "left"), std::pair("rhs", "right"), std::pair("input1", "left"),

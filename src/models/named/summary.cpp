@@ -43,7 +43,7 @@ std::string with_commas(int64_t number) {
   return text;
 }
 
-// Shapes of a model before it is compiled.
+// Shapes of an uncompiled model.
 struct LogicalShapes {
   FlatGraph graph;
   std::unique_ptr<ShapeSystem> system;

@@ -10,12 +10,12 @@ namespace {
 
 struct Loss {
   std::string key;
-  // What Mean, Min and Max reduced, and along which axes: regularizations are divided by these numbers of elements.
+  // The inputs and axes of Mean, Min and Max: regularizations are divided by these numbers of elements.
   std::vector<std::pair<std::string, Value>> reduced;
 };
 struct Penalty {
   std::string key;    // of its value
-  std::string input;  // what is penalised
+  std::string input;  // the penalised key
   Value coefficient;
 };
 
@@ -70,7 +70,7 @@ struct TrainModel::State {
     return result;
   }
 
-  // The geometric mean of the numbers of elements that the losses which depend on an input are means of.
+  // The geometric mean of the element counts over which the losses that depend on an input are averaged.
   std::optional<std::string> elements_behind(const std::string& input) {
     std::optional<std::string> product;
     int count = 0;

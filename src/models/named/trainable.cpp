@@ -1,4 +1,4 @@
-// Compiled named models as models that can be trained: data keys become the arrays of a batch.
+// Compiled named models as trainable models: data keys become the arrays of a batch.
 #include <capibara/models/protocol.h>
 
 #include <capibara/lax.h>
@@ -70,7 +70,7 @@ class Adapter {
   bool has_loss_ = false;
 };
 
-// Axes "mesh0", "mesh1": those of the mesh that the model was compiled for, as propose_shardings splits by them.
+// Axes "mesh0", "mesh1": those of the mesh that the model was compiled for, split as in propose_shardings.
 std::optional<LogicalAxes> proposed_axes(const CompiledModel& model, const ParameterTypes& types) {
   if (model.backend().device_mesh.empty()) return std::nullopt;
   LogicalAxes axes;
@@ -117,7 +117,7 @@ AnyModel trainable(const CompiledModel& model, const TrainableOptions& options) 
     throw KeyError(concat("models.trainable: the shape is not known of ", quoted(unknown),
                           "; give shapes of the inputs to compile, or parameters"));
   }
-  // As randomize_params, from a key that a program may hold.
+  // As in randomize_params, from a key that may be traced.
   parts.init = [given, types = parts.types](const Array& key) {
     Parameters parameters;
     int64_t number = 0;

@@ -1,4 +1,4 @@
-// Values of models: what they are, how they print and how they compare.
+// Values of models: their types, printing and comparison.
 #include <capibara/models.h>
 
 #include <cmath>

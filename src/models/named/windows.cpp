@@ -135,7 +135,7 @@ Value padding_2d(const Operands& c) {
 
 // ---- composites -----------------------------------------------------------------------------------------------------
 
-// The model's own keys are those that users set; the primitive inside takes them in one form.
+// The composite's keys are those that users set; the primitive inside takes them in one canonical form.
 Model pool(const Arguments& a, const std::string& primitive, int dimensions) {
   Builder b(a);
   Term kernel = b.constant("kernel_size", a["kernel_size"]);

@@ -1,4 +1,4 @@
-// AnyModel: what it is made of, checked, and the functions that call its parts.
+// AnyModel: validation of its parts, and the functions that call them.
 #include <capibara/model.h>
 
 #include <capibara/error.h>

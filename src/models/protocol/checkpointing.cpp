@@ -1,4 +1,4 @@
-// Gradient checkpointing of any model with layers: groups of them are computed again in the backward pass.
+// Gradient checkpointing of any model with layers: the backward pass recomputes groups of them.
 #include "models/protocol/checkpointing.h"
 
 #include <capibara/error.h>
@@ -12,7 +12,7 @@ Arrays run_checkpointed(const ModelLayers& layers, int64_t every, const jax::Che
                         const Parameters& parameters, Arrays carry) {
   for (int64_t first = 0; first < layers.count; first += every) {
     const int64_t last = std::min(layers.count, first + every);
-    // Parameters are captured: a group has those alone as operands that its layers read.
+    // Parameters are captured: the operands of a group are only those that its layers read.
     auto body = [&](const Arrays& input) {
       Arrays value = input;
       for (int64_t layer = first; layer < last; ++layer) value = layers.run(parameters, layer, value);
@@ -75,7 +75,7 @@ AnyModel enable_gradient_checkpointing(const AnyModel& model, int64_t every, con
   }
   parts.layers->checkpoint_every_n_layers = every;
   parts.layers->checkpoint_policy = policy;
-  // Checkpointing once more replaces the groups: the layers themselves stay as they were.
+  // Checkpointing again replaces the groups: the layers themselves are unchanged.
   return AnyModel(std::move(parts));
 }
 

@@ -1,4 +1,4 @@
-// The policies of gradient checkpointing by the names that configurations give them.
+// Policies of gradient checkpointing by the names used in configurations.
 #pragma once
 
 #include <capibara/remat.h>
@@ -7,7 +7,7 @@
 
 namespace capibara {
 
-// ValueError that lists the names where there is no policy of this one.
+// ValueError listing the names if there is no policy of this name.
 const jax::CheckpointPolicy& checkpoint_policy_of(const std::string& name);
 
 }  // namespace capibara

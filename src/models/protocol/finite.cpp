@@ -1,4 +1,4 @@
-// Whether an array has a NaN or an infinity.
+// Checks whether an array has a NaN or an infinity.
 #include "models/protocol/finite.h"
 
 #include <capibara/lax.h>

@@ -1,4 +1,4 @@
-// What names and shapes of parameters show of a model that states neither logical axes nor sizes.
+// Inference of logical axes and sizes from the names and shapes of parameters, for models that state neither.
 #include <capibara/error.h>
 #include <capibara/model.h>
 
@@ -18,7 +18,7 @@ struct AxisRule {
 
 std::regex insensitive(const char* text) { return std::regex(text, std::regex::icase | std::regex::optimize); }
 
-// The first that matches counts; names end in the part that holds the array, such as kernel or weight.
+// The first match applies; names end in the part that holds the array, such as kernel or weight.
 const std::vector<AxisRule>& axis_rules() {
   static const std::vector<AxisRule> rules = {
       {insensitive("expert.*(^|[./_])(up|gate|wi|w1|w3)([./_]|$)"), {"expert", "embed", "mlp"}, "experts widen"},
@@ -104,7 +104,7 @@ ModelSizes infer_sizes(const ParameterTypes& types) {
                             " parameters without a matrix among them show no sizes of a transformer; state sizes"));
   }
   int64_t most = 0;
-  for (const auto& [side, count] : sides) {  // the smaller of two that are as frequent
+  for (const auto& [side, count] : sides) {  // of equally frequent ones, the smallest
     if (count > most) {
       sizes.width = side;
       most = count;

@@ -1,4 +1,4 @@
-// Adafactor: second moments of large matrices kept as the means of their rows and columns.
+// Adafactor: second moments of large matrices stored as the means of their rows and columns.
 #include "models/training/optimizer_links.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ struct FactoredAxes {
   int64_t second, largest;
 };
 
-// The two largest axes, the later one where sizes are equal; none where the smaller is too small.
+// The two largest axes, the later one for equal sizes; none if the smaller is too small.
 std::optional<FactoredAxes> factored_axes(const Shape& shape, const AdafactorOptions& options) {
   if (!options.factored || shape.size() < 2) return std::nullopt;
   std::vector<int64_t> order(shape.size());
@@ -49,7 +49,7 @@ Moments first_moments(const Array& parameter, const AdafactorOptions& options) {
   return {zeros_without(parameter, axes->largest), zeros_without(parameter, axes->second), unused};
 }
 
-// The gradient divided by the root of its second moment; `moments` become those of this step.
+// The gradient divided by the root of its second moment; `moments` is updated to this step.
 Array rescale(const Array& gradient, Moments& moments, const Array& decay, const AdafactorOptions& options) {
   Array square = lax::square(gradient) + options.eps;
   auto average = [&](const Array& before, const Array& now) {
@@ -71,7 +71,7 @@ Array rescale(const Array& gradient, Moments& moments, const Array& decay, const
   return gradient * row * column;
 }
 
-// The state is the count, then row, column and whole moments of each parameter.
+// The state is the count, then row, column and unfactored moments of each parameter.
 Optimizer scale_by_factored_rms(const AdafactorOptions& options) {
   auto init = [=](const Arrays& parameters) {
     Arrays state = {zero_count()};

@@ -1,4 +1,4 @@
-// Batches of any examples, made ahead by threads.
+// Batches of arbitrary examples, prefetched by threads.
 #include <capibara/training/batches.h>
 
 #include <capibara/error.h>

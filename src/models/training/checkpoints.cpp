@@ -1,4 +1,4 @@
-// The state of a trainer in the checkpoints of a folder.
+// Saving and loading the state of a trainer in a folder's checkpoints.
 #include "models/training/checkpoints.h"
 
 #include <capibara/checkpoint.h>
@@ -16,7 +16,7 @@ constexpr const char* item = "state";
 void save_checkpoint(const std::string& folder, int64_t step, const TrainState& state, int64_t keep) {
   Checkpointer checkpointer(folder, {.max_to_keep = keep});
   const std::vector<int64_t> steps = checkpointer.steps();
-  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return;  // it is the same state
+  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return;  // already saved
   checkpointer.save(step, {{item, checkpoint_tree(state)}});
 }
 

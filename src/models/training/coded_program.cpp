@@ -1,4 +1,4 @@
-// Evaluates programs on matrices of codes: what multiplies by them reads the codes.
+// Evaluates programs on matrices of codes: their matmuls read the codes.
 //
 //   c = dot_general[([1], [0])] x w    with w as codes    ->    c = quantized_matmul x w.codes w.scale
 #include "models/training/coded_program.h"
@@ -19,7 +19,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// A matrix of codes on its way through a program: perhaps transposed, perhaps of another dtype.
+// A matrix of codes as it passes through a program: possibly transposed, possibly of another dtype.
 struct Coded {
   kernels::QuantizedMatrix matrix;
   bool transposed = false;
@@ -52,7 +52,7 @@ Array to_last(const Array& x, int64_t axis) {
   return axis == x.ndim() - 1 ? x : lax::transpose(x, order);
 }
 
-// A matmul by codes; nothing where the equation sums over other dimensions than one of each operand.
+// A matmul by codes; absent unless the equation contracts exactly one dimension of each operand.
 std::optional<Array> multiplied(const Equation& equation, const Value& left, const Value& right, DType result) {
   const Coded *of_left = std::get_if<Coded>(&left), *of_right = std::get_if<Coded>(&right);
   if (!of_left == !of_right) return std::nullopt;  // none, or both
@@ -63,7 +63,7 @@ std::optional<Array> multiplied(const Equation& equation, const Value& left, con
   if (!is_floating(other.dtype()) || !is_floating(result)) return std::nullopt;
   const int64_t own = (of_left ? numbers.lhs_contracting : numbers.rhs_contracting)[0];
   const int64_t axis = (of_left ? numbers.rhs_contracting : numbers.lhs_contracting)[0];
-  // Codes are [inputs, outputs]: summed over the inputs, or over the outputs by the transpose.
+  // Codes are [inputs, outputs]: summed over the inputs, or over the outputs with the transpose.
   const bool over_inputs = (own == 0) != coded.transposed;
   const Array x = lax::convert_element_type(to_last(other, axis), result);
   const Array product = kernels::quantized_matmul(x, coded.matrix, {.transposed = !over_inputs});

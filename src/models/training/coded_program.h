@@ -1,4 +1,4 @@
-// Programs some of whose inputs are matrices of codes.
+// Programs with matrices of codes among their inputs.
 #pragma once
 
 #include <capibara/kernels/quantized.h>
@@ -11,8 +11,8 @@ namespace capibara::training {
 
 using CodedInput = std::variant<Array, kernels::QuantizedMatrix>;
 
-// Runs a program of floats under the current trace. Where it multiplies by an input of codes [inputs, outputs], or by
-// its transpose, the codes are multiplied; any other equation gets it widened.
+// Runs a floating-point program under the current trace. Matmuls by an input of codes [inputs, outputs], or by
+// its transpose, use the codes; any other equation receives it widened.
 Arrays evaluate_with_codes(const Program& program, std::span<const CodedInput> inputs);
 
 }  // namespace capibara::training

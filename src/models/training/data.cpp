@@ -1,4 +1,4 @@
-// Tokens in mapped files, and the loader: which windows a batch has follows from its number.
+// Tokens in mapped files, and the loader: the windows of a batch are a function of its index.
 #include <capibara/training/data.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ int32_t TokenFile::operator[](int64_t position) const {
 
 namespace {
 
-// The object of this name, or all objects below it.
+// The object of this name, or all objects under it.
 std::vector<std::string> text_objects(const std::string& path) {
   if (!path.ends_with('/') && stat_object(path)) return {path};
   const std::string bucket = path.substr(0, path.find('/', 5));
@@ -139,7 +139,7 @@ Loader::Loader(TokenFile tokens, const LoaderOptions& options, int64_t next)
 
 Loader::~Loader() = default;
 
-// One window is lost to the shift that each pass begins with.
+// One window is lost to the offset at the start of each pass.
 int64_t Loader::windows() const {
   const int64_t all = (options_.last - options_.first - 1) / options_.length;
   return all > 1 ? all - 1 : all;

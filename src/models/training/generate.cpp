@@ -1,4 +1,4 @@
-// Generation: the prompt in chunks of few sizes, then a program of one token that is called again and again.
+// Generation: the prompt in chunks of few sizes, then repeated calls of a one-token program.
 #include <capibara/training/generate.h>
 
 #include <capibara/jit.h>
@@ -26,7 +26,7 @@ struct Decoded {
 };
 CAPIBARA_TREE(Decoded, token, cache)
 
-// The likeliest token, or one drawn by the Gumbel trick.
+// The most likely token, or one drawn by the Gumbel trick.
 Array choose_token(const Array& logits, const Array& temperature, const Array& key, int64_t top_k, bool greedy) {
   Array scores = lax::convert_element_type(logits, DType::float32);
   if (greedy) return lax::argmax(scores, 0);
@@ -56,7 +56,7 @@ Generator::Generator(LanguageModel model, Parameters parameters, int64_t capacit
         concat("Generator: capacity ", capacity, " is beyond the model's max_length ", model_.config().max_length));
   }
   for (const auto& [name, shape] : model_.shapes()) {
-    // A matrix [inputs, outputs], or a table [outputs, inputs], as codes; of experts there are several.
+    // A matrix [inputs, outputs], or a table [outputs, inputs], as codes; experts have several.
     const auto outputs = name == "embedding" ? shape.size() - 2 : shape.size() - 1;
     if (const auto codes = find_codes(parameters_, name, 0)) {
       if (codes->codes.ndim() > 1 && codes->codes.shape(shape.size() == 3 ? 1 : 0) == shape[outputs]) continue;
@@ -94,7 +94,7 @@ std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt, const 
     if (!right) throw ValueError(concat("generate: expected 0 or more (argument '", name, "'), got ", got));
   };
   require(options.max_new_tokens >= 0, "max_new_tokens", options.max_new_tokens);
-  require(options.temperature >= 0, "temperature", options.temperature);  // NaN is refused too
+  require(options.temperature >= 0, "temperature", options.temperature);  // rejects NaN too
   require(options.top_k >= 0, "top_k", options.top_k);
   if (length == 0) throw ValueError("generate: the prompt must have at least one token");
   if (length >= capacity_) {
@@ -109,7 +109,7 @@ std::vector<int32_t> Generator::generate(std::span<const int32_t> prompt, const 
   const Array temperature = lax::full({}, greedy ? 1.0f : static_cast<float>(options.temperature));
   const Array key = jax::random::key(static_cast<int64_t>(options.seed));
   ModelCache cache = model_.make_cache(1, capacity_, parameter(parameters_, "norm.scale").dtype());
-  // All but the last token, in chunks of powers of four: few programs for prompts of any length.
+  // All but the last token, in chunks of powers of four: few programs cover prompts of any length.
   int64_t done = 0;
   for (int64_t chunk : {256, 64, 16, 4, 1}) {
     while (length - 1 - done >= chunk) {

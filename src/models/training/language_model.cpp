@@ -1,4 +1,4 @@
-// The language model: which layers run in which order, and the loss.
+// The language model: the order of its layers, and the loss.
 #include <capibara/training/language_model.h>
 
 #include <capibara/kernels/norms.h>
@@ -190,7 +190,7 @@ LanguageModel::Output LanguageModel::run(const Parameters& parameters, const Arr
   return {logits, load};
 }
 
-// ---- what users call ---------------------------------------------------------------------------------------------
+// ---- public interface -----------------------------------------------------------------------------------------------
 
 Array LanguageModel::apply(const Parameters& parameters, const Array& tokens) const {
   return run(parameters, tokens, {}).logits;
@@ -241,7 +241,7 @@ ModelCache LanguageModel::make_cache(int64_t batch, int64_t capacity, DType dtyp
   const int64_t inner = config_.expand * config_.width, head_dim = config_.width / config_.heads;
   for (const std::string& layer : config_.layers) {
     if (layer_kind(layer).mixer == "attention") {
-      const Shape shape = {batch, config_.key_heads, capacity, head_dim};  // two arrays: callers donate them
+      const Shape shape = {batch, config_.key_heads, capacity, head_dim};  // two arrays, since callers donate them
       cache.layers.push_back({lax::full(shape, 0.0, dtype), lax::full(shape, 0.0, dtype)});
     } else {
       cache.layers.push_back({lax::full({batch, config_.taps - 1, inner}, 0.0, dtype),
@@ -291,8 +291,8 @@ ModelParts LanguageModel::parts() const {
   ModelLayers layers;
   layers.count = static_cast<int64_t>(config_.layers.size());
   for (std::size_t layer = 0; layer < config_.layers.size(); ++layer) layers.prefixes.push_back(layer_prefix(layer));
-  // The carry: the values, and the shares of the layers with experts, [1, layers, 2, experts], which move up by one
-  // layer in each. The dimension in front is none of examples.
+  // The carry: the activations, and the shares of the layers with experts, [1, layers, 2, experts], which each layer
+  // shifts by one. The leading dimension is not one of examples.
   const auto mixtures = std::count_if(config_.layers.begin(), config_.layers.end(),
                                       [](const std::string& text) { return layer_kind(text).feed_forward == "moe"; });
   layers.start = [=](const Parameters& p, const Arrays& batch) {

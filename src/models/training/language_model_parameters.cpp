@@ -1,4 +1,4 @@
-// The parameters of the language model: names, shapes, first values, and the operations they cost.
+// The parameters of the language model: names, shapes, initial values, and FLOPs.
 #include <capibara/training/language_model.h>
 
 #include <capibara/lax.h>
@@ -19,7 +19,7 @@ enum class Start { normal, zero, one, decay, step };
 struct Entry {
   Shape shape;
   Start start = Start::normal;
-  double deviation = 0;    // of normal numbers
+  double deviation = 0;    // of the normal distribution
   int64_t multiplied = 0;  // matmul multiplications for each token
   std::vector<std::string> axes = {};
 };
@@ -28,7 +28,7 @@ using Entries = std::map<std::string, Entry>;
 class Table {
  public:
   explicit Table(const LanguageModelConfig& config) : config_(config) {
-    // What is added to the residual stream begins smaller, so that its size does not grow with the depth.
+    // Projections into the residual stream start smaller, so that its magnitude does not grow with depth.
     shrink_ = 1 / std::sqrt(2.0 * static_cast<double>(config.layers.size()));
     entries_["embedding"] = {{config.vocabulary, config.width},
                              Start::normal,
@@ -55,7 +55,7 @@ class Table {
   using Axes = std::vector<std::string>;
 
   void add_weight(const std::string& prefix, Axes axes, int64_t inputs, int64_t outputs, double factor, bool bias) {
-    // A bias behind a sum over devices is added once, on each whole.
+    // A bias after a sum over devices is replicated, and added once to the complete sum.
     const std::string last = axes.back() == "embed" ? "" : axes.back();
     const double deviation = factor / std::sqrt(static_cast<double>(inputs));
     entries_[prefix + "weight"] = {{inputs, outputs}, Start::normal, deviation, inputs * outputs, std::move(axes)};
@@ -127,7 +127,7 @@ Array first_value(const Entry& entry, const Array& key) {
       Array number = lax::broadcasted_iota(DType::float32, entry.shape, 1);
       return lax::log(number + 1);
     }
-    case Start::step: {  // softplus of it is spread evenly over the logarithms of 0.001 to 0.1
+    case Start::step: {  // its softplus is distributed log-uniformly from 0.001 to 0.1
       Array u = jax::random::uniform(key, {.shape = entry.shape});
       Array step = lax::exp(std::log(0.001) + u * std::log(100.0));
       return step + lax::log(-lax::expm1(-step));
@@ -192,7 +192,7 @@ ModelSizes sizes_of(const LanguageModel& model) {
     sizes.experts = config.experts;
     sizes.experts_per_token = config.experts_per_token;
   }
-  // Plans know layers of one kind; where they differ the plan is of another model, which it says.
+  // Plans support layers of one kind; if they differ, the plan is for a different model, as its assumptions state.
   if (recurrent > 0) {
     sizes.assumptions.push_back(concat(recurrent, " of ", sizes.layers, " layers are Mamba and planned as attention"));
   }
@@ -204,8 +204,8 @@ ModelSizes sizes_of(const LanguageModel& model) {
   return sizes;
 }
 
-// Two for each multiplication of a matmul; attention sees half of the keys on average; a step of the scan multiplies
-// and adds about three times for each element of the state.
+// Two per multiplication of a matmul; attention sees half of the keys on average; a step of the scan multiplies
+// and adds about three times per element of the state.
 double LanguageModel::flops_per_token(int64_t length) const {
   double multiplied = 0;
   const Table table(config_);

@@ -1,4 +1,4 @@
-// What the texts of LanguageModelConfig::layers mean, and what follows from a config for the model protocol.
+// The layer kinds of LanguageModelConfig::layers, and properties of a config for the model protocol.
 #pragma once
 
 #include <capibara/training/language_model.h>
@@ -11,7 +11,7 @@ struct LayerKind {
   std::string mixer;         // attention or mamba
   std::string feed_forward;  // mlp, moe or nothing
 };
-// ValueError where the text names no kind of layer.
+// ValueError if the text is not a kind of layer.
 LayerKind layer_kind(const std::string& text);
 
 // Names of the dimensions of each parameter.

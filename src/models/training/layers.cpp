@@ -41,7 +41,7 @@ Array merge_heads(const Array& x) {
   return lax::reshape(rows, {rows.shape(0), rows.shape(1), rows.shape(2) * rows.shape(3)});
 }
 
-// bool [1, 1, queries, keys]: query i of a chunk that begins at `position` sees keys up to position + i.
+// bool [1, 1, queries, keys]: query i of a chunk that begins at `position` attends to keys up to position + i.
 Array causal_mask(const Array& position, int64_t queries, int64_t keys) {
   Array row = lax::broadcasted_iota(DType::int32, {1, 1, queries, keys}, 2) + position;
   return lax::broadcasted_iota(DType::int32, {1, 1, queries, keys}, 3) <= row;
@@ -51,7 +51,7 @@ Array causal_mask(const Array& position, int64_t queries, int64_t keys) {
 
 const Array& parameter(const Parameters& parameters, const std::string& name) {
   if (const Array* found = find(parameters, name)) return *found;
-  // Names that share the longest beginning are the likeliest to be meant.
+  // Names with the longest common prefix are the most likely to be intended.
   std::string nearest;
   std::size_t longest = 0;
   for (const auto& [other, array] : parameters) {
@@ -113,7 +113,7 @@ Array rotate(const Array& x, const Array& first, double base) {
 
 namespace {
 
-// Whether the mesh in context has an axis of this name with several devices.
+// True if the context mesh has an axis of this name with several devices.
 bool context_splits(const std::string& axis) {
   const auto& around = context_mesh();
   return around && around->mesh.has(axis) && around->mesh.axis_size(axis) > 1;
@@ -143,7 +143,7 @@ Array attention(const Parameters& parameters, const std::string& prefix, const A
     mixed = kernels::flash_attention(query, cache->arrays.first, cache->arrays.second, {.attention_mask = mask});
   } else {
     kernels::FlashAttentionOptions whole{.causal = true};
-    // Values outside of traces say themselves that they are whole.
+    // Outside of traces, arrays themselves show whether they are whole.
     if (x.is_tracer() && context_splits("sequence")) whole.sequence_parallel = true, whole.sequence_axis = "sequence";
     mixed = kernels::flash_attention(query, key, value, whole);
   }
@@ -203,7 +203,7 @@ struct CodedExpert {
   }
 };
 
-// Experts whose weights are codes. One token multiplies by its experts alone, several by all of them.
+// Experts with weights as codes. A single token multiplies only by its own experts, several tokens by all of them.
 std::pair<Array, Array> coded_experts(const Parameters& parameters, const std::string& prefix, const Array& x,
                                       int64_t experts_per_token) {
   const Array router = parameter(parameters, prefix + "router");

@@ -1,4 +1,4 @@
-// Muon: the momentum of each matrix, made nearly orthogonal by Newton-Schulz iterations; AdamW for the rest.
+// Muon: the momentum of each matrix, approximately orthogonalized by Newton-Schulz iterations; AdamW for the rest.
 #include "models/training/optimizer_links.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 // The quintic a x + b (x x^T) x + c (x x^T)^2 x, steep at zero; the published coefficients of Muon.
 constexpr double quintic[] = {3.4445, -4.7750, 2.0315};
 
-// [rows, columns] -> about the nearest matrix with orthogonal rows or columns.
+// [rows, columns] -> approximately the nearest matrix with orthogonal rows or columns.
 Array orthogonalized(const Array& matrix, const MuonOptions& options) {
   const bool tall = matrix.shape(0) > matrix.shape(1);
   Array x = tall ? lax::transpose(matrix, {1, 0}) : matrix;
@@ -30,7 +30,7 @@ Array orthogonalized(const Array& matrix, const MuonOptions& options) {
 
 bool is_matrix(const Array& parameter) { return parameter.ndim() == 2; }
 
-// The updates of one kind of parameters only; the other ones pass.
+// Updates only parameters of one kind; the others pass through.
 Optimizer only(bool matrices, const Optimizer& inner) {
   auto select = [matrices](const Arrays& all, const Arrays& parameters) {
     Arrays chosen;

@@ -1,4 +1,4 @@
-// How links of optimizers are written: a link has one list of arrays as its state.
+// Building blocks for links of optimizers; the state of a link is one list of arrays.
 #pragma once
 
 #include <capibara/lax.h>
@@ -8,7 +8,7 @@ namespace capibara::optimizers {
 
 using Result = std::pair<Arrays, OptimizerState>;
 
-// A link without state.
+// A stateless link.
 template <class Map>
 Optimizer stateless(Map map) {
   return Optimizer([](const Arrays&) { return OptimizerState{{}}; },
@@ -17,7 +17,7 @@ Optimizer stateless(Map map) {
                    });
 }
 
-// A link that looks at one array at a time, without its parameter.
+// A stateless link that processes each array independently, without its parameter.
 template <class Map>
 Optimizer each_leaf(Map map) {
   return stateless([map](const Arrays& gradients, const Arrays&) {
@@ -28,11 +28,11 @@ Optimizer each_leaf(Map map) {
 }
 
 inline Array zero_count() { return jax::lax::full({}, 0, DType::int32); }
-// One more; the largest int32 stays.
+// Increments, saturating at the largest int32.
 Array next_count(const Array& count);
 // decay * mean + (1 - decay) * value.
 Array moving_average(const Array& value, const Array& mean, double decay);
-// 1 - decay^count, by which averages that began at zero are divided.
+// 1 - decay^count, the divisor for averages that began at zero.
 Array bias_correction(double decay, const Array& count);
 // The mean of the squares of all elements.
 Array mean_square(const Array& x);

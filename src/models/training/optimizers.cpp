@@ -1,4 +1,4 @@
-// Links of optimizers and the plain ones made of them: sgd, adam, adamw, lion.
+// Links of optimizers and the plain optimizers built from them: sgd, adam, adamw, lion.
 #include "models/training/optimizer_links.h"
 
 #include <limits>
@@ -55,7 +55,7 @@ Arrays add_updates(const Arrays& parameters, const Arrays& updates) {
   return sums;
 }
 
-// The state of a chain is that of its links, one after the other, so that chains of chains stay flat.
+// The state of a chain is that of its links, concatenated, so that chains of chains stay flat.
 Optimizer chain(std::vector<Optimizer> links) {
   std::size_t count = 0;
   for (const Optimizer& link : links) count += link.links();

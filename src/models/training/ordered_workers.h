@@ -1,4 +1,4 @@
-// Threads that make numbered values ahead of their reader, who gets them in order.
+// Threads that prefetch numbered values for a reader, which receives them in order.
 #pragma once
 
 #include <condition_variable>
@@ -13,7 +13,7 @@
 
 namespace capibara::training {
 
-// Value n is make(n), called by one of several threads; at most `ahead` values wait. An empty one ends the row.
+// Value n is make(n), called by one of several threads; at most `ahead` values wait. An empty one ends the sequence.
 template <class Value>
 class OrderedWorkers {
  public:
@@ -34,7 +34,7 @@ class OrderedWorkers {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // The next value; empty behind the last. What make has thrown for it is thrown here, each time it is called.
+  // The next value; empty after the last. An exception thrown by make is rethrown here, on every call.
   std::optional<Value> next() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return made_.count(next_) != 0; });

@@ -1,12 +1,12 @@
-// A pipeline over stages of layers: shard_map over one mesh axis, and microbatches that pass from device to device.
+// A pipeline over stages of layers: shard_map over one mesh axis, and microbatches that move from device to device.
 //
 //   tick        0  1  2  3  4           three microbatches, three stages
 //   stage 0     0  1  2
 //   stage 1        0  1  2
 //   stage 2           0  1  2
 //
-// In the other slots a stage computes what nothing reads, on values that are as real as the others: of zeros a layer
-// could make NaNs, which would reach the gradients of its parameters.
+// In the other slots a stage computes values that are never read, from real inputs: zeros could make a layer
+// produce NaNs, which would reach the gradients of its parameters.
 #include <capibara/training/mesh.h>
 
 #include <capibara/collective.h>
@@ -27,7 +27,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// The parameters of one layer, by their names behind its prefix.
+// The parameters of one layer, with the prefix removed from their names.
 Parameters own_parameters(const Parameters& parameters, const std::string& prefix) {
   Parameters own;
   for (auto it = parameters.lower_bound(prefix); it != parameters.end() && it->first.starts_with(prefix); ++it) {
@@ -36,7 +36,7 @@ Parameters own_parameters(const Parameters& parameters, const std::string& prefi
   return own;
 }
 
-// All parameters, those of one layer replaced.
+// All parameters, with those of one layer replaced.
 Parameters with_layer(Parameters parameters, const std::string& prefix, const Parameters& own) {
   for (const auto& [name, array] : own) parameters[prefix + name] = array;
   return parameters;
@@ -46,7 +46,7 @@ Parameters with_layer(Parameters parameters, const std::string& prefix, const Pa
   throw ValueError(concat("pipeline: ", model.name(), " ", what));
 }
 
-// What a layer computes, as text: a program of its parameters by their names behind the prefix, and the carry.
+// The computation of a layer, as text: a program of its parameters, without the prefix in their names, and the carry.
 std::string program_of(const ModelLayers& layers, int64_t layer, const Parameters& parameters, const Arrays& carry) {
   const std::string& prefix = layers.prefixes[static_cast<std::size_t>(layer)];
   auto run = [&](const Parameters& own, const Arrays& x) {
@@ -64,7 +64,7 @@ std::vector<std::string> parameter_types(const ModelLayers& layers, int64_t laye
   return types;
 }
 
-// Layers are one program with other parameters.
+// Requires that all layers are the same program with different parameters.
 void check_layers(const AnyModel& model, const ModelLayers& layers, const Parameters& parameters, const Arrays& carry,
                   int64_t stages, const std::string& axis) {
   if (layers.count % stages != 0) {
@@ -94,7 +94,7 @@ void check_layers(const AnyModel& model, const ModelLayers& layers, const Parame
 }
 
 // [batch, ...] as [microbatches, batch / microbatches, ...]: microbatch i takes the examples i, i + microbatches, ...,
-// so that a batch that is split over devices stays so.
+// so that a batch split over devices stays split.
 Array cut(const Array& x, int64_t microbatches) {
   Shape shape = x.shape();
   shape[0] /= microbatches;
@@ -145,7 +145,7 @@ Array pipeline_loss(const AnyModel& model, const Parameters& parameters, const A
   const Arrays first = layers->start(parameters, batch);
   check_layers(model, *layers, parameters, first, stages, options.axis);
 
-  // Arrays of the carry that have the batch in front are cut; others every microbatch has.
+  // Arrays of the carry with a leading batch dimension are split; the others are repeated for every microbatch.
   std::vector<bool> has_batch;
   Arrays inputs;
   for (const Array& x : first) {
@@ -160,7 +160,7 @@ Array pipeline_loss(const AnyModel& model, const Parameters& parameters, const A
       inputs.push_back(lax::broadcast_in_dim(x, shape, dims));
     }
   }
-  // [stages, layers of a stage, ...] of each parameter.
+  // [stages, layers per stage, ...] for each parameter.
   Parameters stacked;
   for (const auto& [name, array] : own_parameters(parameters, layers->prefixes[0])) {
     Arrays all;
@@ -220,7 +220,7 @@ Array pipeline_loss(const AnyModel& model, const Parameters& parameters, const A
         x = lax::varied_over(x, {options.axis});
         sent.push_back(lax::ppermute(x, options.axis, to_next));
       }
-      // Nothing arrives at the first stage but what it takes itself.
+      // The first stage receives nothing: it takes its own inputs.
       return std::pair(sent, done);
     };
     Arrays begin;

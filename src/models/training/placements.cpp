@@ -1,4 +1,4 @@
-// Where a trainer on a mesh has its parameters, its optimizer's state and its batches.
+// Placement of a trainer's parameters, optimizer state and batches on a mesh.
 #include "models/training/placements.h"
 
 #include <capibara/device.h>
@@ -83,7 +83,7 @@ void check_axes(const TrainingMesh& mesh, const AnyModel& model, const TrainerCo
 
 MeshRules rules_of(const TrainerConfig& config) {
   MeshRules rules = config.rules;
-  // What a stage does not compute is kept in parts on all of them.
+  // Parameters that no stage owns are split over the stages.
   if (config.mesh.stages > 1) rules.largest.push_back("stages");
   return rules;
 }

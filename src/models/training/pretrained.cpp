@@ -1,4 +1,4 @@
-// Weights of GPT-2 and Llama under the names of LanguageModel: joined, transposed where they are stored the other way.
+// Weights of GPT-2 and Llama under the names of LanguageModel: concatenated, and transposed if stored as the transpose.
 #include <capibara/training/pretrained.h>
 
 #include <capibara/lax.h>
@@ -48,7 +48,7 @@ class PublishedConfig {
     if (!value->boolean()) throw ValueError(concat(path_, ": the field '", name, "' must be true or false"));
     return *value->boolean();
   }
-  // What would change the results and is not computed here.
+  // Fields that would change the results but are not implemented.
   void require_absent(const char* name) const {
     const Json* value = json_.find(name);
     if (value && !value->is_null()) throw ValueError(concat(path_, ": '", name, "' is not supported"));
@@ -68,7 +68,7 @@ Array read_transposed(const SafetensorsFile& file, const std::string& name) {
   return lax::transpose(read_wide(file, name), {1, 0});
 }
 
-// A layer has tensors of its own: a config cannot claim more of them than the file has.
+// Each layer has tensors of its own, so a config cannot claim more layers than the file has tensors.
 int64_t layer_count(const PublishedConfig& published, const char* name, const SafetensorsFile& file) {
   const int64_t layers = published.integer(name);
   const auto most = static_cast<int64_t>(file.names().size());

@@ -1,4 +1,4 @@
-// The folder of a training run: begun once, opened again by later starts.
+// The folder of a training run: created once, reopened by later starts.
 #include <capibara/training/run.h>
 
 #include <capibara/checkpoint.h>
@@ -30,16 +30,16 @@ bool has_checkpoint(const std::string& folder) {
   return fs::exists(checkpoints) && Checkpointer(checkpoints).latest_step().has_value();
 }
 
-// The first setting that decides what is computed and is another one now: "width is 128 there and 64 now". More steps
-// than there extend a run.
+// The first setting that affects results and has changed: "width is 128 there and 64 now". More steps
+// than there are accepted: they extend a run.
 std::string first_difference(const RunConfig& there, const RunConfig& now) {
   const Json before = Json::parse(to_json(there), "settings"), after = Json::parse(to_json(now), "settings");
   for (const auto& [name, value] : *before.object()) {
-    if (name == "checkpoint_every" || name == "keep") continue;  // may change from start to start
+    if (name == "checkpoint_every" || name == "keep") continue;  // may change between starts
     if (name == "vocabulary_limit" || name == "mesh" || name == "num_workers") continue;
     if (name == "steps" && now.trainer.steps > there.trainer.steps) continue;
     const Json* other = after.find(name);
-    // A tokenizer that found fewer pairs than were allowed would find no more today.
+    // A tokenizer that found fewer pairs than the limit would find no more with a higher one.
     const bool found_all = there.vocabulary_limit != there.model.vocabulary;
     if (name == "vocabulary" && found_all && now.model.vocabulary >= there.model.vocabulary) continue;
     if (value.dump() != other->dump()) return concat(name, " is ", value.dump(), " there and ", other->dump(), " now");
@@ -47,7 +47,7 @@ std::string first_difference(const RunConfig& there, const RunConfig& now) {
   return {};
 }
 
-// Settings as a folder keeps them: each start says on which devices it runs.
+// Settings as stored in the folder: each start chooses its own devices.
 RunConfig of_any_machine(RunConfig config) {
   config.trainer.mesh = {};
   config.trainer.num_workers = 1;
@@ -58,8 +58,8 @@ std::string in_words(const TextRecord& text) {
   return concat(text.files, text.files == 1 ? " file of " : " files of ", text.all.bytes, " bytes");
 }
 
-// How the text differs from the one that a run was begun with; empty where it does not, or where it cannot be read any
-// more, which is a warning: its tokens are in the folder.
+// How the text differs from the one that the run began with; empty if it does not, or if it can no longer be
+// read, which is a warning: its tokens are in the folder.
 std::string changed_text(const std::string& folder, const std::string& path) {
   const std::optional<RunManifest> manifest = RunManifest::read(folder);
   if (!manifest || manifest->text.files == 0) return {};
@@ -79,7 +79,7 @@ std::string changed_text(const std::string& folder, const std::string& path) {
                 same_size ? "as many, but other ones, now" : concat(in_words(now), " now"));
 }
 
-// A file or folder in a run's folder that no run has made; empty where there is none.
+// A file or folder in a run's folder that no run made; empty if there is none.
 std::string first_strange_name(const std::string& folder) {
   const std::string checkpoints = in_folder(folder, run_file::checkpoints);
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -94,11 +94,11 @@ std::string first_strange_name(const std::string& folder) {
 
 struct Prepared {
   Tokenizer tokenizer;
-  std::string tokens;  // as tokens.bin holds them
+  std::string tokens;  // as stored in tokens.bin
   TextRecord text;
 };
 
-// Everything of a new run, in memory: what is wrong with its settings or its text is found before a file is written.
+// The contents of a new run, in memory: errors in its settings or text are found before any file is written.
 Prepared prepare(const RunConfig& config) {
   Prepared made;
   std::vector<std::string> texts;
@@ -149,7 +149,7 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config, cons
       if (!difference.empty()) difference = concat("was begun with another text: ", difference);
     }
     if (difference.empty()) return resume(folder, config, std::move(lock));
-    // Without a checkpoint there is nothing to lose: a start that stopped on wrong settings does not bind the next one.
+    // Without a checkpoint there is nothing to lose: a start that failed on wrong settings does not bind the next one.
     if (has_checkpoint(folder)) {
       throw ValueError(concat("train: ", folder, " ", difference,
                               "; give the same, name another folder, or remove it to begin again"));
@@ -167,7 +167,7 @@ TrainingRun TrainingRun::begin(const std::string& folder, RunConfig config, cons
   write_whole(in_folder(folder, run_file::tokenizer), merges);
   write_whole(in_folder(folder, run_file::tokens), made.tokens);
   manifest.write(folder);
-  write_whole(path, settings);  // last: where it exists, the rest is whole
+  write_whole(path, settings);  // last: if it exists, the rest is complete
   TrainingRun run = open(folder);
   run.lock_ = std::move(lock);
   run.config_.trainer.mesh = config.trainer.mesh;
@@ -213,7 +213,7 @@ TrainingRun TrainingRun::open(const std::string& folder) {
         concat("there is no training run in ", folder, ": it has no config.json; 'capibara train' makes one"));
   }
   for (const char* name : {run_file::config, run_file::tokenizer, run_file::tokens}) require_undamaged(folder, name);
-  for (const char* name : {run_file::losses, run_file::curve}) {  // neither is needed
+  for (const char* name : {run_file::losses, run_file::curve}) {  // both are optional
     if (const std::optional<std::string> damage = damage_of(folder, name)) warn(*damage, WarningKind::runtime);
   }
   RunConfig config = run_config_from_json(read_whole(path), path);
@@ -279,7 +279,7 @@ std::string TrainingRun::held_out_text() const {
 std::vector<double> TrainingRun::losses() const {
   std::ifstream file(in_folder(folder_, run_file::losses));
   std::vector<double> losses;
-  for (std::string line; file >> line;) losses.push_back(std::strtod(line.c_str(), nullptr));  // "nan" too
+  for (std::string line; file >> line;) losses.push_back(std::strtod(line.c_str(), nullptr));  // also "nan"
   return losses;
 }
 
@@ -316,7 +316,7 @@ std::string loss_curve(const std::vector<double>& losses, const std::string& tit
         << loss << "</text>\n<text x=\"" << x(step) << "\" y=\"" << height - 16 << "\" text-anchor=\"middle\">"
         << static_cast<int64_t>(step) + 1 << "</text>\n";
   }
-  // Each step is faint; the average of the last steps is what one reads.
+  // Single steps are faint; the moving average is the readable curve.
   std::ostringstream every, smooth;
   every.precision(5), smooth.precision(5);
   double average = losses[0];

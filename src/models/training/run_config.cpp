@@ -1,4 +1,4 @@
-// The config of a run as JSON: one list of fields for writing and reading.
+// The config of a run as JSON: one list of fields for both writing and reading.
 #include <capibara/training/run.h>
 
 #include <string_view>
@@ -44,7 +44,7 @@ Json as_json(DType value) { return to_string(value); }
 Json as_json(const TrainingMesh& value) { return to_string(value); }
 Json as_json(const std::vector<std::string>& value) { return Json::List(value.begin(), value.end()); }
 
-// What a field of this type is in words.
+// The description of a field's type for errors.
 template <class T>
 const char* expected_type(const T&) {
   if constexpr (std::is_same_v<T, bool>) return "true or false";
@@ -102,7 +102,7 @@ RunConfig run_config_from_json(const std::string& text, const std::string& what)
   for_each_field(config, [&](const char* name, auto& field) {
     const Json* value = json.find(name);
     for (const std::string_view newer : {"vocabulary_limit", "mesh", "num_workers"}) {
-      if (!value && name == newer) return;  // older runs have none
+      if (!value && name == newer) return;  // missing in older runs
     }
     if (!value) throw ValueError(concat(what, ": the field '", name, "' is missing"));
     if (read_field(*value, field)) return;

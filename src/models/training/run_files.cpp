@@ -56,12 +56,12 @@ std::optional<ByteRecord> record_from(const Json* json) {
                     static_cast<uint32_t>(std::strtoul(checksum->text()->c_str(), nullptr, 16))};
 }
 
-// A file that is not there counts as an empty one.
+// A missing file counts as an empty one.
 ByteRecord record_at(const std::string& path) {
   return fs::exists(path) ? record_of(MappedFile(path).text()) : ByteRecord{};
 }
 
-// The JSON and behind it, on a line of its own, its checksum.
+// The JSON, followed by its checksum on a separate line.
 std::string signed_text(const std::string& json) {
   return concat(json, "\ncrc32c ", hexadecimal(checksum_of(json)), "\n");
 }
@@ -207,7 +207,7 @@ bool RunManifest::knows(const std::string& name, const ByteRecord& record) const
 
 std::optional<std::string> damage_of(const std::string& folder, const std::string& name) {
   const std::string path = in_folder(folder, name);
-  // A training beside this process may replace the file between the two readings.
+  // A concurrent training process may replace the file between the two reads.
   for (int attempt = 0;; ++attempt) {
     const std::optional<RunManifest> manifest = RunManifest::read(folder);
     if (!manifest || manifest->files.count(name) == 0) return std::nullopt;

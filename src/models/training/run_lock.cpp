@@ -39,7 +39,7 @@ std::string own_description() {
   return concat("process ", getpid(), " on ", host, ", since ", since);
 }
 
-// What run.lock says of the process that holds it; empty where it is not ours.
+// The holder named in run.lock; empty if the file is not ours.
 std::string described_in(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string line;
@@ -47,7 +47,7 @@ std::string described_in(const std::string& path) {
   return line.substr(signature.size());
 }
 
-// What a start that is about to write its name has made so far.
+// The state of a start that is about to write its name.
 bool is_only_an_empty_lock(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -56,7 +56,7 @@ bool is_only_an_empty_lock(const std::string& folder) {
   return true;
 }
 
-// Names that a start makes before config.json, and may leave where it is killed.
+// Files that a start makes before config.json, and may leave behind if it is killed.
 bool is_of_a_start(const std::string& name) {
   for (const char* known : {run_file::lock, run_file::tokenizer, run_file::tokens, run_file::manifest}) {
     if (name == known || name == std::string(known) + ".partial") return true;
@@ -85,7 +85,7 @@ bool holds_run(const std::string& folder) {
   std::string reason;
   if (fs::exists(in_folder(folder, run_file::config))) {
     if (marked) return true;
-    const std::string path = in_folder(folder, run_file::config);  // of a version without locks, or a stranger's
+    const std::string path = in_folder(folder, run_file::config);  // of a version without locks, or of another program
     try {
       run_config_from_json(read_whole(path), path);
       return true;
@@ -157,7 +157,7 @@ void RunLock::take() {
       throw ValueError(concat("train: ", folder_, " is in use by ", holder.empty() ? "another process" : holder,
                               "; wait for it, stop it, or name another folder"));
     }
-    if (is_same_file(file_.number(), path)) break;  // else the one before has removed it: once more
+    if (is_same_file(file_.number(), path)) break;  // else the previous holder has removed it: try again
   }
   const std::string text = concat(signature, own_description(), "\n");
   if (::ftruncate(file_.number(), 0) != 0 ||
@@ -178,7 +178,7 @@ RunLock::~RunLock() {
   remove_made_folders();
 }
 
-// Where they are empty.
+// Removes only empty ones.
 void RunLock::remove_made_folders() const {
   for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }

@@ -1,4 +1,4 @@
-// Who may write to a training run's folder: one process at a time, and only to a folder that is empty or a run's.
+// Write access to a training run's folder: one process at a time, and only to a folder that is empty or a run's.
 #pragma once
 
 #include <string>
@@ -8,20 +8,20 @@
 
 namespace capibara::training {
 
-// Whether a folder holds a run. ValueError where it is no folder, or holds something else; what a killed start has left
-// counts as nothing.
+// True if a folder holds a run. ValueError if it is not a folder, or holds something else; the files of a killed start
+// are ignored.
 bool holds_run(const std::string& folder);
 
-// Holds run.lock of a folder, which names the process that holds it. The kernel gives it back when the process ends,
-// however it ends.
+// Holds run.lock of a folder, which names the process that holds it. The kernel releases it however the process
+// ends.
 class RunLock {
  public:
-  // Makes the folder where it does not exist. ValueError where it holds something else than a run, or where another
-  // process has it, which is named; then nothing was changed.
+  // Creates the folder if it does not exist. ValueError if it holds something other than a run, or if another
+  // process, which is named, holds the lock; then nothing is changed.
   explicit RunLock(const std::string& folder);
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
-  // Where the folder holds no run by now, removes what was made for one.
+  // If the folder holds no run by now, removes everything made for one.
   ~RunLock();
 
  private:
@@ -29,7 +29,7 @@ class RunLock {
   void remove_made_folders() const;
 
   std::string folder_;
-  std::vector<std::string> made_;  // folders, the outermost first
+  std::vector<std::string> made_;  // folders, outermost first
   Descriptor file_;
 };
 

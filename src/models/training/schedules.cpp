@@ -1,4 +1,4 @@
-// Schedules of learning rates, in the order of operations of optax, so that results agree to the last bits.
+// Learning rate schedules, with the order of operations of optax, so that results agree to the last bit.
 #include <capibara/training/schedules.h>
 
 #include <capibara/lax.h>

@@ -1,4 +1,4 @@
-// Which mesh axes split which dimensions of parameters: by patterns on names, and by logical axes.
+// How mesh axes split the dimensions of parameters: by patterns on names, and by logical axes.
 #include <capibara/training/mesh.h>
 
 #include <algorithm>
@@ -204,7 +204,7 @@ ShardingTable shard_by_axes(const AnyModel& model, const Mesh& mesh, const MeshR
     PartitionSpec spec;
     spec.dims.resize(type.shape.size());
     std::string why, undivided;
-    Shape rest = type.shape;  // what one device has of each dimension
+    Shape rest = type.shape;  // size of each dimension on one device
     AxisList used;
     auto split = [&](std::size_t dim, const std::string& axis, const std::string& reason) {
       spec.dims[dim].push_back(axis);
@@ -253,7 +253,7 @@ struct MeshField {
   const char* name;
   int64_t TrainingMesh::*size;
 };
-// In the order of the mesh: what exchanges most comes last, next to each other.
+// In mesh order: the axes with the most communication come last, next to each other.
 constexpr MeshField mesh_fields[] = {{"data", &TrainingMesh::data},     {"fsdp", &TrainingMesh::fsdp},
                                      {"expert", &TrainingMesh::expert}, {"sequence", &TrainingMesh::sequence},
                                      {"stages", &TrainingMesh::stages}, {"tensor", &TrainingMesh::tensor}};

@@ -1,4 +1,4 @@
-// Orders of examples that need no memory.
+// Permutations of examples that need no memory.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ inline uint64_t mixed(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// A permutation of 0 ... count - 1: Feistel rounds on the next power of four, again where the result is too large.
+// A permutation of 0 ... count - 1: Feistel rounds on the next power of four, repeated while the result is too large.
 inline uint64_t permuted(uint64_t index, uint64_t count, uint64_t key) {
   int half = 1;
   while (uint64_t{1} << (2 * half) < count) ++half;

@@ -8,7 +8,7 @@
 
 namespace capibara::training {
 
-// Bytes of a token: 1 or 2. ValueError where the tokenizer has more than two hold.
+// Bytes per token: 1 or 2. ValueError if the tokenizer has more tokens than two bytes can hold.
 int token_width(const Tokenizer& tokenizer);
 // The tokens of a text, little-endian.
 std::string token_bytes(std::string_view text, const Tokenizer& tokenizer);

@@ -1,4 +1,4 @@
-// Byte-level BPE: training by pair counts over distinct words, encoding by the lowest merge first.
+// Byte-level BPE: training by pair counts over distinct words, encoding by lowest merge first.
 #include <capibara/training/data.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace capibara::training {
 namespace {
 
 constexpr int32_t byte_tokens = 256;
-// Each merge may double the longest text: forty lines of a file would stand for a terabyte.
+// Each merge may double the longest text: a file of forty lines could represent a terabyte.
 constexpr std::size_t max_token_bytes = std::size_t{1} << 16, free_token_bytes = std::size_t{1} << 22,
                       max_mean_token_bytes = 256;
 
@@ -66,7 +66,7 @@ std::vector<std::string_view> split_words(std::string_view text) {
     if (text[end] == ' ' && end + 1 < text.size() && sign_of(text[end + 1]) != Sign::space) ++end;
     const Sign sign = sign_of(text[end]);
     while (end < text.size() && sign_of(text[end]) == sign) ++end;
-    // The last space of a run belongs to the word behind it.
+    // The last space of a run belongs to the following word.
     if (sign == Sign::space && end < text.size() && end - start > 1 && text[end - 1] == ' ') --end;
     words.push_back(text.substr(start, end - start));
     start = end;
@@ -107,7 +107,7 @@ Tokenizer Tokenizer::train(std::string_view text, int64_t vocabulary) {
   for (std::string_view word : split_words(text)) ++counts[word];
   std::vector<Word> words;
   for (const auto& [word, count] : counts) words.push_back({bytes_of(word), count});
-  // Of each pair how often it occurs, and the words that may hold it.
+  // For each pair its number of occurrences, and the words that may contain it.
   std::map<Pair, int64_t> pairs;
   std::map<Pair, std::vector<std::size_t>> holders;
   auto count_word = [&](std::size_t index, int64_t sign) {

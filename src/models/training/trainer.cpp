@@ -31,7 +31,7 @@ struct StepResult {
 };
 CAPIBARA_TREE(StepResult, loss, norm, applied, state)
 
-constexpr int64_t steps_before_spikes = 20;  // until the average means something
+constexpr int64_t steps_before_spikes = 20;  // until the average is meaningful
 constexpr double average_decay = 0.95;
 
 optimizers::Schedule make_schedule(const TrainerConfig& config) {
@@ -41,7 +41,7 @@ optimizers::Schedule make_schedule(const TrainerConfig& config) {
                                                   {.end_value = config.learning_rate / 10});
 }
 
-// The arrays of a batch, each with its first dimension split into `parts` batches that follow each other.
+// The arrays of a batch, each with its first dimension split into `parts` consecutive batches.
 Arrays split_batch(const Arrays& batch, int64_t parts) {
   Arrays result;
   for (std::size_t i = 0; i < batch.size(); ++i) {
@@ -58,7 +58,7 @@ Arrays split_batch(const Arrays& batch, int64_t parts) {
   return result;
 }
 
-// The loss of a batch and its gradient, one of `accumulate` parts after the other.
+// The loss of a batch and its gradient, accumulated over `accumulate` parts one after another.
 std::pair<Array, Parameters> loss_and_gradient(const AnyModel& model, const TrainerConfig& config,
                                                const TrainingPlacement* mesh, const Parameters& parameters,
                                                const Arrays& batch) {
@@ -196,20 +196,20 @@ Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)
   const Optimizer optimizer = checked_optimizer(model_, config_);
   placement_ = TrainingPlacement::of(model_, config_);
   auto begin = jax::jit([model = model_](const Array& key) { return model.init(key); }, {.name = "init"});
-  // Equal results of one program share their memory; the step donates each, so each needs its own. Of weak types there
-  // are none after the first step, which would trace the second one anew.
+  // Equal results of one program share memory; the step donates each of them, so each needs its own. Weak types do not
+  // survive the first step, and would cause the second one to be retraced.
   auto own = [](const Array& array) {
     return lax::copy(array.weak_type() ? lax::convert_element_type(array, array.dtype()) : array);
   };
   state_.parameters = jax::tree::map(own, begin(jax::random::key(static_cast<int64_t>(config_.seed))));
-  // Those that an optimizer gives twice, as adafactor its empty ones, are two here.
+  // Arrays that an optimizer returns twice, such as adafactor's empty ones, become two here.
   state_.optimizer = jax::tree::map(own, optimizer.init(state_.parameters));
-  state_.average = lax::full({}, 0.0, DType::float32);  // not weak: later steps have the program of the first
+  state_.average = lax::full({}, 0.0, DType::float32);  // not weak: later steps reuse the first one's program
   state_.good = lax::full({}, 0, DType::int32);
   state_.bad = lax::full({}, 0, DType::int32);
   if (placement_) state_ = placement_->placed(state_);
   auto programs = std::make_shared<Programs>();
-  // The state is donated: parameters and moments are updated where they are.
+  // The state is donated: parameters and moments are updated in place.
   programs->step = jax::jit(
       [model = model_, config = config_, mesh = placement_, optimizer](const TrainState& state, const Arrays& batch) {
         return run_step(model, config, mesh.get(), optimizer, state, batch);
@@ -226,7 +226,7 @@ Trainer::Trainer(AnyModel model, TrainerConfig config) : model_(std::move(model)
   programs_ = std::move(programs);
 }
 
-// Raises where arrays are not those of the parameters by name, shape and type.
+// Raises unless the arrays match the parameters in name, shape and type.
 void Trainer::require_like_parameters(const char* operation, const Parameters& arrays) const {
   for (const auto& [name, type] : model_.types()) {
     const Array& array = parameter(arrays, name);
@@ -243,7 +243,7 @@ void Trainer::require_like_parameters(const char* operation, const Parameters& a
 
 void Trainer::set_parameters(Parameters parameters) {
   require_like_parameters("set_parameters", parameters);
-  // The next step donates its state, so what the caller holds is copied.
+  // The next step donates its state, so the caller's arrays are copied.
   for (auto& [name, array] : parameters) array = lax::copy(array);
   state_.parameters = placement_ ? placement_->placed(parameters) : std::move(parameters);
 }
@@ -252,7 +252,7 @@ void Trainer::require_batch(const char* operation, const Arrays& batch) const {
   if (batch.empty()) throw ValueError(concat("Trainer.", operation, ": the batch has no arrays (argument 'batch')"));
 }
 
-// The batch where the mesh wants it; what is there already stays.
+// Places the batch on the mesh; arrays that are already placed do not move.
 Arrays Trainer::placed(const char* operation, const Arrays& batch) const {
   return placement_ ? placement_->placed_batch(operation, batch) : batch;
 }
@@ -274,7 +274,7 @@ StepReport Trainer::step(const Arrays& batch) {
   if (placement_ && !sequence_checked_) placement_->require_sequence(model_, state_.parameters, own);
   sequence_checked_ = true;
   const std::shared_ptr<const jax::Scope> mesh = context();
-  StepResult result = programs_->step(state_, own);  // handles: a loss that raises while it is traced leaves them whole
+  StepResult result = programs_->step(state_, own);  // handles: a loss that raises during tracing leaves them intact
   state_ = std::move(result.state);
   StepReport report;
   report.step = ++steps_;
@@ -314,7 +314,7 @@ Parameters Trainer::gradient(const Arrays& batch) const {
   return programs_->gradient(state_.parameters, own);
 }
 
-// The mesh in context while programs are traced and run; null on one device.
+// The context mesh during tracing and execution; null on one device.
 std::shared_ptr<const jax::Scope> Trainer::context() const {
   return placement_ ? std::shared_ptr<const jax::Scope>(new jax::Scope(placement_->scope())) : nullptr;
 }
@@ -341,7 +341,7 @@ double Trainer::learning_rate() const { return make_schedule(config_)(state_.goo
 void Trainer::save() const {
   if (config_.folder.empty()) throw ValueError("Trainer.save: the config names no folder");
   if (jax::process_count() == 1) return save_checkpoint(config_.folder, steps_, state_, config_.keep);
-  // Every process can read the state now; one writes it, and the others go on when it is there.
+  // Every process can read the state now; one writes it, and the others continue once it is there.
   const TrainState whole = placement_ ? placement_->gathered(state_) : state_;
   if (jax::process_index() == 0) save_checkpoint(config_.folder, steps_, whole, config_.keep);
   jax::multihost_utils::sync_global_devices("Trainer.save");
@@ -349,7 +349,7 @@ void Trainer::save() const {
 
 bool Trainer::resume() {
   if (config_.folder.empty()) return false;
-  // What it is like: the types alone, since arrays over several processes cannot be read.
+  // Types are sufficient as a prototype, since arrays over several processes cannot be read.
   const std::optional<int64_t> step = load_checkpoint(config_.folder, state_);
   if (!step) return false;
   steps_ = *step;

@@ -1,4 +1,4 @@
-// Weights in fewer bits: bfloat16 for all parameters, codes for the matrices of language models and of any other.
+// Weights with fewer bits: bfloat16 for all parameters, codes for the matrices of language models and of any other.
 #include <capibara/training/weights.h>
 
 #include <capibara/jit.h>
@@ -24,7 +24,7 @@ constexpr const char* format_key = "capibara.codes";
 
 bool is_format(const std::string& text) { return text == "int8" || text == "int4"; }
 
-// The axis that a language model's matrix is multiplied over; -1 for parameters that are no matrices.
+// The contracted axis of a language model's matrix; -1 for parameters that are not matrices.
 int64_t summed_axis(const std::string& name, const Array& array) {
   if (name == "embedding") return 1;  // rows are looked up, and are the outputs of a tied head
   if (array.ndim() == 2 && name.ends_with(".weight")) return 0;
@@ -38,7 +38,7 @@ void store(Parameters& to, const std::string& name, const kernels::QuantizedMatr
   if (matrix.codebook) to[name + ".codebook"] = *matrix.codebook;
 }
 
-// The errors of kernels::quantize, with the parameter's name.
+// kernels::quantize, with the parameter's name in its errors.
 kernels::QuantizedMatrix quantized(const std::string& name, const Array& matrix,
                                    const kernels::QuantizeOptions& options) {
   try {
@@ -48,7 +48,7 @@ kernels::QuantizedMatrix quantized(const std::string& name, const Array& matrix,
   }
 }
 
-// A matrix, or one for each expert [experts, inputs, outputs].
+// A matrix, or one per expert [experts, inputs, outputs].
 void store_quantized(Parameters& to, const std::string& name, const Array& array, int64_t axis,
                      const std::string& format, int64_t block) {
   if (array.ndim() == 2) {
@@ -82,7 +82,7 @@ Parameters language_codes(const char* operation, const Parameters& parameters, c
   return result;
 }
 
-// The parts of a language model with parameters some of which became codes: [outputs, ...] where matrices are [inputs,
+// The parts of a language model with some parameters as codes: [outputs, ...] for matrices [inputs,
 // outputs].
 ModelParts language_parts(ModelParts parts, const Parameters& parameters) {
   parts.parameters = parameters;
@@ -114,10 +114,10 @@ ModelParts language_parts(ModelParts parts, const Parameters& parameters) {
 
 // ---- any model ----------------------------------------------------------------------------------------------------
 
-// What became codes: the type that the model's functions expect.
+// Parameters stored as codes: the type that the model's functions expect.
 using CodedTypes = std::map<std::string, ArrayType>;
 
-// The function of the model on parameters some of which are codes.
+// The model's function on parameters of which some are codes.
 ModelParts::Function on_codes(ModelParts::Function function, const CodedTypes& coded, const char* name) {
   return jax::jit(
       [function = std::move(function), coded](const Parameters& given, const Arrays& batch) {
@@ -209,7 +209,7 @@ void check_codes(const std::string& path, const std::string& stem, const Paramet
   else if (matrix.codes.dtype() == DType::int8)
     require_greatest(path, codes_name, matrix.codes, -127, 127);
   const int64_t rank = matrix.codebook ? 3 : 2;
-  if (matrix.codes.ndim() == rank + 1) {  // of experts
+  if (matrix.codes.ndim() == rank + 1) {  // of several experts
     if (matrix.codes.shape(0) == 0 || matrix.scale.ndim() == 0 || matrix.scale.shape(0) != matrix.codes.shape(0))
       refuse_tensor(
           path, scale_name,

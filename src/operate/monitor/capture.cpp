@@ -1,4 +1,4 @@
-// Takes profiles when the page asks for them.
+// Takes profiles on request of the monitor's page.
 #include "operate/monitor/capture.h"
 
 #include <atomic>
@@ -27,7 +27,7 @@ CaptureState& capture_state() {
   return *state;
 }
 
-bool same_secret(const std::string& a, const std::string& b) {  // in a time that does not depend on where they differ
+bool same_secret(const std::string& a, const std::string& b) {  // in constant time
   unsigned difference = a.size() == b.size() ? 0 : 1;
   for (std::size_t i = 0; i < a.size() && i < b.size(); ++i) difference |= static_cast<unsigned>(a[i] ^ b[i]);
   return difference == 0;
@@ -80,7 +80,7 @@ HttpAnswer capture(const HttpCall& call, const std::string& token) {
 CaptureToken::CaptureToken(int port) {
   try {
     left_ = std::make_unique<LeftJobSecret>(name_of_server(port));
-  } catch (const RuntimeError&) {  // no folder of this user's own: Monitor::link alone has it
+  } catch (const RuntimeError&) {  // no private folder for this user: only Monitor::link has the token
     text_ = random_digits(32);
   }
 }

@@ -1,4 +1,4 @@
-// The button of the page: who may press it, and what it calls.
+// The capture button of the page: access control, and the callback.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace capibara {
 
-bool can_capture();  // unless an empty hook was set
-// The hook until another is set: a profile for xprof.
+bool can_capture();  // true unless an empty hook was set
+// The default hook: a profile for xprof.
 std::string take_profile(double seconds);
-// What POST /capture answers. It needs the server's token, which the page does not hold: who may read the page may not
-// take profiles.
+// The response to POST /capture. It requires the server's token, which the page does not contain: read access to the
+// page does not permit taking profiles.
 HttpAnswer capture(const HttpCall& call, const std::string& token);
 
-// The token of the server on a port: left in a file that this user alone may read, where the user's cache folder can be
-// used, for as long as this lives.
+// The token of the server on a port: for the lifetime of this object it is left in a file that only this user can
+// read, if the user's cache folder is usable.
 class CaptureToken {
  public:
   explicit CaptureToken(int port);
@@ -28,7 +28,7 @@ class CaptureToken {
   std::unique_ptr<LeftJobSecret> left_;
   std::string text_;
 };
-// The token that a process of this user has left.
+// The token left by a process of this user.
 std::optional<std::string> find_capture_token(int port);
 
 }  // namespace capibara

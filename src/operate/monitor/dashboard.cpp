@@ -1,4 +1,4 @@
-// The page asks for /metrics.json every second and draws what came.
+// The page: polls /metrics.json every second and plots the result.
 #include "operate/monitor/dashboard.h"
 
 namespace capibara {

@@ -1,4 +1,4 @@
-// The page that a monitor serves: one file, nothing from elsewhere.
+// The page that a monitor serves: a single self-contained file.
 #pragma once
 
 namespace capibara {

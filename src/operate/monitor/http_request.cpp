@@ -1,4 +1,4 @@
-// Reads the head of a request, and compares its Host.
+// Parses the head of a request, and checks its Host.
 #include "operate/monitor/http_request.h"
 
 #include <arpa/inet.h>
@@ -24,7 +24,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
 }
 
-// A letter of methods and of names of headers (RFC 9110, "token").
+// A character allowed in methods and header names (RFC 9110, "token").
 bool is_token_letter(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
@@ -35,7 +35,7 @@ bool is_printable(std::string_view text) {
                      [](char c) { return c == '\t' || static_cast<unsigned char>(c) >= 0x20; });
 }
 
-// An address in digits as 16 bytes, those of version 4 mapped; empty where it is none.
+// A numeric address as 16 bytes, with IPv4 mapped; empty if it is not one.
 std::string address_bytes(const std::string& text) {
   std::string bytes(16, '\0');
   if (::inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1) return bytes;
@@ -48,7 +48,7 @@ bool is_loopback(const std::string& bytes) {
   return bytes == address_bytes("::1") || (is_mapped(bytes) && bytes[12] == 127);
 }
 
-// A Host without its port, in lower case; empty where it is none.
+// A Host without its port, in lower case; empty if malformed.
 std::string name_of_host(std::string_view host) {
   std::string_view name = host, port;
   if (host.starts_with('[')) {

@@ -1,4 +1,4 @@
-// Requests as they come over the wire, and whom they were meant for.
+// HTTP requests as received, and the host names that they may be addressed to.
 #pragma once
 
 #include <optional>
@@ -8,24 +8,24 @@
 
 namespace capibara {
 
-// A request: `path` without what follows '?', `token` and `host` as the headers X-Capibara-Token and Host have them.
+// A request: `path` without the query, `token` and `host` from the headers X-Capibara-Token and Host.
 struct HttpCall {
   std::string method, path, token, host;
 };
 
-// Reads the lines up to the empty one; nothing where they are malformed. What is given twice and read here is
-// malformed.
+// Parses the lines up to the empty one; absent if they are malformed. Duplicates of a header that is read here
+// are malformed.
 std::optional<HttpCall> parse_http_head(std::string_view head);
 
-// Which names a server answers to. A page of another site whose name leads to this machine carries that name as Host:
-// it is refused, or it could read whatever a browser of this machine can.
+// The names that a server accepts. A page of another site whose name resolves to this machine sends that name as Host:
+// it is rejected, or it could read whatever a browser on this machine can.
 class HostNames {
  public:
-  // `bound` is the address that the server listens on, in digits; `names` are those that users have allowed.
+  // `bound` is the numeric address that the server listens on; `names` are allowed by users.
   HostNames(const std::string& bound, const std::vector<std::string>& names);
 
-  // Whether a Host is localhost, a loopback address, the bound address, one of the names, or, where the server listens
-  // on all addresses, any address in digits, for no name leads to it.
+  // True if a Host is localhost, a loopback address, the bound address, one of the names, or, if the server listens
+  // on all addresses, any numeric address, since no DNS name is involved.
   bool has(std::string_view host) const;
 
  private:

@@ -1,4 +1,4 @@
-// Counters of the process, the kernel's and the arena's as metrics.
+// Metrics from counters of the process, the kernel and the arena.
 #include "operate/monitor/metrics.h"
 
 #include <sys/resource.h>
@@ -36,7 +36,7 @@ double resident_bytes() {
   return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-// On the default device: what the backend counts, else the arena.
+// On the default device: the backend's statistics, else the arena's.
 std::pair<double, double> device_memory() {
   const arena::Usage usage = arena::usage();
   double live = static_cast<double>(usage.in_use), peak = static_cast<double>(usage.peak_in_use);
@@ -98,7 +98,7 @@ const std::vector<MetricRow>& metric_table() {
 
 namespace {
 
-// Absent until something was counted: a zero would say that the device stands still.
+// Absent until something has been counted: a zero would mean that the device is idle.
 void add_rates(const ProcessSample& before, const ProcessSample& now, double elapsed, Metrics& metrics) {
   double flops = 0, share = 0;
   bool counted = false, known = true;
@@ -155,7 +155,7 @@ Metrics metrics_between(const ProcessSample& before, const ProcessSample& now) {
                      {"checkpoint_failures", count(process_counters.checkpoint_failures)},
                      {"checkpoint_read_gb", count(process_counters.checkpoint_read_bytes) / giga}};
   add_rates(before, now, elapsed, metrics);
-  // A zero would say that a training stands still, where none has said anything.
+  // Absent until a step is reported: a zero would mean that training is stalled.
   if (now.steps > 0) {
     metrics["steps"] = static_cast<double>(now.steps);
     metrics["steps_per_second"] = rate(before.steps, now.steps);
@@ -173,7 +173,7 @@ std::string metrics_json(const Metrics& metrics) {
   return Json(std::move(members)).dump();
 }
 
-// Prometheus wants plain units: bytes.
+// Prometheus expects base units: bytes.
 std::string prometheus_text(const Metrics& metrics) {
   constexpr std::string_view in_gigabytes = "_gb", doc_unit = ", in units of 10^9 bytes";
   std::string text;

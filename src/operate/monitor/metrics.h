@@ -1,4 +1,4 @@
-// Where the values of metrics come from.
+// Sources of the values of metrics.
 #pragma once
 
 #include <cstdint>
@@ -10,19 +10,19 @@
 
 namespace capibara {
 
-// Everything that is counted, at one moment.
+// All counters at one point in time.
 struct ProcessSample {
-  double seconds = 0;            // of a clock that never goes back
+  double seconds = 0;            // of a monotonic clock
   double processor_seconds = 0;  // of all threads of this process
   uint64_t steps = 0, tokens = 0;
   FlopsByType flops{};
 };
 ProcessSample take_sample(uint64_t steps, uint64_t tokens);
 
-// The metrics from a sample and an earlier one.
+// The metrics between an earlier sample and a later one.
 Metrics metrics_between(const ProcessSample& before, const ProcessSample& now);
 std::string metrics_json(const Metrics& metrics);  // an object on one line
-// The name nearest to a wrong one.
+// The valid name nearest to a wrong one.
 std::string nearest_metric(const std::string& name);
 
 }  // namespace capibara

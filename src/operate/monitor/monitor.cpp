@@ -1,4 +1,4 @@
-// A thread that samples, looks at alerts and writes the log; a server that shows the metrics.
+// A thread that samples, checks alerts and writes the log; a server that shows the metrics.
 #include <signal.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ bool holds(const std::string& condition, double value, double threshold) {
 
 struct WatchedAlert {
   Alert alert;
-  double holds_since = -1;  // seconds of the samples' clock; negative: does not hold
+  double holds_since = -1;  // seconds of the samples' clock; negative: the condition does not hold
   bool raised = false;
 };
 
@@ -52,30 +52,30 @@ struct Monitor::State {
   mutable std::mutex mutex;
   std::condition_variable changed;
   bool is_running = false, ending = false;
-  uint64_t steps = 0, tokens = 0;                  // that `step` was told
-  uint64_t trainer_steps = 0, trainer_tokens = 0;  // of the process at the start
+  uint64_t steps = 0, tokens = 0;                  // reported to `step`
+  uint64_t trainer_steps = 0, trainer_tokens = 0;  // of the process, at the start
   std::optional<Array> pending_loss;
   std::optional<double> loss;
   ProcessSample first, before, last;
   std::vector<WatchedAlert> alerts;
   std::thread sampler;
   std::unique_ptr<HttpServer> server;
-  std::unique_ptr<CaptureToken> token;  // with the server
+  std::unique_ptr<CaptureToken> token;  // exists while the server does
   std::FILE* log = nullptr;
 
-  // With the mutex: a loss that has become ready is read.
+  // With the mutex held: reads the pending loss if it is ready.
   void look_at_loss() {
     if (!pending_loss || !pending_loss->is_ready()) return;
     try {
       if (pending_loss->size() == 1) loss = pending_loss->item<double>();
     } catch (const Error&) {
-      loss = std::nan("");  // its program failed; whoever reads it learns why
+      loss = std::nan("");  // its program failed; code that reads the loss itself gets the error
     }
     pending_loss.reset();
   }
 
-  // With the mutex. Steps are what `step` was told, or those of the process's trainers since the start, whichever is
-  // more: both only grow, and a program that reports the steps of its trainer counts them once.
+  // With the mutex held. Steps are those reported to `step`, or those of the process's trainers since the start, the
+  // larger of both: they only increase, and a program that reports the steps of its trainer counts them once.
   ProcessSample sample() const {
     const auto since = [](const std::atomic<uint64_t>& counter, uint64_t start) { return counter.load() - start; };
     return take_sample(std::max(steps, since(process_counters.training_steps, trainer_steps)),
@@ -119,7 +119,7 @@ struct Monitor::State {
       } catch (const std::exception& error) {
         try {
           warn(concat("monitor: the action of the alert on ", metric, " failed: ", error.what()), WarningKind::runtime);
-        } catch (...) {  // warnings may be errors; the training lives on
+        } catch (...) {  // warnings may be errors; training continues
         }
       }
     }
@@ -206,7 +206,7 @@ Monitor::~Monitor() { stop(); }
 void Monitor::start() {
   if (running()) throw RuntimeError("monitor: it runs already");
   State& state = *state_;
-  profile::peak_flops(RateType::float32);  // of what most programs compute: before the first sample
+  profile::peak_flops(RateType::float32);  // the most common type: measured before the first sample
   if (!state.options.log_file.empty()) {
     state.log = std::fopen(state.options.log_file.c_str(), "ae");
     if (!state.log)
@@ -263,7 +263,7 @@ void Monitor::step(const std::optional<Array>& loss, std::optional<int64_t> toke
   ++state_->steps;
   state_->tokens += static_cast<uint64_t>(tokens.value_or(0));
   if (!loss) return;
-  state_->look_at_loss();  // the one before
+  state_->look_at_loss();  // the previous one
   if (!state_->pending_loss || loss->is_ready()) state_->pending_loss = *loss;
 }
 

@@ -1,4 +1,4 @@
-// Connections are read, answered and closed as they become ready; each has a deadline, and together they have a limit.
+// Connections are read, answered and closed as they become ready; each has a deadline, and their number is limited.
 #include "operate/monitor/server.h"
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds head_time(2000), write_time(5000), close_time(1000), pause_time(100);
-constexpr std::size_t max_read = 64 << 10;  // bytes of a connection at a time: the others come next
+constexpr std::size_t max_read = 64 << 10;  // bytes read from a connection before the next one is served
 constexpr std::size_t max_discarded = 4 << 20;
 
 const char* reason_phrase(int status) {
@@ -97,13 +97,13 @@ struct Connection {
       }
       sent += static_cast<std::size_t>(put);
     }
-    // What the peer still sends is taken: closing before would throw away what it has not read yet.
+    // Drains what the peer still sends: closing now would discard data that it has not read yet.
     ::shutdown(socket.number(), SHUT_WR);
     phase = closing;
     deadline = Clock::now() + close_time;
   }
 
-  // Whether there is a whole head, or one that is too long; the peer may be gone.
+  // True if the head is complete or too long; the peer may have disconnected.
   bool read_head() {
     char block[4096];
     for (std::size_t taken = 0; taken < max_read;) {
@@ -146,13 +146,13 @@ struct HttpServer::State {
   std::string address;
   int port = 0;
   std::optional<HostNames> hosts;
-  std::list<Connection> connections;  // the oldest first
+  std::list<Connection> connections;  // oldest first
   uint64_t accepted = 0;
   Clock::time_point accept_after{};
   std::thread serving, working;
-  std::mutex mutex;  // of the two below
+  std::mutex mutex;  // protects the two below
   bool ending = false;
-  std::vector<std::pair<uint64_t, HttpAnswer>> worked;  // numbers of connections, and their answers
+  std::vector<std::pair<uint64_t, HttpAnswer>> worked;  // connection numbers, and their answers
 
   void listen_on(const std::string& name, int wanted_port);
   void notify() {
@@ -175,7 +175,7 @@ struct HttpServer::State {
     }
     HttpAnswer answer = guarded([&] { return handler(*call); });
     if (!answer.later) return connection.answer(answer);
-    if (working.joinable()) working.join();  // the one before has answered, or this one would not have been promised
+    if (working.joinable()) working.join();  // the previous one has answered, or this one would not have been accepted
     connection.phase = Connection::working;
     working = std::thread([this, number = connection.number, later = std::move(answer.later)] {
       HttpAnswer made = guarded(later);
@@ -220,7 +220,7 @@ struct HttpServer::State {
     if (oldest != connections.end()) connections.erase(oldest);
   }
 
-  bool take_messages() {  // whether it goes on
+  bool take_messages() {  // returns whether to continue
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = ::read(wake.number(), &count, sizeof count);
     std::vector<std::pair<uint64_t, HttpAnswer>> made;
@@ -311,7 +311,7 @@ void HttpServer::start(HttpHandler handler) {
   state.handler = std::move(handler);
   sigset_t all, before;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the threads of the program
+  pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are handled by the program's own threads
   state.serving = std::thread([&state] { state.serve(); });
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

@@ -1,4 +1,4 @@
-// Begins the monitor that the environment asks for; and the profile that the button of its page takes.
+// Starts the monitor requested by the environment; and takes the profile for the button of its page.
 #include "operate/monitor/watch_by_environment.h"
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace capibara {
 
 std::string take_profile(double seconds) {
   const char* const named = std::getenv("CAPIBARA_PROFILE_FOLDER");
-  profile::start();  // RuntimeError where a profile is being taken already
+  profile::start();  // RuntimeError if a profile is already being taken
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   return profile::save_tensorboard(profile::stop(false), named && *named ? named : "capibara-profiles");
 }
@@ -35,13 +35,13 @@ void watch_by_environment() {
     }
     return true;
   }();
-  // Whoever comes first starts it, and no one waits: what it measures is compiled as well.
+  // The first caller starts it, and no one waits: the measurement itself compiles programs.
   static std::atomic<bool> begun = false;
   if (!asked || begun.exchange(true)) return;
   MonitorOptions options;
   options.update_seconds = 1;
   options.port = std::atoi(std::getenv("CAPIBARA_MONITOR"));
-  static Monitor* const monitor = new Monitor(std::move(options));  // until the process ends
+  static Monitor* const monitor = new Monitor(std::move(options));  // never destroyed
   try {
     monitor->start();
   } catch (const Error& error) {

@@ -1,8 +1,8 @@
-// CAPIBARA_MONITOR=PORT: a monitor for a program that knows nothing of it, begun when it first compiles.
+// CAPIBARA_MONITOR=PORT: a monitor for an unmodified program, started on its first compilation.
 #pragma once
 
 namespace capibara {
 
-void watch_by_environment();  // begins it, once
+void watch_by_environment();  // starts it, once
 
 }  // namespace capibara

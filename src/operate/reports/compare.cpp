@@ -13,12 +13,12 @@ namespace capibara::profile {
 namespace {
 
 struct Line {
-  double nanoseconds = 0;  // of one execution of its program
+  double nanoseconds = 0;  // per execution of its program
   double longest = 0;
   std::string what;
 };
 
-// By program and source. Sites without a source are told apart by what they are.
+// By program and source. Sites without a source are distinguished by name.
 std::map<std::pair<std::string, std::string>, Line> lines_of(const Profile& profile) {
   std::map<std::string, double> executions;
   for (const Event& event : profile.events) {

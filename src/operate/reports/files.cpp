@@ -1,4 +1,4 @@
-// Profiles as files: JSON, with events and samples as lists of their fields in the order of the header.
+// Profile files: JSON, with events and samples as lists of their fields in the order of the header.
 #include <capibara/error.h>
 #include <capibara/profile.h>
 
@@ -37,7 +37,7 @@ Json event_json(const Event& event) {
                     pairs(event.arguments)};
 }
 
-// Of the types whose peaks are known besides float32.
+// For types with known peaks other than float32.
 Json peaks_json(const Peaks& peaks) {
   Json::Object known;
   for (std::size_t type = 0; type < rate_type_count; ++type) {
@@ -81,7 +81,7 @@ void write_list(std::ostream& out, const char* name, const List& list, const F& 
   out << "]";
 }
 
-// Reads with errors that name the file and what was expected where.
+// Parsing with errors that name the file, the position and what was expected.
 class Reader {
  public:
   explicit Reader(std::string file) : file_(std::move(file)) {}
@@ -243,7 +243,7 @@ Profile load(const std::string& file) {
   profile.peaks = {read.real(read.member(json, "peak_flops_per_second"), "peak_flops_per_second"),
                    read.real(read.member(json, "peak_bytes_per_second"), "peak_bytes_per_second"),
                    {}};
-  if (const Json* peaks = json.find("peaks_by_type")) {  // files of older versions have none
+  if (const Json* peaks = json.find("peaks_by_type")) {  // missing in files of older versions
     for (std::size_t type = 0; type < rate_type_count; ++type) {
       const std::string_view of = dtype_name(element_type(static_cast<RateType>(type)));
       if (const Json* peak = peaks->find(of)) profile.peaks.by_type[type] = read.real(*peak, "peaks_by_type");

@@ -1,4 +1,4 @@
-// The peaks of the default device: the best of several matmuls by type, and of several copies that no cache holds.
+// The peaks of the default device: the best of several matmuls per type, and of several copies larger than any cache.
 #include <capibara/config.h>
 #include <capibara/jit.h>
 #include <capibara/lax.h>
@@ -38,16 +38,16 @@ double least_seconds(int tries, const F& work) {
   return best;
 }
 
-bool on_the_processor() { return default_backend().platform().ends_with("cpu"); }  // XLA's too
+bool on_the_processor() { return default_backend().platform().ends_with("cpu"); }  // also XLA's
 
-// Elements that are neither equal nor round: processors and GPUs multiply zeros and ones at other clocks.
+// Elements that are neither equal nor round: processors and GPUs clock differently when multiplying zeros and ones.
 Array varied(int64_t size, DType type) {
   const Array index = jax::lax::iota(DType::float32, size * size);
   const Array wave = jax::lax::sin(index * 0.37) * (type == DType::int8 ? 100.0 : 1.0);
   return jax::lax::convert_element_type(jax::lax::reshape(wave, Shape{size, size}), type);
 }
 
-// An accelerator starts a kernel in the time in which it multiplies small matrices.
+// On an accelerator small matmuls take no longer than a kernel launch.
 double matmul_rate(DType type) {
   const bool on_cpu = on_the_processor(), in_loops = default_backend().name() == "reference";
   const int64_t size = in_loops                 ? 64
@@ -94,7 +94,7 @@ std::string processor() {
   return "unknown";
 }
 
-// The device that is measured, in words: another one, or other threads, have other peaks.
+// A description of the measured device: a different one, or other threads, have different peaks.
 std::string device_text() {
   const Backend& backend = default_backend();
   const std::string platform = backend.platform();
@@ -103,7 +103,7 @@ std::string device_text() {
   return concat(platform, " ", devices.empty() ? "unknown" : devices[0].kind);
 }
 
-// Measured once for each device and kind, and kept on disk; 0 where it cannot be measured.
+// Measured once per device and kind, and cached on disk; 0 if it cannot be measured.
 template <class Measure>
 double known_rate(const std::string& kind, const Measure& measure) {
   static std::mutex mutex;
@@ -117,7 +117,7 @@ double known_rate(const std::string& kind, const Measure& measure) {
     try {
       if (const std::optional<double> value = Json::parse(*kept, "rate").number(); value && *value > 0)
         return rate = *value;
-    } catch (const ValueError&) {  // not what was stored: measured again
+    } catch (const ValueError&) {  // not a stored rate: measure again
     }
   }
   const CountedWork uncounted;
@@ -126,7 +126,7 @@ double known_rate(const std::string& kind, const Measure& measure) {
   const ConfigScope plain(settings);
   try {
     rate = measure();
-  } catch (const Error&) {  // the device has no such operation
+  } catch (const Error&) {  // the device does not support the operation
     return rate = 0;
   }
   DiskCache::instance().store(key, Json(rate).dump());

@@ -1,4 +1,4 @@
-// An XSpace as Chrome's trace events, which Perfetto reads: a process per plane, a thread per line.
+// An XSpace as Chrome trace events, which Perfetto reads: one process per plane, one thread per line.
 #include <capibara/profile_formats.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace capibara::profile {
 
 namespace {
 
-// Microseconds with all digits of the picoseconds.
+// Microseconds with full picosecond precision.
 std::string microseconds(int64_t picoseconds) {
   std::array<char, 40> text{};
   const bool negative = picoseconds < 0;
@@ -25,7 +25,7 @@ std::string microseconds(int64_t picoseconds) {
   return text.data();
 }
 
-// Saturates, since files may hold any number.
+// Saturates, since files may contain any number.
 int64_t added(int64_t a, int64_t b) {
   int64_t sum = 0;
   if (!__builtin_add_overflow(a, b, &sum)) return sum;
@@ -47,7 +47,7 @@ Json shown_value(const XPlane& plane, const XStat& stat) {
     const auto it = plane.stat_metadata.find(static_cast<int64_t>(reference->metadata_id));
     return Json(it == plane.stat_metadata.end() ? std::string() : it->second);
   }
-  return Json(std::string("..."));  // bytes mean something to programs alone
+  return Json(std::string("..."));  // opaque bytes
 }
 
 void add_arguments(const XPlane& plane, const std::vector<XStat>& stats, Json::Object& arguments) {
@@ -71,7 +71,7 @@ std::string to_trace_json(std::string_view xspace) {
   const XSpace space = read_xspace(xspace);
   std::string out = R"({"displayTimeUnit": "ns", "traceEvents": [)";
   bool first = true;
-  // Names stand once in the file and at every event here.
+  // Names occur once in the XSpace but in every event here.
   const std::size_t max_bytes = (std::size_t{1} << 26) + 1024 * xspace.size();
   auto append = [&](const std::string& record) {
     if (record.size() > max_bytes - out.size()) {
@@ -82,7 +82,7 @@ std::string to_trace_json(std::string_view xspace) {
     out += record;
     first = false;
   };
-  // Times count from the first line: microseconds since 1970 would cost a double its nanoseconds.
+  // Times are relative to the first line: in a double, microseconds since 1970 would lose the nanoseconds.
   int64_t origin = INT64_MAX;
   for (const XPlane& plane : space.planes) {
     for (const XLine& line : plane.lines) {

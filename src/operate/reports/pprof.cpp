@@ -9,7 +9,7 @@ namespace capibara::profile {
 
 namespace {
 
-// Texts of a pprof profile, which its messages name by number; the first is empty.
+// The string table of a pprof profile, whose messages refer to texts by number; the first is empty.
 class TextTable {
  public:
   TextTable() { number(""); }

@@ -1,4 +1,4 @@
-// Begins the profile that the environment asks for, and writes it when the process ends.
+// Starts the profile requested by the environment, and writes it when the process exits.
 #include "operate/reports/profile_by_environment.h"
 
 #include <capibara/error.h>

@@ -1,8 +1,8 @@
-// CAPIBARA_PROFILE=FILE: a profile of a program that knows nothing of it, from its first operation to its end.
+// CAPIBARA_PROFILE=FILE: a profile of an unmodified program, from its first operation to its exit.
 #pragma once
 
 namespace capibara {
 
-void profile_by_environment();  // begins it, once
+void profile_by_environment();  // starts it, once
 
 }  // namespace capibara

@@ -1,4 +1,4 @@
-// Start and stop of a profile: what the recorder below all rooms cannot know is added here.
+// Start and stop of a profile: adds the data that the recorder in the lowest room cannot access.
 #include <capibara/profile.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace capibara::profile {
 
 namespace {
 
-constexpr int64_t min_nanoseconds = 1'000'000;  // of a site whose rate is believed
+constexpr int64_t min_nanoseconds = 1'000'000;  // minimum time of a site for its rate to be trusted
 
 }  // namespace
 
@@ -27,8 +27,8 @@ void start() {
 Profile stop(bool wait) {
   if (wait && active() && !in_background()) {
     try {
-      wait_for_background();  // programs that were called belong to it
-    } catch (...) {           // an interruption ends the profile all the same
+      wait_for_background();  // programs already called belong to it
+    } catch (...) {           // an interruption also ends the profile
       end_session();
       throw;
     }
@@ -42,7 +42,7 @@ Profile stop(bool wait) {
     if (slot.rate_type != RateType::float32 && slot.calls > 0 && slot.flops > 0 && peak == 0)
       peak = peak_flops(slot.rate_type);
   }
-  // A machine that was busy when it was measured is faster than that: what a matmul reaches here counts as well.
+  // A machine that was busy during the measurement is faster than measured: rates of matmuls here also count.
   for (const Slot& slot : profile.slots) {
     if (slot.kind != "matmul" || slot.nanoseconds < min_nanoseconds) continue;
     const double rate = slot.flops * static_cast<double>(slot.calls) / static_cast<double>(slot.nanoseconds) * 1e9;

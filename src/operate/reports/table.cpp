@@ -1,4 +1,4 @@
-// A profile as a table: where the time went, and what the machine would have allowed.
+// A profile as a table: where the time was spent, and the limits of the machine.
 #include <capibara/error.h>
 #include <capibara/profile.h>
 
@@ -30,7 +30,7 @@ void rate(Row& row, const Peaks& peaks, RateType type) {
 
 using Interval = std::pair<int64_t, int64_t>;
 
-// The time that intervals cover, which may overlap.
+// The time covered by possibly overlapping intervals.
 int64_t covered(std::vector<Interval> intervals) {
   std::sort(intervals.begin(), intervals.end());
   int64_t sum = 0, end = 0;
@@ -41,7 +41,7 @@ int64_t covered(std::vector<Interval> intervals) {
   return sum;
 }
 
-// What the rows do not show: the compiler, and the time in which Python, or whatever calls, is alone.
+// Times that the rows do not show: the compiler, and the host (such as Python) while nothing else runs.
 void add_host_times(const Profile& profile, Summary& summary) {
   std::vector<Interval> compiling, working;
   for (const Event& event : profile.events) {

@@ -1,4 +1,4 @@
-// The files of a profile in the folders where xprof and TensorBoard look for them.
+// The files of a profile, in the folders where xprof and TensorBoard look for them.
 #include <capibara/profile_formats.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::string name_of_now() {
   return text.data();
 }
 
-// A host's name as a file's: no way out of the folder.
+// A host's name as a file name: prevents path traversal.
 std::string file_name(const std::string& host) {
   std::string name = host.empty() ? "localhost" : host;
   for (char& c : name) {
@@ -79,7 +79,7 @@ std::string to_gzip(std::string_view bytes) {
 
 std::string save_tensorboard(std::string_view xspace, const std::string& host, const std::string& folder,
                              const std::string& run) {
-  // xprof keeps what it has computed beside the file: another profile needs another folder.
+  // xprof caches its results next to the file: each profile needs its own folder.
   const std::filesystem::path parent = std::filesystem::path(folder) / "plugins" / "profile";
   const std::string wanted = run.empty() ? name_of_now() : run;
   std::filesystem::path target = parent / wanted;

@@ -1,4 +1,4 @@
-// Words of the reports: times, sources, columns.
+// Text elements of the reports: times, sources, columns.
 #pragma once
 
 #include <capibara/profile.h>
@@ -18,6 +18,6 @@ std::string formatted(const char* format, Values... values) {
 
 std::string readable_time(double nanoseconds);                    // 1.25 ms
 std::string source_of(const Slot& slot);                          // "file:line", or the scope
-std::string tail_of(const std::string& text, std::size_t width);  // its last characters, behind three dots
+std::string tail_of(const std::string& text, std::size_t width);  // its last characters, after an ellipsis
 
 }  // namespace capibara::profile

@@ -1,7 +1,7 @@
 // A profile as XPlane: a host plane with a line per thread, and a plane per thread that ran programs as a device.
 //
-// xprof computes its tables for planes named /device:TPU:N alone, of events that carry everything with them. Integers
-// must be int64 values, and every event of a step its group_id, or xprof looks for steps of its own and finds none.
+// xprof computes its tables only for planes named /device:TPU:N, from events that carry all their data. Integers
+// must be int64 values, and every event of a step needs its group_id, or xprof looks for its own steps and finds none.
 #include <capibara/profile_data.h>
 #include <capibara/profile_formats.h>
 
@@ -21,26 +21,26 @@
 #include "io/files/protobuf.h"
 #include "operate/reports/xspace.h"
 
-// Planes of an XSpace in the making: names become numbers, events of a step one group.
+// Building the planes of an XSpace: names become numbers, the events of a step one group.
 
 namespace capibara::profile {
 
 inline constexpr int64_t picoseconds = 1000;  // in a nanosecond
 
-// A plane in the making: names become numbers.
+// A plane under construction: names become numbers.
 class PlaneBuilder {
  public:
   PlaneBuilder(int64_t id, std::string name) {
     plane_.id = id;
     plane_.name = std::move(name);
-    stat_id("group_id");  // its absence would mean that no one has grouped the events
+    stat_id("group_id");  // without it, xprof would consider the events ungrouped
   }
 
   XStat stat(std::string_view name, XStat::Value value) { return {stat_id(name), std::move(value)}; }
   XStat integer(std::string_view name, int64_t value) { return stat(name, XStat::Value(value)); }
   XStat text(std::string_view name, std::string value) { return stat(name, XStat::Value(std::move(value))); }
 
-  // The number of the metadata with the key; new ones begin empty.
+  // The number of the metadata with this key; new ones begin empty.
   int64_t event_id(const std::string& key) {
     const auto [it, is_new] = event_ids_.emplace(key, static_cast<int64_t>(event_ids_.size()) + 1);
     if (is_new) plane_.event_metadata[it->second].name = key;
@@ -69,8 +69,8 @@ class PlaneBuilder {
   std::unordered_map<std::string, int64_t> event_ids_, stat_ids_;
 };
 
-// The steps of a profile in the order of time. Each is a group, whose number is the step's where no two are the same:
-// xprof shows it as the step.
+// The steps of a profile in order of time. Each is a group; if step numbers are unique, they are the group numbers,
+// which xprof displays as the step.
 class Groups {
  public:
   explicit Groups(const Profile& profile) {
@@ -83,8 +83,8 @@ class Groups {
   }
 
   const std::vector<const Event*>& steps() const { return steps_; }
-  // The index of the step with the number that had begun at a time; -1 where there is none. Numbers may come again:
-  // then the last one before is meant.
+  // The index of the step with this number that had begun at a time; -1 if there is none. Numbers may repeat:
+  // then it is the last one before that time.
   int64_t of(int64_t number, int64_t time) const {
     const auto it = by_number_.find(number);
     if (it == by_number_.end()) return -1;
@@ -114,7 +114,7 @@ int64_t physical_memory() {
   return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-// The last words of "dot_general float32[8,8]": what xprof shows in columns of their own.
+// The parts of "dot_general float32[8,8]", which xprof shows in separate columns.
 struct Purpose {
   std::string operation, type, shape;
 };
@@ -126,7 +126,7 @@ Purpose split_purpose(const std::string& text) {
           text.substr(bracket)};
 }
 
-// What xprof calls the types: the numbers of TensorFlow's enumeration; 0 is none.
+// xprof's type numbers, from TensorFlow's enumeration; 0 is none.
 int64_t type_number(const std::string& name) {
   static const std::unordered_map<std::string, int64_t> numbers = {
       {"float32", 1}, {"float64", 2},     {"int32", 3},    {"uint8", 4},   {"int16", 5},
@@ -229,7 +229,7 @@ std::string program_name(const Profile& profile, int32_t program) {
              : std::string("eager");
 }
 
-// The plane of one thread that ran programs.
+// The plane of a thread that ran programs.
 class DevicePlane {
  public:
   DevicePlane(const Profile& profile, const Groups& groups, int64_t ordinal, int64_t thread)
@@ -260,7 +260,7 @@ class DevicePlane {
   }
 
  private:
-  // A step lasts on a device from where the host began it until both are done.
+  // On a device a step lasts from its start on the host until both are done.
   void reach(const Event& event) {
     if (const int64_t group = groups_.of(event.step, event.start); group >= 0) {
       int64_t& end = ends_.emplace(group, 0).first->second;
@@ -312,7 +312,7 @@ class DevicePlane {
     return stats;
   }
 
-  // What all events of a slot have in common.
+  // Properties shared by all events of a slot.
   int64_t slot_metadata(const Slot& slot) {
     const std::string module = program_name(profile_, slot.program);
     const std::string key = module + "/" + std::to_string(slot.program) + "/" + std::to_string(slot.id);
@@ -321,14 +321,14 @@ class DevicePlane {
     XEventMetadata& metadata = plane_.metadata(id);
     metadata.name = "%" + slot.name + " = " + (slot.text.empty() ? slot.name : slot.text);
     metadata.display_name = slot.name;
-    // Calls that are drawn as one event count as one to xprof: its sums over calls stay right when that one has the
-    // work of its share.
+    // Calls drawn as one event count as one in xprof: its sums over calls are right if each event has the work of its
+    // share of the calls.
     const double share = static_cast<double>(slot.calls) / static_cast<double>(std::max<int64_t>(1, drawn_[slot.id]));
     const double scale = slot.calls > 0 ? share : 1;
     const auto flops = static_cast<int64_t>(slot.flops * scale);
     const double read = slot.bytes_read * scale, written = slot.bytes_written * scale;
     std::string operation = slot.equations.empty() ? slot.kind : slot.equations.back();
-    std::replace(operation.begin(), operation.end(), ' ', '_');  // xprof takes one word for the type
+    std::replace(operation.begin(), operation.end(), ' ', '_');  // xprof expects a single word for the type
     const std::string path =
         "jit(" + module + ")/" + (slot.scope.empty() ? "" : slot.scope + "/") + slot.name + ":" + operation;
     metadata.stats = {plane_.text("hlo_category", slot.kind),
@@ -349,12 +349,12 @@ class DevicePlane {
   const Groups& groups_;
   const int64_t thread_;
   PlaneBuilder plane_;
-  std::map<int64_t, int64_t> ends_;  // of the groups, as far as this thread knows
+  std::map<int64_t, int64_t> ends_;  // of the groups, as far as known to this thread
   std::unordered_map<int32_t, int64_t> drawn_;
   std::set<int32_t> described_;
 };
 
-// Threads that ran programs, the busiest first.
+// Threads that ran programs, busiest first.
 std::vector<int64_t> device_threads(const Profile& profile) {
   std::map<int64_t, int64_t> busy;
   for (const Event& event : profile.events) {
@@ -384,7 +384,7 @@ std::string to_xspace(const Profile& profile, const std::vector<std::string>& sp
     XSpace space = read_xspace(bytes);
     for (XPlane& plane : space.planes) {
       have_devices = have_devices || plane.name.rfind("/device:", 0) == 0;
-      // xprof reads the first plane of the host alone; the plugin's keeps its events under a name of its own.
+      // xprof reads only the first host plane; the plugin's events are kept under a separate name.
       if (plane.name == "/host:CPU") plane.name = "/host:plugin";
       others.push_back(std::move(plane));
     }
@@ -394,7 +394,7 @@ std::string to_xspace(const Profile& profile, const std::vector<std::string>& sp
   for (const std::string& space : profile.device_spaces) {
     try {
       take(space);
-    } catch (const ValueError& error) {  // a plugin's fault costs its planes, not the profile
+    } catch (const ValueError& error) {  // a faulty plugin loses its planes, not the profile
       result.warnings.push_back(error.what());
     }
   }

@@ -11,7 +11,7 @@ namespace capibara::profile {
 
 namespace {
 
-// proto3 refuses texts that are not UTF-8, and so does jax.
+// proto3 rejects texts that are not UTF-8, as does jax.
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto first = static_cast<unsigned char>(text[i]);
@@ -83,7 +83,7 @@ XEvent read_event(std::string_view bytes) {
     } else if (reader.is_text(4)) {
       event.stats.push_back(read_stat(reader.text()));
     } else if (reader.is_integer(5)) {
-      event.offset_ps = 0;  // the number of occurrences, which an event has instead of an offset
+      event.offset_ps = 0;  // the number of occurrences, which replaces the offset
     }
   }
   check_end(reader, "XEvent");
@@ -136,7 +136,7 @@ void read_stat_metadata(std::string_view bytes, std::string& name) {
   check_end(reader, "XStatMetadata");
 }
 
-// An entry of a map: {1: key, 2: value}. A key that stands twice has the value that came last.
+// An entry of a map: {1: key, 2: value}. For a repeated key the last value applies.
 template <class Value, class Read>
 void read_entry(std::string_view bytes, std::unordered_map<int64_t, Value>& map, Read read) {
   int64_t key = 0;
@@ -206,7 +206,7 @@ ProtobufWriter line_message(const XLine& line) {
   return out;
 }
 
-// Keys in ascending order, so that equal spaces are equal files.
+// Keys in ascending order, so that equal spaces give equal files.
 template <class Value>
 std::vector<int64_t> sorted_keys(const std::unordered_map<int64_t, Value>& map) {
   std::vector<int64_t> keys;

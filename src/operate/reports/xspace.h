@@ -11,7 +11,7 @@
 
 namespace capibara::profile {
 
-// A value with a name, which is that of the stat metadata under `metadata_id`.
+// A named value; the name is that of the stat metadata under `metadata_id`.
 struct XStat {
   struct Bytes {
     std::string bytes;
@@ -54,9 +54,9 @@ struct XPlane {
   std::unordered_map<int64_t, std::string> stat_metadata;  // names
   std::vector<XStat> stats;
 
-  // The name of an event; empty where the plane does not know it.
+  // The name of an event; empty if the plane does not have it.
   std::string_view event_name(const XEvent& event) const;
-  // The name of a stat; null where the plane does not know it.
+  // The name of a stat; null if the plane does not have it.
   const std::string* stat_name(const XStat& stat) const;
 };
 
@@ -65,9 +65,9 @@ struct XSpace {
   std::vector<std::string> errors, warnings, hostnames;
 };
 
-// Reads a serialized XSpace; raises ValueError where the bytes are none. Unknown fields are skipped.
+// Parses a serialized XSpace; raises ValueError if the bytes are not one. Unknown fields are skipped.
 XSpace read_xspace(std::string_view bytes);
-// Writes it; reading that gives the same.
+// Serializes it; parsing the result gives the same.
 std::string write_xspace(const XSpace& space);
 
 }  // namespace capibara::profile

@@ -1,4 +1,4 @@
-// The fields of TPUConfig: one table of names, kinds and choices, by which they are set, read and checked.
+// The fields of TPUConfig: one table of names, kinds and choices, used to set, read and check them.
 #include <capibara/tpu/config.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using FieldMember =
 struct ConfigField {
   const char* name;
   FieldMember member;
-  std::vector<std::string> choices = {};  // of texts; empty: any
+  std::vector<std::string> choices = {};  // for texts; empty: any
 };
 
 const std::vector<ConfigField>& config_fields() {
@@ -51,7 +51,7 @@ const std::vector<ConfigField>& config_fields() {
   return table;
 }
 
-// In this order they take effect where several are given.
+// The order in which they take effect if several are given.
 constexpr const char* type_fields[] = {"precision", "compute_dtype", "param_dtype", "fp32_params",
                                        "use_mixed_precision"};
 
@@ -143,7 +143,7 @@ std::vector<int64_t> read_sizes(const ConfigField& field, const FieldValue& valu
   return *sizes;
 }
 
-// Checks a value by itself and stores it.
+// Checks a value on its own and stores it.
 void assign(TPUSettings& settings, const ConfigField& field, const FieldValue& value) {
   const bool absent = std::holds_alternative<std::monostate>(value);
   auto store = [&](auto member) {
@@ -187,7 +187,7 @@ FieldValue value_of(const TPUSettings& settings, const ConfigField& field) {
       field.member);
 }
 
-// Whether all fields about types are given and agree.
+// True if all fields about types are given and consistent.
 bool types_agree(const TPUSettings& s) {
   return s.compute_dtype && s.param_dtype && s.use_mixed_precision && s.fp32_params &&
          *s.use_mixed_precision == (*s.compute_dtype != *s.param_dtype) &&
@@ -196,7 +196,7 @@ bool types_agree(const TPUSettings& s) {
 
 int64_t product_of(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, [](int64_t a, int64_t b) {
-    return a > (int64_t{1} << 31) ? a : a * b;  // far beyond any number of chips
+    return a > (int64_t{1} << 31) ? a : a * b;  // far beyond any possible number of chips
   });
 }
 
@@ -266,14 +266,14 @@ void TPUConfig::set(const std::string& name, const FieldValue& value) {
     if (is_type_field(name)) settle(name);
     check_together();
   } catch (...) {
-    settings_ = before;  // what is refused changes nothing
+    settings_ = before;  // a rejected value changes nothing
     throw;
   }
 }
 
 FieldValue TPUConfig::get(const std::string& field) const { return value_of(settings_, field_of(field)); }
 
-// What a field about types means for the others of them.
+// Derives the other type fields from one of them.
 void TPUConfig::settle(const std::string& field) {
   std::string compute = settings_.compute_dtype.value_or(""), parameters = settings_.param_dtype.value_or("");
   if (field == "precision") {
@@ -321,7 +321,7 @@ std::pair<Slice, bool> TPUConfig::slice_and_shape() const {
   if (settings_.topology) {
     try {
       return {slice_of(chip, count, *settings_.topology), true};
-    } catch (const ValueError&) {  // perhaps a logical mesh
+    } catch (const ValueError&) {  // it may be a logical mesh
     }
   }
   try {

@@ -1,4 +1,4 @@
-// What a TPUConfig means: peaks, plans, specifications, hotspots and the environment.
+// Interpretation of a TPUConfig: peaks, plans, specifications, hotspots and the environment.
 #include <capibara/config.h>
 #include <capibara/tpu/config.h>
 #include <capibara/tpu/diagnosis.h>
@@ -19,7 +19,7 @@ namespace capibara::tpu {
 
 namespace {
 
-constexpr double highest_precision_passes = 6;  // of bfloat16 that XLA makes of a float32 matmul
+constexpr double highest_precision_passes = 6;  // bfloat16 passes that XLA makes of a float32 matmul
 constexpr const char* not_set = "not set: ";
 
 }  // namespace
@@ -43,7 +43,7 @@ std::string TPUConfig::remat_policy() const {
   return settings_.enable_rematerialization && settings_.memory_optimization == "normal" ? "minimal" : "none";
 }
 
-// (fsdp, tensor) that a model is planned with: what does not divide its heads goes to fsdp.
+// (fsdp, tensor) for planning a model: the part that does not divide its heads goes to fsdp.
 std::pair<int, int> TPUConfig::plan_axes(const Architecture& model) const {
   const int devices = slice().devices();
   if (settings_.mesh_shape.size() != 2) return {devices, 1};
@@ -66,7 +66,7 @@ Training TPUConfig::training(const PlannedModel& model, int64_t sequence_length,
   training.remat = remat_policy();
   training.batch_per_device = batch_size_per_chip.value_or(static_cast<double>(settings_.batch_size_per_chip)) *
                               static_cast<double>(settings_.num_chips) / devices;
-  training.state_bytes = (*settings_.param_dtype == "float32" ? 4 : 2) + 8;  // and both moments of Adam
+  training.state_bytes = (*settings_.param_dtype == "float32" ? 4 : 2) + 8;  // plus both moments of Adam
   if (settings_.memory_per_chip) {
     training.hbm_gib = memory_bytes() / 0x1p30 / (static_cast<double>(devices) / training.slice.chips());
   }

@@ -1,4 +1,4 @@
-// TPUv4Kernels: the fused kernels under common options, and the problems that they are timed on.
+// TPUv4Kernels: the fused kernels under common options, and the problems for timing them.
 #include <capibara/lax.h>
 #include <capibara/numpy.h>
 #include <capibara/random.h>
@@ -21,7 +21,7 @@ struct KernelPrecision {
 constexpr KernelPrecision kernel_precisions[] = {
     {"float32", DType::float32}, {"bfloat16", DType::bfloat16}, {"float16", DType::float16}};
 
-// How einsum orders its steps at each level.
+// The contraction order of einsum at each level.
 struct KernelLevel {
   const char* name;
   const char* order;
@@ -39,8 +39,8 @@ const Row& chosen_row(const Row (&rows)[count], const char* argument, const std:
       concat("TPUv4Kernels: expected one of ", joined(names, ", "), " (argument '", argument, "'), got '", value, "'"));
 }
 
-// Calls a kernel whose options hold arrays: those are operands beside the leading ones, in place of constants, and what
-// is kept of the call holds none of them.
+// Calls a kernel whose options hold arrays: these become operands after the leading ones, instead of constants, and
+// the cached call holds none of them.
 template <class Options, class Members, class Kernel>
 Arrays run_with(KernelMeter& meter, const KernelMeter::Call& call, Arrays arrays, Options options,
                 const Members& members, const Kernel& kernel) {
@@ -283,7 +283,7 @@ Array TPUv4Kernels::fused_gelu_dropout(const Array& x, kernels::GeluDropoutOptio
   if (options.training && options.rate > 0 && !options.key) options.key = next_key("fused_gelu_dropout", "key");
   const bool donated = options.inplace;
   if (donated && KernelMeter::is_staged({x}))
-    return kernels::fused_gelu_dropout(x, options);  // which says why it cannot
+    return kernels::fused_gelu_dropout(x, options);  // raises the error that explains why
   options.inplace = false;
   return run_with(meter_, {kernel_precision(options_.precision), options_.enable_xla_fusion, donated}, {x}, options,
                   ArrayMembers<O>{&O::key}, [](const Arrays& given, const O& filled) {

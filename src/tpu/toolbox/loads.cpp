@@ -1,4 +1,4 @@
-// Loads of devices from what was counted and timed, and the moves that balance them.
+// Loads of devices from counts and timings, and the changes that balance them.
 #include <capibara/numpy.h>
 #include <capibara/tpu/loads.h>
 

@@ -1,4 +1,4 @@
-// Calls that are measured: a program for each function and types, compiled once, its time and its memory.
+// Measured calls: a program for each function and types, compiled once, its time and its memory.
 #include <capibara/jit.h>
 #include <capibara/lax.h>
 #include <capibara/tpu/measure.h>
@@ -12,7 +12,7 @@ namespace capibara::tpu {
 
 namespace lax = jax::lax;
 
-// What was traced, and how it is called.
+// A traced function, and how to call it.
 struct KernelMeter::Compiled {
   Program traced;
   bool donated = false;
@@ -103,7 +103,7 @@ Arrays KernelMeter::run(const Call& call, const Function& function, const Arrays
   KernelMeasurement measured = program->needs;
   const int64_t given_bytes = bytes_of(arrays);
   const auto started = std::chrono::steady_clock::now();
-  // Only a compiled program can take over memory.
+  // Only a compiled program can reuse the memory of an operand.
   Arrays results = call.compiled || call.donated ? program->call(arrays) : whole(arrays);
   for (const Array& result : results) result.block_until_ready();
   measured.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();

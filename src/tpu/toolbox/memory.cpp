@@ -1,4 +1,4 @@
-// MemoryOptimizer and find_optimal_batch_size: what recomputation saves, and how large a batch may be.
+// MemoryOptimizer and find_optimal_batch_size: memory saved by recomputation, and the best batch size.
 #include <capibara/tpu/memory.h>
 
 #include <algorithm>
@@ -14,11 +14,11 @@ namespace {
 
 struct Strategy {
   const char* name;
-  const char* remat;  // of the planner
+  const char* remat;  // the planner's name
 };
 constexpr Strategy strategies[] = {{"none", "none"}, {"normal", "minimal"}, {"aggressive", "full"}};
 
-// Groups of layers share one kept input, and one group of layers is recomputed at once.
+// Layers of a group share one kept input, and one group of layers is recomputed at a time.
 void group_layers(MemoryPlan& plan, const std::string& remat, int64_t group, int64_t layers) {
   if (remat != "full" || group < 2) return;
   const auto saved = std::find_if(plan.buffers.begin(), plan.buffers.end(),
@@ -35,7 +35,7 @@ void group_layers(MemoryPlan& plan, const std::string& remat, int64_t group, int
   plan.fits = plan.total_gib <= plan.limit_gib;
 }
 
-// The slice of so many chips of a version as have the memory, four where none is given; says which in `assumed`.
+// The slice of this version with enough chips for the requested memory, by default four; records it in `assumed`.
 std::string slice_with(const BatchSizeRequest& request, std::vector<std::string>& assumed) {
   const Chip* chip = nullptr;
   try {
@@ -101,7 +101,7 @@ PlannedBatch find_optimal_batch_size(const BatchSizeRequest& request) {
   PlannedBatch chosen;
   chosen.assumed = described.assumptions;
   chosen.tpu = request.tpu.empty() ? slice_with(request, chosen.assumed) : request.tpu;
-  named_slice(operation, chosen.tpu);  // refuses by this function's name
+  named_slice(operation, chosen.tpu);  // raises with this function's name
   struct Fitting {
     double speed;
     int64_t batch;
@@ -117,7 +117,7 @@ PlannedBatch find_optimal_batch_size(const BatchSizeRequest& request) {
       try {
         if (plan_memory(training).fits) fitting.push_back({plan_step(training).tokens_per_second, int64_t{1} << power});
       } catch (const ValueError&) {
-        continue;  // the model does not split over so few sequences
+        continue;  // the model cannot be split over so few sequences
       }
     }
   }

@@ -1,4 +1,4 @@
-// Bottlenecks of a modelled step and the diagnosis of slow training.
+// Bottlenecks of a modelled step and diagnosis of slow training.
 #include <capibara/tpu/performance.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Matrices as integers of 8 or 4 bits, and models of them, with the toolbox's errors.
+// Matrices as integers of 8 or 4 bits, and models with them, with the toolbox's errors.
 #include <capibara/tpu/quantize.h>
 #include <capibara/training/weights.h>
 

@@ -1,4 +1,4 @@
-// Requests of plans completed: models of any kind as sizes, slices by name, and what is assumed.
+// Completion of plan requests: models of any kind as sizes, slices by name, and assumptions.
 #include "tpu/toolbox/request.h"
 
 #include <algorithm>
@@ -12,10 +12,10 @@ namespace capibara::tpu {
 
 namespace {
 
-// An error of the planner without its first word.
+// A planner error without its prefix.
 std::string plain(const std::string& text) { return text.rfind("tpu: ", 0) == 0 ? text.substr(5) : text; }
 
-// Sizes that are 0 filled in by what transformers usually have.
+// Fills in sizes that are 0 with those usual for transformers.
 void fill_in(ModelDescription& described, const std::string& operation) {
   Architecture& sizes = described.sizes;
   for (const auto& [name, value] : {std::pair("layers", sizes.layers), std::pair("width", sizes.width)}) {
@@ -104,7 +104,7 @@ ModelDescription describe(const PlannedModel& model, const std::string& operatio
       described.sizes = read_model(*preset);
       described.parameters = described.sizes.parameters();
       return described;
-    } catch (const ValueError& error) {  // it has the nearest name
+    } catch (const ValueError& error) {  // it names the nearest name
       throw TPUError(concat(operation, ": ", plain(error.what()), " (argument 'model'), got '", *preset, "'"));
     }
   }

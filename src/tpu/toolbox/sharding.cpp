@@ -1,4 +1,4 @@
-// shard_model and its table: strategies by name, or rules of the user.
+// shard_model and its table: strategies by name, or user-defined rules.
 #include <capibara/tpu/sharding.h>
 
 #include <algorithm>

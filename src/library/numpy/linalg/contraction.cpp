@@ -1,4 +1,4 @@
-// jax.numpy: dot, matmul and their relatives, outer, Kronecker and cross products.
+// jax.numpy: dot, matmul and related functions, outer, Kronecker and cross products.
 #include <capibara/lax.h>
 #include <capibara/numpy/contraction.h>
 #include <capibara/numpy/manipulation.h>
@@ -13,7 +13,7 @@ namespace capibara::jax::numpy {
 
 namespace {
 
-// What the product accumulates in, and the type of the result.
+// The accumulation type of a dot product, which is also the type of the result.
 ScalarType product_type(const Array& a, const Array& b, const std::optional<DType>& preferred) {
   if (preferred) return {canonical(*preferred), false};
   if (a.dtype() == b.dtype() && !(a.weak_type() && b.weak_type())) return {a.dtype(), false};
@@ -48,7 +48,7 @@ Array matmul(const Array& a, const Array& b, const ProductOptions& options) {
     return lax::convert_element_type(product, type.dtype, type.weak);
   }
 
-  // Batch axes that one side lacks or has with size one are free axes of the other: no broadcast is made.
+  // Batch axes that are missing or of size one on one side are free axes of the other: nothing is broadcast.
   Ints a_squeeze, b_squeeze, both_squeeze, shared, a_free, b_free;
   DotDimensionNumbers numbers;
   for (int64_t i = 0; i < batch; ++i) {

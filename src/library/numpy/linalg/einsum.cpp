@@ -28,7 +28,7 @@ class Einsum {
  public:
   Einsum(ScalarType result, const EinsumOptions& options) : result_(result), options_(options) {}
 
-  // One operand: sums over what vanishes, and diagonals of what repeats.
+  // One operand: sums over labels that vanish, and takes diagonals of repeated ones.
   Labelled reduce(Labelled x, const Contraction& step) const {
     x = sum_removed(std::move(x), step.removed, {});
     return merge_repeats(std::move(x), step.result);
@@ -95,7 +95,7 @@ class Einsum {
     return {sum(x.array, places(x, unique)), without(x.labels, unique)};
   }
 
-  // Axes of one label become one: the diagonal, or its sum where no one keeps the label.
+  // Merges axes with the same label: the diagonal, or its sum if the label is not kept.
   Labelled merge_repeats(Labelled x, const Labels& kept) const {
     for (char32_t label : Labels(x.labels)) {
       Ints axes;
@@ -120,7 +120,7 @@ class Einsum {
     return x;
   }
 
-  // An axis of size one that meets a longer one under the same label.
+  // An axis of size one that matches a longer one under the same label.
   static Labelled drop_broadcast_axes(Labelled x, const Labelled& other) {
     Ints dropped;
     Labels labels;

@@ -1,5 +1,5 @@
-// The order in which einsum contracts its operands: sets of labels as bits, every order of few operands, and for many a
-// greedy order, improved part by part.
+// The order in which einsum contracts its operands: sets of labels as bits, exhaustive search for few operands, and for
+// many a greedy order, improved part by part.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-// A set of more labels than a word has bits.
+// A set of more labels than fit in a word.
 class WideBits {
  public:
   WideBits() = default;
@@ -52,7 +52,7 @@ class WideBits {
   std::vector<uint64_t> words_;
 };
 
-// A set of labels of which there are at most 64.
+// A set of at most 64 labels.
 class Bits {
  public:
   Bits() = default;
@@ -90,7 +90,7 @@ class Sizes<WideBits> {
   std::vector<double> sizes_;
 };
 template <>
-class Sizes<Bits> {  // products of all subsets of eight labels each are made beforehand
+class Sizes<Bits> {  // with precomputed products of all subsets of every eight labels
  public:
   explicit Sizes(const std::vector<double>& sizes) : tables_((sizes.size() + 7) / 8 * 256) {
     for (std::size_t first = 0; first < tables_.size(); first += 256) {
@@ -113,7 +113,7 @@ class Sizes<Bits> {  // products of all subsets of eight labels each are made be
   std::vector<double> tables_;
 };
 
-// Two operands by number: inputs first, then the result of each step.
+// Pairs of operands by number: inputs first, then the result of each step.
 using Steps = std::vector<std::pair<int, int>>;
 
 template <class Set>
@@ -126,7 +126,7 @@ class Planner {
         size_(sizes),
         count_(static_cast<int>(inputs_.size())) {}
 
-  // Every order, except those that already cost more than the best one found.
+  // Tries every order, except those that already cost more than the best one found.
   Steps search_all() {
     operands_ = inputs_;
     best_ = infinite;
@@ -136,7 +136,7 @@ class Planner {
     return best_steps_;
   }
 
-  // The best order of all: the best of each set of operands, from small sets to large ones.
+  // The optimal order: the best of each set of operands, from small sets to large ones.
   Steps best_order() const {
     Steps steps;
     int next = count_;
@@ -146,9 +146,9 @@ class Planner {
     return steps;
   }
 
-  // At each step the pair with the least score: what it makes, less what it takes.
+  // At each step the pair with the lowest score: the size of its result, minus the sizes of its operands.
   Steps greedy() const {
-    std::vector<int> held(labels_, 0);  // by how many operands
+    std::vector<int> held(labels_, 0);  // number of operands that have the label
     Set once(labels_), twice(labels_);
     std::vector<Set> operands = inputs_;
     operands.reserve(inputs_.size() * 2);
@@ -187,7 +187,7 @@ class Planner {
     }
     Steps steps;
     while (remaining.size() > 1) {
-      if (candidates.empty()) {  // nothing in common: outer products
+      if (candidates.empty()) {  // no common labels: outer products
         for (std::size_t i = 0; i < remaining.size(); ++i) {
           for (std::size_t j = i + 1; j < remaining.size(); ++j) consider(remaining[i], remaining[j], true);
         }
@@ -196,7 +196,7 @@ class Planner {
       const Set &x = operands[static_cast<std::size_t>(chosen.a)], &y = operands[static_cast<std::size_t>(chosen.b)];
       const Set both = x & y, either = x | y;
       const Set gone = minus((both & twice) | (minus(either, both) & once), output_);
-      // What both hold is now held by one less.
+      // Labels of both operands now occur in one operand less.
       Set fewer_once(labels_), fewer_twice(labels_);
       both.each([&](std::size_t label) {
         --held[label];
@@ -219,7 +219,7 @@ class Planner {
     return steps;
   }
 
-  // What each operand and each result of an order holds.
+  // The labels of each operand and of each result of an order.
   std::vector<Set> results_of(const Steps& steps) const {
     std::vector<int> held(labels_, 0);
     std::vector<Set> operands = inputs_;
@@ -239,13 +239,13 @@ class Planner {
     return operands;
   }
 
-  // Puts parts of an order, of `width` operands or results each, into their best order.
+  // Replaces parts of an order, of `width` operands or results each, by their optimal order.
   Steps improved(const Steps& steps, std::size_t width) const {
     std::vector<Set> results = results_of(steps);
     std::vector<std::pair<int, int>> tree(results.size(), {-1, -1});
     for (std::size_t i = 0; i < steps.size(); ++i) tree[inputs_.size() + i] = steps[i];
     for (std::size_t top = results.size(); top-- > inputs_.size();) {
-      // The greatest results below this one are opened until there are enough parts.
+      // Expands the largest results below this one until there are enough parts.
       std::vector<int> parts{tree[top].first, tree[top].second}, opened;
       while (parts.size() < width) {
         auto greatest = parts.end();
@@ -272,10 +272,10 @@ class Planner {
       }
       Steps order;
       std::vector<int> numbers = parts;
-      int next = static_cast<int>(results.size());  // new numbers, for the time being
+      int next = static_cast<int>(results.size());  // temporary numbers
       const int base = next;
       if (append_best(sets, results[top], numbers, next, order, before) >= before) continue;
-      // The results that were opened take the places of the new ones.
+      // The expanded results replace the new ones.
       auto renumbered = [&](int number) {
         return number < base ? number : opened[static_cast<std::size_t>(number - base)];
       };
@@ -295,7 +295,7 @@ class Planner {
         }
       }
     }
-    // From a tree to steps: each result after what it is made of.
+    // From a tree to steps: each result after its operands.
     Steps out;
     int next = count_;
     number_steps(tree, static_cast<int>(results.size()) - 1, next, out);
@@ -320,13 +320,13 @@ class Planner {
     return next++;
   }
 
-  // Adds the best order of these operands, known by `numbers`, to the steps, and returns its cost; none where it is not
-  // below `limit`.
+  // Appends the optimal order of these operands, identified by `numbers`, to the steps if its cost is below `limit`.
+  // Returns the cost, infinite otherwise.
   double append_best(const std::vector<Set>& operands, const Set& output, const std::vector<int>& numbers, int& next,
                      Steps& steps, double limit = infinite) const {
     const std::size_t count = operands.size(), all = (std::size_t{1} << count) - 1;
     struct Part {
-      Set held;  // what is left of the operands when all of them are contracted
+      Set held;  // the labels left after contracting all operands of the set
       double cost = infinite;
       std::size_t left = 0;
     };
@@ -344,7 +344,7 @@ class Planner {
       part.held = together[set] & (together[all ^ set] | output);
       const std::size_t first = set & (~set + 1), others = set ^ first;
       double least = limit;
-      // The lowest operand is on the left; all subsets of the others beside it.
+      // The lowest operand is on the left, with any subset of the others.
       for (std::size_t beside = (others - 1) & others;; beside = (beside - 1) & others) {
         const Part &left = parts[first | beside], &right = parts[others ^ beside];
         const double before = left.cost + right.cost;
@@ -412,7 +412,7 @@ class Planner {
   Steps steps_, best_steps_;
 };
 
-// From numbers that never change to places in the list that shrinks at every step.
+// Maps fixed operand numbers to positions in the list, which shrinks at every step.
 ContractionPath as_places(std::size_t count, const Steps& steps) {
   std::vector<int> list(count);
   std::iota(list.begin(), list.end(), 0);
@@ -480,7 +480,7 @@ ContractionPath find_path(const char* name, const Subscripts& equation, const ja
 }
 
 std::vector<Contraction> contractions(const char* name, const Subscripts& equation, const ContractionPath& path) {
-  LabelTable<std::pair<int, std::size_t>> held;  // by how many terms and the output; the last step that listed it
+  LabelTable<std::pair<int, std::size_t>> held;  // in how many terms and the output; the last step that listed it
   for (const Labels& term : equation.inputs) {
     for (char32_t label : term) ++held[label].first;
   }

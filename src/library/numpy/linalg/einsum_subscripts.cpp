@@ -1,4 +1,4 @@
-// einsum's subscripts: parsing as NumPy does.
+// Parsing of einsum's subscripts, as in NumPy.
 #include "library/numpy/linalg/einsum_subscripts.h"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ std::vector<Labels> split_at_commas(const Labels& text) {
   return parts;
 }
 
-// The letters that stand for the axes of an ellipsis: the first that the subscripts do not use.
+// The letters that represent the axes of an ellipsis: the first that the subscripts do not use.
 Labels unused_letters(const Labels& used, std::size_t count) {
   Labels letters;
   for (char32_t i = 0; letters.size() < count; ++i) {
@@ -53,7 +53,7 @@ Labels with_ellipsis(const char* name, const Labels& term, const Labels& letters
   return term.substr(0, position) + letters + term.substr(position + 3);
 }
 
-// The labels that occur once in all inputs, sorted.
+// The labels that occur once across all inputs, sorted.
 Labels implicit_output(const std::vector<Labels>& inputs) {
   std::map<char32_t, int> counts;
   for (const Labels& input : inputs) {

@@ -1,4 +1,4 @@
-// The subscripts of einsum, read and checked, and the order in which pairs of operands are contracted.
+// The subscripts of einsum, parsed and checked, and the order in which pairs of operands are contracted.
 #pragma once
 
 #include <capibara/numpy/contraction.h>
@@ -9,11 +9,11 @@
 
 namespace capibara {
 
-using Labels = std::u32string;  // one axis each
+using Labels = std::u32string;  // one character per axis
 
 inline bool has(const Labels& labels, char32_t label) { return labels.find(label) != Labels::npos; }
 
-// A value for each label; those of ASCII are found at once.
+// A value for each label; ASCII labels are looked up directly.
 template <class T>
 class LabelTable {
  public:
@@ -28,16 +28,16 @@ class LabelTable {
 struct Subscripts {
   std::vector<Labels> inputs;
   Labels output;
-  std::map<char32_t, int64_t> sizes;  // the greater one where an axis of size one is broadcast
-  LabelTable<double> elements;        // the same as numbers to multiply
+  std::map<char32_t, int64_t> sizes;  // the larger one if an axis of size one is broadcast
+  LabelTable<double> elements;        // the same sizes as floating-point numbers
 
   double size_of(const Labels& labels) const;
 };
 
-// Ellipses become unused letters; a missing output is made of the letters that occur once, sorted.
+// Ellipses become unused letters; a missing output consists of the letters that occur once, sorted.
 Subscripts parse_subscripts(const char* name, const std::string& subscripts, const std::vector<Shape>& shapes);
 
-// The operands contracted in one step, greatest place first, the labels that vanish, and the labels of the result.
+// The operands contracted in one step, in decreasing order of position, the labels that vanish, and those that remain.
 struct Contraction {
   Ints places;
   std::vector<Labels> inputs;

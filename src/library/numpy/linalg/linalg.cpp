@@ -1,4 +1,4 @@
-// jax.numpy.linalg: decompositions, solutions and products of matrices.
+// jax.numpy.linalg: decompositions, solvers and products of matrices.
 #include <capibara/custom_derivatives.h>
 #include <capibara/linalg.h>
 #include <capibara/numpy/elementwise.h>
@@ -65,7 +65,7 @@ Array qr_r(const Array& a) { return lax::linalg::qr(promote_inexact("qr", a), fa
 
 namespace {
 
-// Of a Hermitian matrix: the absolute eigenvalues, greatest first; U are its eigenvectors, V the same with their signs.
+// For a Hermitian matrix: the absolute eigenvalues, largest first; U are its eigenvectors, V the same with their signs.
 SvdResult hermitian_svd(const Array& a, const SvdOptions& options) {
   const auto [vectors, values] = lax::linalg::eigh(a, {.subset_by_index = options.subset_by_index});
   const int64_t last = values.ndim() - 1;

@@ -1,4 +1,4 @@
-// jax.numpy.linalg: determinants, with derivatives that stay finite for singular matrices.
+// jax.numpy.linalg: determinants, with derivatives that remain finite for singular matrices.
 #include <capibara/custom_derivatives.h>
 #include <capibara/linalg.h>
 #include <capibara/numpy/elementwise.h>
@@ -39,7 +39,7 @@ Array det_3x3(const Array& a) {
   return difference_term - term(1, 0, 2);
 }
 
-// The tangents of sign and logarithm from that of the logarithm of the complex determinant.
+// The tangents of sign and logarithm, derived from that of the logarithm of the complex determinant.
 Pair split_tangent(const Array& tangent, const Array& sign) {
   if (!is_complex(sign.dtype())) return {lax::zeros(sign.type()), tangent};
   const Array real = lax::real(tangent);
@@ -69,7 +69,7 @@ Pair slogdet_small(const Array& matrices) {
     made.defjvp(
         [](const std::tuple<Array>& primals, const std::tuple<Array>& tangents) {
           const Array &a = std::get<0>(primals), &t = std::get<0>(tangents);
-          // The sign of a complex determinant moves, which its next derivative learns from this rule alone.
+          // The sign of a complex determinant varies; its higher derivatives see that only through this rule.
           const Pair primal = slogdet_small(a);
           const Array tangent = det_small_tangent(a, t), det = det_small(a);
           return std::tuple(primal, split_tangent(tangent / det, std::get<0>(primal)));
@@ -82,13 +82,13 @@ Pair slogdet_small(const Array& matrices) {
 
 // ---- any size ----------------------------------------------------------------------------------------------------
 
-// How many rows the factorization exchanged.
+// The number of row exchanges in the factorization.
 Array exchanges(const Array& pivots) {
   const Array order = lax::broadcasted_iota(pivots.dtype(), pivots.shape(), pivots.ndim() - 1);
   return numpy::count_nonzero(pivots != order, {.axis = -1});
 }
 
-// 1 where the count is even, -1 where it is odd.
+// 1 if the count is even, -1 if it is odd.
 Array parity_sign(const Array& count, DType dtype) {
   return lax::convert_element_type(-2 * (count % 2) + 1, dtype, false);
 }
@@ -117,7 +117,7 @@ Pair slogdet_by_qr(const Array& a) {
   }
   const Arrays reflected = capibara::bind(geqrf, Arrays{a});
   const Array diagonal = matrix::diagonal(reflected[0]), taus = reflected[1];
-  // Each reflection that was made flips the sign.
+  // Each nontrivial reflection flips the sign.
   const Array used = lax::slice_in_dim(taus, 0, std::max<int64_t>(a.shape(-1) - 1, 0), 1, taus.ndim() - 1);
   const Array flips = numpy::prod(numpy::where(used != 0, -1, 1), {.axis = -1});
   const Array sign = numpy::prod(numpy::sign(diagonal), {.axis = -1});
@@ -125,7 +125,7 @@ Pair slogdet_by_qr(const Array& a) {
           numpy::sum(lax::log(lax::abs(diagonal)), {.axis = -1})};
 }
 
-// custom_jvp of a slogdet whose derivative is trace(inv(a) da).
+// custom_jvp of a slogdet with derivative trace(inv(a) da).
 template <Pair (*value)(const Array&)>
 Pair slogdet_of(const Array& matrices) {
   static const auto function = [] {
@@ -144,7 +144,7 @@ Pair slogdet_of(const Array& matrices) {
 
 // ---- det ---------------------------------------------------------------------------------------------------------
 
-// det(a), and det(a) inv(a) b, which exists for singular a too: the last pivot is never divided by.
+// det(a), and det(a) inv(a) b, which exists even for singular a: the last pivot is never a divisor.
 std::pair<Array, Array> cofactor_solve(const Array& a, const Array& b) {
   if (a.shape(-1) == 1) return {entry(a, 0, 0), b};
   const int64_t batch_rank = a.ndim() - 2, n = a.shape(-1);
@@ -154,7 +154,7 @@ std::pair<Array, Array> cofactor_solve(const Array& a, const Array& b) {
   const Array cumprod_diagonal = lax::cumprod(diagonal, {.axis = batch_rank});
   const Array minors = cumprod_diagonal * lax::expand_dims(sign, {batch_rank});
   factors = factors.at(ellipsis, -1, -1).set(1.0 / minors(ellipsis, -2));
-  // Matrices whose rank is lower still have no cofactors.
+  // Matrices of even lower rank have no cofactors.
   Shape vector(a.shape().begin(), a.shape().end() - 1);
   const Array probe =
       lax::linalg::triangular_solve(factors, lax::full(vector, Array(1), a.dtype()), {.left_side = true});

@@ -25,7 +25,7 @@ Array euclidean(const Array& x, const Axis& axis, bool keepdims) {
   return numpy::sqrt(numpy::sum(numpy::real(x * numpy::conj(x)), {.axis = axis, .keepdims = keepdims}));
 }
 
-// The greatest (or least) sum of absolute values along one axis: over the other.
+// The maximum (or minimum) over one axis of the sums of absolute values along the other.
 Array extreme_sum(const Array& x, int64_t sum_axis, int64_t extreme_axis, bool keepdims, bool greatest) {
   if (!keepdims && extreme_axis > sum_axis) --extreme_axis;
   const Array sums = numpy::sum(numpy::abs(x), {.axis = sum_axis, .keepdims = keepdims});
@@ -128,7 +128,7 @@ Array cond(const Array& x, const NormOrder& p) {
     Array norm_x = norm(x, {.ord = p, .axis = {-2, -1}});
     result = norm_x * norm(inv(x), {.ord = p, .axis = {-2, -1}});
   }
-  // A NaN that was not in the matrix stands for a singular one.
+  // A NaN that was not in the matrix indicates a singular one.
   const Array had_nan = numpy::any(numpy::isnan(x), {.axis = {-2, -1}});
   Array is_nan = numpy::isnan(result);
   return numpy::where(is_nan & ~had_nan, infinity, result);

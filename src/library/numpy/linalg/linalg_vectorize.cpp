@@ -1,4 +1,4 @@
-// Batches by nested vmap, one level for each batch dimension.
+// Batching by nested vmap, one level per batch dimension.
 #include "library/numpy/linalg/linalg_vectorize.h"
 
 #include "program/derive/derive.h"

@@ -1,4 +1,4 @@
-// The rows of capibara.kernels about attention.
+// Table rows for capibara.kernels: attention.
 #include <capibara/kernels/attention.h>
 
 #include "library/table/families.h"

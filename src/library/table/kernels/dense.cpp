@@ -1,4 +1,4 @@
-// The rows of capibara.kernels for dense pieces of networks: matrix products, einsum, GELU with dropout, Adam, lists.
+// Table rows for capibara.kernels: dense parts of networks (matmuls, einsum, GELU with dropout, Adam, lists).
 #include <capibara/kernels/dense.h>
 
 #include "library/table/einsum_order.h"

@@ -1,4 +1,4 @@
-// The rows of capibara.kernels for mixtures of experts.
+// Table rows for capibara.kernels: mixtures of experts.
 #include <capibara/kernels/experts.h>
 
 #include "library/table/families.h"

@@ -1,4 +1,4 @@
-// The rows of capibara.kernels that work on rows of arrays: norms, softmax, cross-entropy.
+// Table rows for capibara.kernels: operations on rows of arrays (norms, softmax, cross-entropy).
 #include <capibara/kernels/norms.h>
 
 #include "library/table/families.h"

@@ -1,4 +1,4 @@
-// The rows of capibara.kernels for vector quantization.
+// Table rows for capibara.kernels: vector quantization.
 #include <capibara/kernels/quantization.h>
 
 #include "library/table/families.h"

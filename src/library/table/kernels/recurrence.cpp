@@ -1,4 +1,4 @@
-// The rows of capibara.kernels about recurrences: linear ones, the selective scan of Mamba, Mamba-2.
+// Table rows for capibara.kernels: recurrences (linear ones, the selective scan of Mamba, Mamba-2).
 #include <capibara/kernels/recurrence.h>
 
 #include "library/table/families.h"

@@ -1,4 +1,4 @@
-// The rows of capibara.kernels for spiking neurons.
+// Table rows for capibara.kernels: spiking neurons.
 #include <capibara/kernels/spiking.h>
 
 #include "library/table/families.h"

@@ -1,4 +1,4 @@
-// How the arguments that only jax.lax has are read.
+// Readers for arguments that only jax.lax has.
 #include "library/table/lax/arguments.h"
 
 #include <algorithm>

@@ -7,19 +7,19 @@
 
 namespace capibara::library {
 
-// jax.lax promotes nothing: operands of several dtypes raise TypeError. Keys are left to the operation.
+// jax.lax does not promote: operands of different dtypes raise TypeError. Keys are checked by the operation.
 void require_same_dtypes(const Arguments& arguments, std::initializer_list<Array> operands);
 
-// A sequence of integers; unlike Arguments::ints, one number alone raises TypeError. None is empty where it is allowed.
+// A sequence of integers; unlike Arguments::ints, a single number raises TypeError. None is empty if allowed.
 Ints integer_sequence(const Arguments& arguments, std::string_view name);
 Ints optional_integer_sequence(const Arguments& arguments, std::string_view name);
-// An axis of x for functions that index its shape; IndexError where it has no such axis.
+// An axis of x for functions that index its shape; IndexError if x has no such axis.
 int64_t indexed_axis(const Arguments& arguments, std::string_view name, const Array& x);
 
-// None, "high", ("high", "highest"), or an algorithm, as the options of contractions want it.
+// None, "high", ("high", "highest"), or an algorithm, in the form that the options of contractions take.
 std::string precision_text(const Arguments& arguments, std::string_view name);
 struct PaddingArgument {
-  std::string mode;  // where it was given by name
+  std::string mode;  // if given by name
   std::optional<jax::lax::Padding> pairs;
 };
 PaddingArgument padding_argument(const Arguments& arguments, std::string_view name);
@@ -28,9 +28,9 @@ std::optional<jax::lax::GatherScatterMode> gather_scatter_mode(const Arguments& 
 // The entries of a named or plain tuple of integer tuples; absent ones are empty.
 std::vector<Ints> integer_tuples(const Arguments& arguments, std::string_view name, std::size_t least,
                                  std::size_t most);
-// ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)), where one dimension may stand without a tuple.
+// ((lhs_contract, rhs_contract), (lhs_batch, rhs_batch)); a single dimension need not be in a tuple.
 DotDimensionNumbers dot_dimension_numbers(const std::string& function, const Value& value);
-// None, three texts like NCHW, or three tuples of positions.
+// None, three strings like NCHW, or three tuples of positions.
 ConvDimensionNumbers conv_dimension_numbers(const Arguments& arguments, std::string_view name, int64_t lhs_rank,
                                             int64_t rhs_rank);
 
@@ -41,7 +41,7 @@ jax::lax::AxisGroups axis_groups(const Arguments& arguments);
 
 // Applies a function to every leaf of nested sequences.
 Value map_leaves(const Value& value, const std::function<Value(const Value&)>& function);
-// A leaf as an array; TypeError where it is none.
+// A leaf as an array; TypeError if it is not one.
 Array leaf_array(const Arguments& arguments, const Value& leaf);
 
 }  // namespace capibara::library

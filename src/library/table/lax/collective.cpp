@@ -1,4 +1,4 @@
-// The table's rows of jax.lax: collectives over named axes. They map over nested tuples and lists.
+// Table rows for jax.lax: collectives over named axes. They map over nested tuples and lists.
 #include <capibara/lax.h>
 #include <capibara/numpy/manipulation.h>
 #include <capibara/numpy/reductions.h>
@@ -31,7 +31,7 @@ std::optional<Value> sum_of_number(const Value& leaf, const lax::AxisNames& name
   return std::nullopt;
 }
 
-// What `axis_name` of a reduction holds: names, and positions of the operand's own axes.
+// The contents of a reduction's `axis_name`: names, and positions of the operand's own axes.
 struct ReducedAxes {
   lax::AxisNames names;
   Ints positions;
@@ -128,7 +128,7 @@ Value psum_scatter(const Arguments& a) {
                     [&](const Value& leaf) -> Value { return lax::psum_scatter(leaf_array(a, leaf), names, options); });
 }
 
-// Over several names, whose lanes count in the order of the names: one exchange for each, of its own part of the
+// Over several names, with lanes ordered by name: one exchange per name, each of its own part of the
 // dimension.
 Array exchange_over(const Array& x, const lax::AxisNames& names, int64_t split_axis, int64_t concat_axis, bool tiled) {
   if (split_axis < 0) split_axis += x.ndim();
@@ -140,13 +140,13 @@ Array exchange_over(const Array& x, const lax::AxisNames& names, int64_t split_a
         concat("all_to_all requires the size of the mapped axes to equal (or, tiled, to divide) dimension ", split_axis,
                " of ", to_string(x.type()), ", got axis size ", count));
   }
-  Shape shape = x.shape();  // the dimension becomes one for each name, and what is left of it
+  Shape shape = x.shape();  // the dimension is split into one per name and the remainder
   auto at = shape.begin() + split_axis;
   *at /= count;
   if (!tiled) at = shape.erase(at);
   for (auto name = names.rbegin(); name != names.rend(); ++name) at = shape.insert(at, lax::axis_size(*name));
   Array result = lax::reshape(x, shape);
-  for (std::size_t i = 0; i < names.size(); ++i) {  // the lanes that parts come from gather in front
+  for (std::size_t i = 0; i < names.size(); ++i) {  // the axes of source lanes accumulate in front
     result = lax::all_to_all(result, names[i], split_axis + static_cast<int64_t>(i), static_cast<int64_t>(i), {});
   }
   shape.assign(result.shape().begin() + static_cast<std::ptrdiff_t>(names.size()), result.shape().end());
@@ -243,7 +243,7 @@ const Function lax_collective_functions[] = {
     {"axis_index", "axis_name",
      [](const Arguments& a) -> Value {
        if (a["axis_name"].get_if<std::string>()) return lax::axis_index(a.text("axis_name"));
-       // Of several axes, the last one runs fastest.
+       // Of several axes, the last one varies fastest.
        const lax::AxisNames names = axis_names(a);
        Array index = Array(0);
        int64_t inner = 1;

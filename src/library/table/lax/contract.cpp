@@ -1,4 +1,4 @@
-// The table's rows of jax.lax: dot products, convolutions and Fourier transforms.
+// Table rows for jax.lax: dot products, convolutions and Fourier transforms.
 #include <capibara/lax.h>
 
 #include "library/table/families.h"

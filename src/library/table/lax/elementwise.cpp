@@ -1,4 +1,4 @@
-// The table's rows of jax.lax: elementwise functions.
+// Table rows for jax.lax: elementwise functions.
 #include <capibara/lax.h>
 
 #include "library/table/families.h"
@@ -11,7 +11,7 @@ namespace lax = jax::lax;
 
 namespace {
 
-// `accuracy` asks for at least so many correct digits; every evaluation meets the highest request there is.
+// `accuracy` is a minimum number of correct digits; every evaluation meets the highest possible value.
 template <Array (*function)(const Array&)>
 Value unary(const Arguments& a) {
   return function(a.array("x"));
@@ -24,7 +24,7 @@ Value binary(const Arguments& a) {
   return function(x, y);
 }
 
-// The functions of special.h name their operands a and x.
+// The functions of special.h have operands named a and x.
 template <Array (*function)(const Array&, const Array&)>
 Value binary_of_a_and_x(const Arguments& arguments) {
   const Array a = arguments.array("a"), x = arguments.array("x");

@@ -1,4 +1,4 @@
-// The table's rows of jax.lax: slices, gather and scatter.
+// Table rows for jax.lax: slices, gather and scatter.
 #include <capibara/lax.h>
 
 #include "library/table/families.h"

@@ -1,4 +1,4 @@
-// The table's rows of jax.lax.linalg.
+// Table rows for jax.lax.linalg.
 #include <capibara/linalg.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace linalg = jax::lax::linalg;
 
 namespace {
 
-// A member of an enumeration by its name or value, in any case: QR, qr, SvdAlgorithm.QR.
+// A member of an enumeration by name or value, case-insensitive: QR, qr, SvdAlgorithm.QR.
 template <class Enum, std::size_t count>
 std::optional<Enum> member(const Arguments& a, std::string_view parameter, const char* const (&names)[count]) {
   if (!a.given(parameter)) return std::nullopt;
@@ -38,7 +38,7 @@ std::optional<linalg::IndexRange> subset(const Arguments& a) {
   return linalg::IndexRange(range[0], range[1]);
 }
 
-// Symmetrizing divides by two, which makes floats of integers.
+// Symmetrizing divides by two, which converts integers to floats.
 Array symmetrizable(const Arguments& a) {
   const Array x = a.array("x");
   return a.flag("symmetrize_input") ? promote_inexact("symmetrize", x) : x;

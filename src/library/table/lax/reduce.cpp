@@ -1,4 +1,4 @@
-// The table's rows of jax.lax: reductions, windows, running totals and sorting.
+// Table rows for jax.lax: reductions, windows, cumulative reductions and sorting.
 #include <capibara/lax.h>
 
 #include "lax/reduce/monoid.h"
@@ -34,9 +34,9 @@ Value approximate(const Arguments& a) {
   return Arrays{values, positions};
 }
 
-// ---- reductions by a function of the caller ----------------------------------------------------------------------
+// ---- reductions by a user function --------------------------------------------------------------------------------
 
-// Operands and their initial values: one array each, or as many in sequences.
+// Operands and their initial values: one array each, or equally many in sequences.
 struct Reduced {
   Arrays operands, init_values;
   bool single = true;
@@ -89,7 +89,7 @@ Reduced reduced(const Arguments& a, const char* operand_name, const char* init_n
   return result;
 }
 
-// The named reduction that the function is, where the initial value is its identity.
+// The named reduction equivalent to the function, if the initial value is its identity.
 std::optional<Monoid> monoid_of(const Arguments& a, const Reduced& all) {
   if (!all.single || all.init_values[0].is_tracer() || all.init_values[0].ndim() != 0) return std::nullopt;
   const ArrayType type = scalar_type(all.init_values[0].dtype());

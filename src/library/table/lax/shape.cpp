@@ -1,4 +1,4 @@
-// The table's rows of jax.lax: creating arrays, changing their shape, and random bits.
+// Table rows for jax.lax: creating arrays, changing their shape, and random bits.
 #include <capibara/lax.h>
 
 #include "lax/collective/collective.h"

@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy's products and contractions.
+// Table rows for jax.numpy: products and contractions.
 #include <capibara/numpy/contraction.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy's makers of arrays and of the questions about whole arrays.
+// Table rows for jax.numpy: creation of arrays, and queries on whole arrays.
 #include <capibara/lax.h>
 #include <capibara/numpy/creation.h>
 #include <algorithm>
@@ -24,7 +24,7 @@ void require_order(const Value& order) {
 }
 
 Array made(const Arguments& a, const Value& object, bool copy, int64_t ndmin) {
-  const bool is_shared = object.array();  // an array that came from outside: all others are new
+  const bool is_shared = object.array();  // an array from outside: all others are newly made
   const Array given = array_of(object, a.function().c_str(), a.optional_dtype("dtype"));
   if (!is_shared && !given.is_tracer()) require_good_values(given, a.function());
   return numpy::array(given, {.copy = copy && is_shared, .ndmin = ndmin});
@@ -51,7 +51,7 @@ Value make_array(const Arguments& a) {
   return made(a, a["object"], truth ? *truth : !copy.is_none(), *rank);
 }
 
-// The dtype of zeros and its like; zeros(2, 3) is told what it meant.
+// The dtype of zeros and similar functions; zeros(2, 3) gets an error with the intended call.
 numpy::FillOptions fill_options(const Arguments& a) {
   a.require_absent("out_sharding");
   if (a["dtype"].get_if<int64_t>()) {
@@ -80,7 +80,7 @@ Value filled_like(const Arguments& a) {
   return function(a.array("a"), like_options(a));
 }
 
-// A bound of arange: a number keeps its full precision.
+// A bound of arange: numbers keep their full precision.
 std::optional<numpy::RangeBound> bound(const Arguments& a, std::string_view name) {
   const Value& value = a[name];
   if (value.is_none()) return std::nullopt;
@@ -106,7 +106,7 @@ Value eye(const Arguments& a) {
   const int64_t rows = a.integer("N");
   const std::optional<int64_t> columns = a.optional_integer("M");
   numpy::EyeOptions options = {.M = columns, .k = 0, .dtype = a.optional_dtype("dtype")};
-  // Diagonals beyond the matrix are all the same one.
+  // All diagonals beyond the matrix are equivalent.
   if (const int64_t* k = a["k"].get_if<int64_t>()) {
     options.k = std::clamp(*k, -std::max<int64_t>(rows, 0), std::max<int64_t>(columns.value_or(rows), 0));
   } else if (const BigInteger* k = big_integer(a["k"])) {
@@ -123,7 +123,7 @@ Value meshgrid(const Arguments& a) {
   return numpy::meshgrid(sides, {.sparse = a.flag("sparse"), .indexing = a.text("indexing")});
 }
 
-// A result of the user's function: one array or a tree of sequences; the leaves are taken out and put back.
+// A result of the user's function: one array or a tree of sequences; the leaves are extracted and put back.
 void take_leaves(const Value& value, Arrays& leaves) {
   if (const Sequence* sequence = value.sequence()) {
     for (const Value& item : sequence->items) take_leaves(item, leaves);
@@ -179,7 +179,7 @@ std::vector<uint8_t> bytes_of(const Arguments& a) {
 
 Value frombuffer(const Arguments& a) {
   const std::vector<uint8_t> bytes = bytes_of(a);
-  // The buffer holds what the dtype says, even where the configuration narrows it afterwards.
+  // The buffer holds the given dtype, even if the configuration narrows it afterwards.
   const Value& asked = a["dtype"];
   const std::string* text = asked.get_if<std::string>();
   const std::optional<DType> named = text && *text == "float" ? DType::float64
@@ -205,7 +205,7 @@ Value frombuffer(const Arguments& a) {
 
 Array array_or_list(const Arguments& a, std::string_view name) { return a.array_like(name); }
 
-// What ndim, shape and size tell of: arrays, what else has a shape, and for a while lists and None.
+// The argument of ndim, shape and size: arrays, other objects with a shape, and (deprecated) lists and None.
 Shape measured(const Arguments& a) {
   if (const auto* foreign = a["a"].get_if<std::shared_ptr<const Foreign>>()) {
     if (const std::optional<Shape> shape = (*foreign)->shape()) return *shape;
@@ -244,7 +244,7 @@ Value tri(const Arguments& a) {
     options.k = a.integer("k");
     return numpy::tri(a.integer("N"), options);
   }
-  // The diagonal is known only when the program runs.
+  // The diagonal is known only at run time.
   const Shape shape{a.integer("N"), options.M.value_or(a.integer("N"))};
   const Array row = jax::lax::broadcasted_iota(k->dtype(), shape, 0),
               column = jax::lax::broadcasted_iota(k->dtype(), shape, 1);
@@ -293,7 +293,7 @@ const Function numpy_creation_functions[] = {
      "The numbers written in a text, separated by sep."},
     {"fromfunction", "function, shape, *, dtype='float', **kwargs", fromfunction,
      "function(i, j, ...) at every index of a grid."},
-    // Of one value.
+    // Filled with one value.
     {"zeros", "shape, dtype=None, *, device=None, out_sharding=None", filled<numpy::zeros>, "An array of zeros."},
     {"ones", "shape, dtype=None, *, device=None, out_sharding=None", filled<numpy::ones>, "An array of ones."},
     {"empty", "shape, dtype=None, *, device=None, out_sharding=None", filled<numpy::empty>,
@@ -366,7 +366,7 @@ const Function numpy_creation_functions[] = {
        return numpy::indices(a.shape("dimensions"), options);
      },
      "The indices of every element of a grid."},
-    // Questions.
+    // Queries.
     {"array_equal", "a1, a2, equal_nan=False",
      [](const Arguments& a) -> Value {
        const Array first = array_or_list(a, "a1"), second = array_or_list(a, "a2");

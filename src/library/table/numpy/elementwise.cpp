@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy's elementwise functions.
+// Table rows for jax.numpy: elementwise functions.
 #include <capibara/numpy/creation.h>
 #include <capibara/numpy/elementwise.h>
 #include <capibara/numpy/sorting.h>
@@ -29,7 +29,7 @@ Value of_x1_x2(const Arguments& a) {
   return function(a.array("x1"), a.array("x2"));
 }
 
-// The arguments of a universal function, which come without names.
+// The arguments of a universal function, which have no names.
 Arrays ufunc_arguments(const Arguments& a, std::size_t count) {
   const Arrays operands = a.arrays("args");
   a.require_absent("out");
@@ -61,7 +61,7 @@ Value infinite(const Arguments& a) {
 
 Value raise(const Arguments& a) {
   const Array base = a.array("x1");
-  // Python's True is the exponent 1.
+  // Python's True is treated as the exponent 1.
   if (const bool* truth = a["x2"].get_if<bool>()) return numpy::power(base, static_cast<int>(*truth));
   return numpy::power(base, a.array("x2"));
 }

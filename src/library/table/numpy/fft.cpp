@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy.fft.
+// Table rows for jax.numpy.fft.
 #include <capibara/numpy/fft.h>
 
 #include <set>
@@ -11,7 +11,7 @@ namespace fft = jax::numpy::fft;
 
 namespace {
 
-// A sequence as Python writes it: [0, 1] or (0, 1).
+// A sequence in Python syntax: [0, 1] or (0, 1).
 std::string written(const Value& value) {
   const Sequence* sequence = value.sequence();
   if (!sequence) return value.type_name();
@@ -52,7 +52,7 @@ fft::Fft2Options two_axes(const Arguments& a) {
   return {.s = a.optional_ints("s"), .axes = axes, .norm = a.text("norm")};
 }
 
-// The number of samples and their spacing, once both are known to be single values.
+// The number of samples and their spacing, once both are known to be scalars.
 template <class Frequencies>
 Value frequencies(const Arguments& a, Frequencies make) {
   for (const char* name : {"n", "d"}) {

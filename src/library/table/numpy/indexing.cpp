@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy's indexing functions, choices, diagonals and bits.
+// Table rows for jax.numpy: indexing functions, choices, diagonals and bits.
 #include <capibara/lax.h>
 #include <capibara/numpy/indexing.h>
 
@@ -50,7 +50,7 @@ Value piecewise(const Arguments& a) {
 Value apply_along_axis(const Arguments& a) {
   const Callable function = a.callable("func1d");
   const Array x = a.array("arr");
-  // Results may be nested: their arrays travel in a list, the nesting is kept.
+  // Results may be nested: their arrays are passed in a list, and the nesting is restored.
   Value form;
   const std::function<Arrays(const Array&)> listed = [&](const Array& vector) {
     Arrays leaves;
@@ -65,7 +65,7 @@ Value apply_along_axis(const Arguments& a) {
   return map_leaves(form, [&](const Value&) -> Value { return results[next++]; });
 }
 
-// Which diagonal bounds a triangle: a static argument in jax, which cannot be traced.
+// Which diagonal bounds a triangle: a static argument in jax, so it cannot be traced.
 int64_t diagonal(const Arguments& a) {
   if (const Array* k = a["k"].array(); k && k->is_tracer()) {
     throw ValueError(concat("Non-hashable static arguments are not supported: argument 'k' of ", a.function(),

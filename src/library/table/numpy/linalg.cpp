@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy.linalg.
+// Table rows for jax.numpy.linalg.
 #include <capibara/numpy/linalg.h>
 
 #include "library/table/families.h"
@@ -25,7 +25,7 @@ std::optional<std::pair<int64_t, int64_t>> subset(const Arguments& a) {
   return std::pair(range[0], range[1]);
 }
 
-// One tolerance under either of its names.
+// A tolerance under either of its names.
 std::optional<Array> tolerance(const Arguments& a, std::string_view other) {
   if (a.given("rtol") && a.given(other)) {
     throw ValueError(concat(a.function(), ": only one of ", other, " or rtol may be specified."));

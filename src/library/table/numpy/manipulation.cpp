@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy's shapes, joins, repetition and padding.
+// Table rows for jax.numpy: shapes, joining, repetition and padding.
 #include <capibara/lax.h>
 #include <capibara/numpy/manipulation.h>
 
@@ -47,7 +47,7 @@ numpy::Blocks blocks(const Arguments& a, const Value& value) {
   return items;
 }
 
-// Python's slice arrives as a sequence of that type name: start, stop, step.
+// Python's slice is passed as a sequence of that type name: start, stop, step.
 std::optional<Array> positions_of_slice(const Value& value, int64_t size) {
   const Sequence* sequence = value.sequence();
   if (!sequence || sequence->type_name != "slice" || sequence->items.size() != 3) return std::nullopt;
@@ -82,7 +82,7 @@ Arrays plain_scalars(const Array& x) {
   return scalars;
 }
 
-// NumPy's ways to write (before, after) for each axis: all of them, one pair, or one number.
+// NumPy's notations for (before, after) per axis: all pairs, one pair, or one number.
 ValuePairs value_pairs(const Value& value, int64_t rank, const char* name) {
   Array all;
   try {

@@ -1,4 +1,4 @@
-// The rows of jax.numpy's polynomials, convolutions, differences and interpolation.
+// Table rows for jax.numpy: polynomials, convolutions, differences and interpolation.
 #include <capibara/numpy/polynomial.h>
 
 #include "library/table/families.h"

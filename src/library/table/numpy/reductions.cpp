@@ -1,4 +1,4 @@
-// The rows of jax.numpy's reductions and running sums.
+// Table rows for jax.numpy: reductions and cumulative sums.
 #include <capibara/numpy/reductions.h>
 
 #include "library/table/families.h"
@@ -85,7 +85,7 @@ numpy::CumulativeSumOptions cumulative_sum_options(const Arguments& a) {
           .include_initial = a.flag("include_initial")};
 }
 
-// The rows that take names of axes, or refuse them, too.
+// Rows whose functions also accept, or reject, axis names.
 Value sum_row(const Arguments& a) { return numpy::sum(a.array("a"), sum_options(a, a.flag("promote_integers"))); }
 Value prod_row(const Arguments& a) { return numpy::prod(a.array("a"), sum_options(a, a.flag("promote_integers"))); }
 Value max_row(const Arguments& a) { return numpy::max(a.array("a"), max_options(a)); }

@@ -1,4 +1,4 @@
-// The rows of jax.numpy's functions on sets.
+// Table rows for jax.numpy: set functions.
 #include <capibara/numpy/sets.h>
 
 #include "library/table/families.h"

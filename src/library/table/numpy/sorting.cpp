@@ -1,4 +1,4 @@
-// The rows of jax.numpy's sorting and searching functions.
+// Table rows for jax.numpy: sorting and searching.
 #include <capibara/numpy/sorting.h>
 
 #include "library/table/families.h"
@@ -22,7 +22,7 @@ void refuse_numpy_sort_arguments(const Arguments& a) {
   if (a.given("order")) throw TypeError(concat("'order' argument to ", a.function(), " is not supported."));
 }
 
-// None, one number for all dimensions, or a tuple of one for each.
+// None, one number for all dimensions, or a tuple with one per dimension.
 numpy::NonzeroOptions nonzero_options(const Arguments& a, int64_t dimensions) {
   numpy::NonzeroOptions options{.size = a.optional_integer("size")};
   const Value& fill = a["fill_value"];

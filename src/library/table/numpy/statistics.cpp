@@ -1,4 +1,4 @@
-// The rows of jax.numpy's quantiles, covariances and histograms.
+// Table rows for jax.numpy: quantiles, covariances and histograms.
 #include <capibara/numpy/statistics.h>
 
 #include "library/table/families.h"
@@ -40,7 +40,7 @@ std::optional<Array> range_of(const Arguments& a, const Value& value) {
   return array_of(value, a.function().c_str());
 }
 
-// For several dimensions: one number for all, or a sequence (or vector) with one entry for each.
+// For several dimensions: one number for all, or a sequence (or vector) with one entry per dimension.
 numpy::HistogramddOptions histogramdd_options(const Arguments& a, std::size_t dimensions) {
   numpy::HistogramddOptions options{.weights = a.optional_array("weights"), .density = a.flag("density")};
   const Value& bins = a["bins"];

@@ -1,4 +1,4 @@
-// The table's rows of jax.numpy's window functions.
+// Table rows for jax.numpy: window functions.
 #include <capibara/numpy/windows.h>
 
 #include "library/table/families.h"
@@ -9,7 +9,7 @@ namespace {
 
 namespace numpy = jax::numpy;
 
-// Python's int() also takes a float.
+// Python's int() also accepts a float.
 int64_t points(const Arguments& a) { return static_cast<int64_t>(a.real("M")); }
 
 const Function numpy_windows_functions[] = {

@@ -1,4 +1,4 @@
-// The table's rows of jax.scipy.fft.
+// Table rows for jax.scipy.fft.
 #include <capibara/scipy/fft.h>
 
 #include "library/table/families.h"

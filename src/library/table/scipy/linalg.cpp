@@ -1,4 +1,4 @@
-// The table's rows of jax.scipy.linalg.
+// Table rows for jax.scipy.linalg.
 #include <capibara/linalg.h>
 #include <capibara/scipy/linalg.h>
 

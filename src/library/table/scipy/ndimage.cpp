@@ -1,4 +1,4 @@
-// The table's rows of jax.scipy.ndimage.
+// Table rows for jax.scipy.ndimage.
 #include <capibara/scipy/ndimage.h>
 
 #include "library/table/families.h"

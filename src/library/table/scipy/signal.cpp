@@ -1,4 +1,4 @@
-// The table's rows of jax.scipy.signal.
+// Table rows for jax.scipy.signal.
 #include <capibara/scipy/signal.h>
 
 #include "library/table/families.h"

@@ -1,4 +1,4 @@
-// The rows of jax.scipy.special.
+// Table rows for jax.scipy.special.
 #include <capibara/scipy/special.h>
 
 #include "library/table/families.h"

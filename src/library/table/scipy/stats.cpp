@@ -1,4 +1,4 @@
-// The rows of jax.scipy.stats: samples, and a module for each distribution.
+// Table rows for jax.scipy.stats: samples, and a module for each distribution.
 #include <capibara/scipy/stats.h>
 
 #include "library/table/families.h"
@@ -12,7 +12,7 @@ namespace {
 stats::LocationScale location_scale(const Arguments& a) { return {.loc = a.array("loc"), .scale = a.array("scale")}; }
 stats::Location location(const Arguments& a) { return {.loc = a.array("loc")}; }
 
-// Only NaNs that spread are supported.
+// Only propagation of NaNs is supported.
 void require_propagation(const Arguments& a) {
   const std::string policy = a.text("nan_policy");
   if (policy == "propagate") return;
