@@ -455,7 +455,7 @@ void bind_arrays(nb::module_& m) {
         if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
         return nb::object(nb::str(wrap(self)));
       });
-  array.attr("__hash__") = nb::none();  // isinstance(x, Hashable) must be false
+  array.attr("__hash__") = nb::none();  // arrays are not hashable, nor instances of Hashable
   bind_array_indexing(m, array);
 
 #if NB_VERSION_MAJOR >= 3
