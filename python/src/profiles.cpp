@@ -172,7 +172,7 @@ void bind_profiles(nb::module_& m) {
           return profile::stop(wait);
         }();
         for (const std::string& refusal :
-             taken.refusals) {  // or a profile without its device would look complete
+             taken.refusals) {  // otherwise a profile without its device would look complete
           if (PyErr_WarnEx(PyExc_RuntimeWarning, refusal.c_str(), 1) < 0) throw nb::python_error();
         }
         return taken;

@@ -78,7 +78,7 @@ void bind_traces(nb::module_& m) {
           },
           nb::arg().none())
       .def("__hash__",
-           [](const TraceState&) { return 0; });  // an ended trace can only be compared
+           [](const TraceState&) { return 0; });  // a constant, since a trace that has ended can only be compared
   m.def("trace_state", [] { return TraceState{current_trace()}; });
   nb::class_<TraceSwitch>(m, "TraceSwitch")
       .def("__init__",

@@ -177,7 +177,7 @@ library::Value to_value(nb::handle object) {
     return sequence;
   }
   if (PyMemoryView_Check(o) || PyByteArray_Check(o))
-    return array_from_numpy(object);  // with the dtype of the buffer
+    return array_from_numpy(object);  // with the dtype that describes the buffer
   if (PySlice_Check(o)) {
     library::Sequence parts;
     parts.type_name = "slice";

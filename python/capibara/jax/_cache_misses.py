@@ -12,7 +12,7 @@ _seen = {}  # {definition site: weak reference to the last function traced from 
 
 
 def set_explaining(on):
-    """Turns explanations of cache misses on or off."""
+    """Enables or disables explanations of cache misses."""
     _core.set_miss_explainer(explain if on else None)
     return bool(on)
 

@@ -70,7 +70,7 @@ class Sharding:
         check_rank(self, getattr(self, "spec", ()), aval_shape)
 
     def is_equivalent_to(self, other, ndim):
-        """True if both shardings place an array of this rank in the same way."""
+        """True if both shardings place an array of this rank identically."""
         if not isinstance(other, Sharding) or self._device_list != other._device_list or self.memory_kind != other.memory_kind:
             return False
         shape = [8 * 27 * 5 * 7 * max(1, self.num_devices)] * ndim

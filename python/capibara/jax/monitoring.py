@@ -100,7 +100,7 @@ def clear_event_listeners():
 
 
 def _rest():
-    """Turns off the core's events if there are no listeners."""
+    """Disables the core's events if there are no listeners."""
     if not any(_listeners.values()):
         _core.set_event_listener(None)
 

@@ -171,7 +171,7 @@ def _bcoo_todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
 
 def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
                    index_dtype: DTypeLike = np.int32) -> BCOO:
-    """The nonzero elements of an array in the order of their coordinates; further storage is padding."""
+    """The nonzero elements of an array in the order of their coordinates; the remaining storage is padding."""
     mat = jnp.asarray(mat)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(f"bcoo_fromdense: n_batch {n_batch} and n_dense {n_dense} are more than the {mat.ndim} dimensions")
