@@ -45,7 +45,7 @@ def boundary(function):
 
 
 def is_boundary(function):
-    """Declares that a function catches its errors and calls filter_frames itself, which costs no frame of its own."""
+    """Declares that a function catches its errors and calls filter_frames itself, which saves the wrapper's frame."""
     _codes.add(function.__code__)
     return function
 

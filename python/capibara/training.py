@@ -281,7 +281,7 @@ class Trainer:
         return self._trainer.device_bytes(gradients)
 
     def save(self) -> None:
-        """Writes a checkpoint of this step, whole or not at all."""
+        """Writes a checkpoint of this step atomically."""
         self._trainer.save()
 
     def resume(self) -> bool:

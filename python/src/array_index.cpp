@@ -146,7 +146,7 @@ std::vector<Index> index_entries(nb::handle key, const Array&) {
     for (nb::handle item : nb::borrow<nb::tuple>(key)) {
       if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr())) {
         const Array positions = library::array_of(to_value(item), "index");
-        const bool is_empty = positions.size() == 0;  // a list without numbers has no dtype of its own
+        const bool is_empty = positions.size() == 0;  // an empty list has no dtype
         entries.push_back(entry(wrap(is_empty ? jax::lax::convert_element_type(positions, DType::int32) : positions)));
       } else {
         entries.push_back(entry(item));

@@ -20,7 +20,7 @@ bool listed(const std::vector<std::string>& names, nb::handle name) {
 }
 
 [[noreturn]] void refuse_unhashable(nb::handle function, nb::handle value) {
-  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();  // its __hash__ raised an error of its own
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();  // its __hash__ raised a different error
   PyErr_Clear();
   throw ValueError(concat("Non-hashable static arguments are used in a jit function: static arguments of ",
                           function_name(function), " must be hashable, got ", nb::cast<std::string>(nb::repr(value)),

@@ -8,7 +8,7 @@ namespace capibara::python {
 
 enum class NodeKind { leaf, none, tuple, list, dict, named_tuple, ordered_dict, default_dict, custom, dataclass };
 
-// How a registered class is flattened.
+// A registered class: the functions or fields by which it is flattened.
 struct Registration {
   nb::object type;
   nb::object flatten, unflatten, flatten_with_keys;   // of custom nodes

@@ -65,7 +65,7 @@ nb::object unflatten_node(const TreeNode& node, std::span<const nb::object> leav
   return build_node(node, children);
 }
 
-// A dict to fill in. Large ones are copied from a dict with the same keys, so that they do not grow meanwhile.
+// A dict to fill in. Large ones are copied from a dict with the same keys, so that they do not grow while filled.
 nb::object new_dict(const TreeNode& node) {
   constexpr std::size_t large = 8;
   if (node.children.size() < large) return nb::dict();
