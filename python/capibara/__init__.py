@@ -13,7 +13,7 @@ __version__ = version()
 
 
 def __getattr__(name):
-    if name in ("core", "kernels", "mithril"):  # imported when they are first asked for
+    if name in ("core", "kernels", "mithril"):  # imported on first use
         return importlib.import_module(f"capibara.{name}")
     if name in ("Model", "as_model"):
         return getattr(importlib.import_module("capibara.model"), name)

@@ -1,4 +1,4 @@
-"""python -m capibara script.py, -m module or -c code: runs a program that says `import jax`, or `import mithril`, on capibara."""
+"""python -m capibara script.py, -m module or -c code: runs a program that imports jax or mithril on capibara."""
 import importlib
 import importlib.machinery
 import importlib.util
@@ -9,10 +9,10 @@ import types
 
 
 class _JaxWhenImported:
-    """Makes `import jax` mean capibara when a program first says so: the settings that it puts in its environment before count."""
+    """Makes the first `import jax` import capibara, so that environment variables that the program sets before it take effect."""
 
     def find_spec(self, name, path=None, target=None):
-        if name == "jaxlib":  # whose names jax answers for
+        if name == "jaxlib":  # its names are provided by jax's finder
             importlib.import_module("jax")
             return importlib.util.find_spec(name)
         return importlib.machinery.ModuleSpec("jax", self, is_package=True) if name == "jax" else None
@@ -25,11 +25,11 @@ class _JaxWhenImported:
         return module
 
     def exec_module(self, module):
-        module.__spec__ = self._spec  # importing sets that of the other name
+        module.__spec__ = self._spec  # the import system has set the spec of the other name
 
 
 class _Mithril:
-    """Answers `import mithril` and its modules with those of capibara."""
+    """Resolves `import mithril` and its submodules to capibara's."""
 
     def find_spec(self, name, path=None, target=None):
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if name == "mithril" or name.startswith("mithril.") else None
@@ -88,7 +88,7 @@ def _run_code(code):
 
 
 def _shown(file, run):
-    """The status of a program, whose errors are shown as `python script.py` shows them: the frames from the script on."""
+    """The exit status of a program; its errors are printed as by `python script.py`, with the frames from the script on."""
     try:
         run()
     except Exception as error:

@@ -1,9 +1,9 @@
-"""jax.Array: the class that arrays and traced arrays are instances of, which users name and libraries build on."""
+"""jax.Array: the public class of arrays and traced arrays, which libraries may extend."""
 from capibara import _core
 
 
 class ArrayMeta(_core.ArrayMeta):
-    """The class of jax.Array: whatever arrays have, it has."""
+    """The metaclass of jax.Array: attributes of arrays are attributes of the class."""
 
     def __getattr__(cls, name):
         if cls is not Array:
@@ -11,7 +11,7 @@ class ArrayMeta(_core.ArrayMeta):
         return getattr(_core.Array, name)
 
     def __setattr__(cls, name, value):
-        """A method that a library gives to jax.Array is one of all arrays."""
+        """A method that a library adds to jax.Array becomes a method of all arrays."""
         if cls is Array:
             setattr(_core.Array, name, value)
         else:
@@ -28,9 +28,9 @@ class ArrayMeta(_core.ArrayMeta):
 
 
 class Array(metaclass=ArrayMeta):
-    """An array of numbers, or what stands for one while a function is traced; jax.numpy makes them."""
+    """An array of numbers, or a tracer of one; created by functions of jax.numpy."""
 
-    # What every class has is found here before it is looked for among the attributes of arrays.
+    # Attributes that every class has are found here before the metaclass looks up those of arrays.
     locals().update({name: vars(_core.Array)[name] for name in {*vars(object)} & {*vars(_core.Array)} - {"__doc__", "__new__"}})
     __hash__ = None
 

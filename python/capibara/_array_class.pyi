@@ -1,2 +1,2 @@
-"""To type checkers, jax.Array and the class of arrays are one."""
+"""For type checkers, jax.Array and the class of arrays are the same."""
 from capibara._core import Array as Array

@@ -1,8 +1,8 @@
-"""Functions by the class of their argument: how a library's own objects become arrays, and which type they have."""
+"""Functions looked up by the class of their argument: converters of other libraries' objects to arrays and their types."""
 
 
 class RulesByClass(dict):
-    """{class: function of its objects}, with one function for all classes that have none of their own."""
+    """{class: function of its objects}, with a default function for other classes."""
 
     def __init__(self, otherwise):
         self._otherwise = otherwise
@@ -16,11 +16,11 @@ def _as_numpy(value):
     return np.asarray(value)
 
 
-value_converters = RulesByClass(_as_numpy)  # {class: function that makes an array, or something like one, of its objects}
+value_converters = RulesByClass(_as_numpy)  # {class: function from its objects to arrays or array-likes}
 
 
 def convert_value(value):
-    """An object as its class is registered in value_converters; None where it is not."""
+    """Converts an object with the converter of its class or of a base; None if there is none."""
     for kind in type(value).__mro__:
         if kind in value_converters:
             converted = value_converters[kind](value)

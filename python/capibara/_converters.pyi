@@ -1,9 +1,9 @@
-"""Types of functions by the class of their argument."""
+"""Types of functions looked up by the class of their argument."""
 from collections.abc import Callable
 from typing import Any
 
 class RulesByClass(dict[type[Any], Callable[[Any], Any]]):
-    """{class: function of its objects}, with one function for all classes that have none of their own."""
+    """{class: function of its objects}, with a default function for other classes."""
 
     def __init__(self, otherwise: Callable[[Any], Any]) -> None: ...
 

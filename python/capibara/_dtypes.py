@@ -5,7 +5,7 @@ float0 = np.dtype([("float0", np.void, 0)])
 
 
 class extended(np.generic):
-    """The scalar type above all extended dtypes, for issubdtype."""
+    """The scalar type of all extended dtypes, for issubdtype."""
 
 
 class prng_key(extended):

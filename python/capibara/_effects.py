@@ -1,4 +1,4 @@
-"""Side effects of equations, and tokens, the values that order them."""
+"""Side effects of equations, and tokens, which order them."""
 
 
 class Effect:
@@ -6,13 +6,13 @@ class Effect:
 
 
 class DebugEffect(Effect):
-    """A callback that only looks."""
+    """A callback that only observes values."""
 
     __str__ = lambda self: "Debug"  # noqa: E731
 
 
 class OrderedDebugEffect(Effect):
-    """A callback that only looks, in the order of the program."""
+    """A callback that only observes values, in program order."""
 
     __str__ = lambda self: "OrderedDebug"  # noqa: E731
 
@@ -24,7 +24,7 @@ class IOEffect(Effect):
 
 
 class OrderedIOEffect(Effect):
-    """A callback with effects outside the program, in the order of the program."""
+    """A callback with effects outside the program, in program order."""
 
     __str__ = lambda self: "OrderedIO"  # noqa: E731
 
@@ -57,7 +57,7 @@ class NamedAxisEffect(Effect):
         return f"NamedAxis({self.name})"
 
 
-# One object of each kind, under the name by which the core asks for it.
+# One object of each kind, keyed by the name that the core uses.
 KINDS = {str(effect): effect for effect in (DebugEffect(), OrderedDebugEffect(), IOEffect(), OrderedIOEffect(), ReadEffect(), WriteEffect())}
 
 
@@ -80,7 +80,7 @@ abstract_token = AbstractToken()
 
 
 class Token:
-    """A value that only orders side effects, around the array that carries it."""
+    """A value that only orders side effects; wraps the array that carries it."""
 
     def __init__(self, buf):
         self._buf = buf

@@ -1,12 +1,12 @@
-"""The classes of errors: those jax users catch, all under JAXError."""
+"""The error classes that jax users catch, all derived from JAXError."""
 from capibara import _tracebacks
 
 
 class JAXError(Exception):
-    """The base of every error the library raises."""
+    """The base class of every error that the library raises."""
 
     def get_traceback(self):
-        """The frames of the user's program, as text, without those of the library."""
+        """The user's frames of the traceback as text, without those of the library."""
         import traceback
         frames = [(frame, line) for frame, line in traceback.walk_tb(self.__traceback__) if not _tracebacks.is_internal(frame)]
         return "".join(traceback.StackSummary.extract(iter(frames)).format())
@@ -41,7 +41,7 @@ class UnexpectedTracerError(JAXTypeError):
 
 
 class ShardingTypeError(JAXError):
-    """Axes of a mesh split the operands of an operation in a way that does not tell how its result is split."""
+    """The mesh axes that split an operation's operands do not determine how its result is split."""
 
 
 class KeyReuseError(JAXTypeError):
@@ -57,15 +57,15 @@ class JaxRuntimeError(JAXError, RuntimeError):
 
 
 class DistributedError(JaxRuntimeError):
-    """A process of the job died, does not come to a collective, or calls another one."""
+    """A process of the job died, did not reach a collective, or called a different one."""
 
 
 class CheckpointError(JaxRuntimeError):
-    """A checkpoint that cannot be written or read: no such step, a full disk, a folder that may not be written."""
+    """A checkpoint cannot be written or read: no such step, a full disk, a folder without write permission."""
 
 
 class CorruptCheckpointError(CheckpointError):
-    """Files that do not hold what was saved; names the array, the file and the chunk."""
+    """Files whose contents differ from what was saved; names the array, the file and the chunk."""
 
 
 class JaxprTypeError(JAXError, TypeError):
@@ -81,10 +81,10 @@ class TypePromotionError(JAXError, ValueError):
 
 
 class InternalError(JAXError, RuntimeError):
-    """A defect of capibara, not of the user's program."""
+    """A bug in capibara, not in the user's program."""
 
 
-# What the core raises where jax raises a plain built-in error: caught by both names.
+# Raised by the core where jax raises a plain built-in error; can be caught as either class.
 class LibraryTypeError(JAXError, TypeError):
     pass
 
@@ -125,4 +125,4 @@ for _class in (LibraryTypeError, LibraryValueError, LibraryOverflowError, Librar
 
 
 class TPUError(ValueError):
-    """A configuration that no TPU has, a flag that its compiler does not know, or a request that needs one that is not here."""
+    """A configuration that no TPU has, a flag unknown to its compiler, or a request that needs a TPU that is not present."""

@@ -1,4 +1,4 @@
-"""Modules that define nothing themselves: jax's name of each, and where the names in it are. They are made when they are imported."""
+"""Modules that define nothing themselves: jax's name of each, and the sources of its names. They are created on import."""
 import importlib
 import importlib.machinery
 import os
@@ -20,7 +20,7 @@ _FILLED = {
     "jax.scipy.special": ("jax.scipy.special.", {}),
 }
 
-# Names of other modules: {module: (its documentation, {module that has them: names, `here=there` where they differ, `*` for all})}.
+# Names of other modules: {module: (its documentation, {source module: names, `here=there` for renames, `*` for all})}.
 _ALIASES = {
     "jax._src.ad_util": ("jax._src.ad_util: what derivative rules are written with.", {
         "capibara._types": "SymbolicZero Zero",
@@ -38,7 +38,7 @@ _ALIASES = {
     "jax._src.interpreters": ("jax._src.interpreters: names of jax.interpreters.", {}),
     "jax._src.interpreters.ad": ("jax._src.interpreters.ad: names of jax.interpreters.ad.", {
         "capibara.jax.interpreters.ad": "*",
-        "capibara._errors": "CustomVJPException=UnexpectedTracerError"}),  # of values that a function with a rule closes over
+        "capibara._errors": "CustomVJPException=UnexpectedTracerError"}),  # for values closed over by a function with a custom rule
     "jax._src.interpreters.batching": ("jax._src.interpreters.batching: names of jax.interpreters.batching.", {
         "capibara.jax.interpreters.batching": "*"}),
     "jax._src.interpreters.partial_eval": ("jax._src.interpreters.partial_eval: names of jax.interpreters.partial_eval.", {
@@ -82,7 +82,7 @@ _ALIASES = {
     "jax._src.state": ("jax._src.state: the types of mutable arrays.", {}),
 }
 
-# Those that have modules of their own, imported when they are first asked for.
+# Packages with submodules, which are imported on first use.
 _PACKAGES = {
     "jax._src.interpreters": "ad batching partial_eval",
     "jax._src.lax": "lax parallel",
@@ -94,7 +94,7 @@ _PACKAGES = {
 
 
 class _Finder:
-    """Finds the modules of the tables above, and makes them."""
+    """Finds and creates the modules of the tables above."""
 
     def find_spec(self, name, path=None, target=None):
         short = name.removeprefix("capibara.")
@@ -128,5 +128,5 @@ class _Finder:
 
 
 def install():
-    """From here on, imports find them: before folders, which may be there without what made them packages."""
+    """Installs the finder, before that of folders: leftover folders without an __init__.py would become namespace packages."""
     sys.meta_path.insert(0, _Finder())

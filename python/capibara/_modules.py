@@ -1,4 +1,4 @@
-"""How a module of the Python face is filled from the library's table, and what it says of names it does not have."""
+"""Fills modules of the Python package from the library's table, and explains missing names."""
 import importlib
 import sys
 
@@ -15,7 +15,7 @@ def fill(module_name, table_name):
 
 
 class Library:
-    """The functions of one module of the table as attributes, for modules that the face's own module is made of."""
+    """The functions of one module of the table as attributes, for use by the Python modules that extend it."""
 
     def __init__(self, table_name):
         self._table_name = table_name
@@ -27,7 +27,7 @@ class Library:
 
 
 def as_initializer(function):
-    """A function of the library that fills arrays, as a Python function with a name and a signature."""
+    """Wraps an initializer of the library as a Python function with a name and a signature."""
     def init(key, shape, dtype=None, out_sharding=None):
         if out_sharding is None:
             return function(key, shape, dtype)
@@ -37,10 +37,10 @@ def as_initializer(function):
 
 
 def explain_missing(module_name, later=None, gone=None):
-    """Finishes a module: `module.name` of a name that does not exist says which existing name is nearest.
+    """Finishes a module: the error for a missing `module.name` suggests the closest existing name.
 
-    `later` names what is imported when it is first asked for: {name: module that has it, None where it is a module itself}.
-    `gone` has what is said of names that jax had in earlier versions: {name: text}.
+    `later` lists what is imported on first use: {name: module that defines it, None if the name is a submodule}.
+    `gone` has the messages for names that earlier versions of jax had: {name: text}.
     """
     module = sys.modules[module_name]
     later = later or {}
@@ -55,7 +55,7 @@ def explain_missing(module_name, later=None, gone=None):
         shown = module_name.removeprefix("capibara.")
         if gone and name in gone:
             raise AttributeError(f"{shown}.{name} is deprecated; {gone[name]}", name=name, obj=module)
-        if name.startswith("__"):  # Python's own questions, __path__ while modules are imported
+        if name.startswith("__"):  # lookups by Python itself, such as __path__ during imports
             raise AttributeError(f"module '{shown}' has no attribute '{name}'", name=name, obj=module)
         import difflib
         known = {*vars(module), *later}

@@ -1,10 +1,10 @@
-"""What errors call the arguments of a traced function."""
+"""The names that errors give to arguments and results of a traced function."""
 from capibara import _core
 
 
 def argument_name(function, numbered, number):
-    """The name of one leaf of a call's arguments: x, params['w'], rest[0][1]. `numbered` is the pair (args, kwargs) with
-    numbers for leaves."""
+    """The name of one leaf of a call's arguments: x, params['w'], rest[0][1]. `numbered` is (args, kwargs) with each leaf
+    replaced by its index."""
     args, kwargs = numbered
     for name, value in _roots(function, args, kwargs):
         for path, leaf in _core.tree_flatten_with_path(value)[0]:
@@ -14,7 +14,7 @@ def argument_name(function, numbered, number):
 
 
 def _roots(function, args, kwargs):
-    import inspect  # takes long: not before it is needed
+    import inspect  # slow to import
     try:
         bound = inspect.signature(function).bind(*args, **kwargs)
     except (ValueError, TypeError):
@@ -32,7 +32,7 @@ def _roots(function, args, kwargs):
 
 
 def inconsistent_sizes(function, numbered, found, axis_size):
-    """What vmap says of axes whose sizes differ; `found` holds (leaf, axis, size, type) of every mapped leaf."""
+    """vmap's error message for inconsistent axis sizes; `found` holds (leaf, axis, size, type) of every mapped leaf."""
     groups = {}
     for leaf, axis, size, kind in found:
         groups.setdefault(size, []).append(f"axis {axis} of {_argument_in_words(function, numbered, leaf)} of type {kind}")
@@ -56,7 +56,7 @@ def _argument_in_words(function, numbered, leaf):
 
 
 def not_a_prefix(name, prefix, full):
-    """What is said of a specification that does not fit the tree it is given for."""
+    """The error message for a specification that is not a prefix of its tree."""
     from capibara._tree_errors import prefix_errors
     errors = prefix_errors(prefix, full, lambda x: x is None)
     text = f"{name} specification must be a tree prefix of the corresponding value; "
@@ -66,7 +66,7 @@ def not_a_prefix(name, prefix, full):
 
 
 def result_place(numbered, number):
-    """Where a leaf is in a result, in words; nothing where it is the result itself."""
+    """The position of a leaf in a result, in words; empty if the leaf is the result itself."""
     for path, leaf in _core.tree_flatten_with_path(numbered)[0]:
         if leaf == number and path:
             return f" at output component {''.join(map(str, path))}"

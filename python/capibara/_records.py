@@ -1,4 +1,4 @@
-"""Classes whose objects are their fields: compared and printed by them. Written here: dataclasses take long to import."""
+"""Record classes, compared and printed by their fields. Used instead of dataclasses, which are slow to import."""
 
 
 class Record:
@@ -19,7 +19,7 @@ class Record:
 
 
 class FrozenRecord:
-    """The fields are those of `__match_args__`, given to this constructor and never assigned again."""
+    """The fields are those of `__match_args__`, set by the constructor and immutable afterwards."""
 
     def __init__(self, *values):
         self.__dict__.update(zip(self.__match_args__, values))

@@ -1,12 +1,12 @@
-"""Shapes and dtypes without values, and what stages know of arguments."""
+"""Shapes and dtypes without values, and the stages' information about arguments."""
 import math
 from collections import namedtuple
 
 from capibara import _core
 
 
-# What the module of shardings knows, which imports this one: `checked` of (sharding, shape) gives (sharding, layout) and raises
-# where they do not fit; `meant` is the sharding that a specification means in the mesh around it; two classes.
+# Callbacks set by the sharding module, which imports this one: `checked(sharding, shape)` returns (sharding, layout) and raises
+# if they do not fit; `meant` resolves a specification to a sharding in the current mesh; two classes.
 PlacementRules = namedtuple("PlacementRules", "checked, meant, Format, Sharding")
 
 
@@ -42,12 +42,12 @@ class ShapeDtypeStruct:
 
     @property
     def sharding(self):
-        """How the array is placed; a specification means the mesh of set_mesh."""
+        """The sharding of the array; a specification refers to the mesh of set_mesh."""
         return None if self._sharding is None else _placement.meant(self._sharding)
 
     @property
     def format(self):
-        """The order of its dimensions in memory, and the sharding."""
+        """The order of the dimensions in memory, and the sharding."""
         return _placement.Format(self._layout, self.sharding)
 
     @classmethod
@@ -63,7 +63,7 @@ class ShapeDtypeStruct:
         return cls(value.shape, value.dtype, weak_type=value.weak_type)
 
     def _as_zeros(self):
-        """An array of this type, for functions that only look at types."""
+        """An array of this type, for functions that only read types."""
         return zeros_of(self)
 
     @property
@@ -80,7 +80,7 @@ class ShapeDtypeStruct:
         return self.shape[0]
 
     def update(self, **changes):
-        """The same with other fields."""
+        """A copy with the given fields replaced."""
         if self._layout is not None and isinstance(changes.get("sharding"), _placement.Sharding):
             raise ValueError(f"You are updating ShapeDtypeStruct with a {type(changes['sharding'])} when the original ShapeDtypeStruct had "
                              f"a concrete layout {self.format}. This might lead to bugs. If you want to do this, create a new "
@@ -113,12 +113,12 @@ def _sds_from_pickle(fields, layout):
 
 
 class ArgInfo(ShapeDtypeStruct):
-    """What a stage knows of an argument."""
+    """A stage's information about an argument."""
 
     __slots__ = ("donated",)
 
     def __init__(self, shape, dtype=None, donated=False):
-        if dtype is None:  # ArgInfo(type, donated=...), as jax makes them
+        if dtype is None:  # ArgInfo(type, donated=...), as jax constructs it
             shape, dtype = shape.shape, shape.dtype
         super().__init__(shape, dtype)
         object.__setattr__(self, "donated", donated)

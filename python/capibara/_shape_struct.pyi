@@ -1,4 +1,4 @@
-"""Types of shapes and dtypes without values, and of what stages know of arguments."""
+"""Types of shapes and dtypes without values, and of the stages' information about arguments."""
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -43,13 +43,13 @@ class ShapeDtypeStruct:
     def update(self, **changes: Any) -> ShapeDtypeStruct: ...
 
 class ArgInfo(ShapeDtypeStruct):
-    """What a stage knows of an argument."""
+    """A stage's information about an argument."""
 
     donated: bool
     def __init__(self, shape: Sequence[int] | ShapedArray, dtype: DTypeLike | None = None, donated: bool = False) -> None: ...
 
 class PlacementRules(NamedTuple):
-    """What the module of shardings knows, which imports this one."""
+    """Callbacks set by the sharding module, which imports this one."""
 
     checked: Callable[..., Any]
     meant: Callable[..., Any]

@@ -1,8 +1,8 @@
-"""Where an equation came from: the scopes it was traced in, and the line of the user's program."""
+"""Source information of equations: the scopes they were traced in, and the line of the user's program."""
 
 
 class NameStack:
-    """Names of scopes, the outermost first; transformations are shown around what they transform: vmap(layer)/bias."""
+    """Names of scopes, outermost first; transformations wrap the scope that they transform: vmap(layer)/bias."""
 
     __slots__ = ("_text",)
 
@@ -36,7 +36,7 @@ class NameStack:
 
 
 class SourceInfo:
-    """The scopes and the line that an equation came from; as text, 'file:line (scopes)'."""
+    """The scopes and the line of an equation; as text, 'file:line (scopes)'."""
 
     __slots__ = ("name_stack", "file_name", "line")
 

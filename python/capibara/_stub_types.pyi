@@ -1,4 +1,4 @@
-"""Types that only the stubs name: there is no such module when a program runs."""
+"""Types used only by the stubs: this module does not exist at run time."""
 from collections.abc import Hashable, Sequence
 from types import EllipsisType
 from typing import Any, Protocol, TypeAlias
@@ -14,7 +14,7 @@ Shape: TypeAlias = Sequence[int]
 Index: TypeAlias = ArrayLike | slice | EllipsisType | Slice | list[Any] | tuple[Any, ...] | None
 
 class DuckTypedArray(Protocol):
-    """Whatever has a shape and a dtype, such as jax.ShapeDtypeStruct."""
+    """An object with a shape and a dtype, such as jax.ShapeDtypeStruct."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...

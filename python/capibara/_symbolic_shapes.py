@@ -1,4 +1,4 @@
-"""Shapes with sizes that are not known yet: their scope and constraints, and the text that describes them."""
+"""Shapes with symbolic sizes: their scope and constraints, and the text that describes them."""
 import re
 
 from capibara._symbolic_sizes import SymbolicSize, extremum, variable
@@ -8,7 +8,7 @@ _TOKENS = re.compile(r"\s*(\.\.\.|[A-Za-z_][A-Za-z_0-9]*|\d+|.)", re.DOTALL)
 
 
 class SymbolicScope:
-    """What is known of named sizes: each is at least 1, and the constraints hold: 'a >= 2', 'b <= 2*a', 'mod(b, 8) == 0'."""
+    """The constraints on named sizes: 'a >= 2', 'b <= 2*a', 'mod(b, 8) == 0'; each size is at least 1."""
 
     def __init__(self, constraints=()):
         if isinstance(constraints, str):
@@ -38,7 +38,7 @@ class SymbolicScope:
             self.replacements.append(_replacement(left.terms[0][0], right))
             (factor, power), *others = left.terms[0][0]
             if right == 0 and not others and power == 1 and factor[0] == "mod" and isinstance(factor[1], SymbolicSize):
-                # What has no remainder is the divisor times the quotient.
+                # With remainder 0, the dividend is the divisor times the quotient.
                 quotient = (("floordiv", *factor[1:]), 1),
                 self._quotients(quotient, factor[2], factor[1])
 
@@ -57,7 +57,7 @@ class SymbolicScope:
         self.replacements.append(exact)
 
     def bounds(self, size):
-        """Numbers that an expression is never less and never more than."""
+        """Lower and upper bounds of an expression."""
         lower, upper = self._interval(size)
         for constraint in self._at_least:
             for times in (1, 2, 4):  # size >= size - times * constraint, and as for the upper bound
@@ -105,13 +105,13 @@ class SymbolicScope:
         return min(ends), max(ends)
 
     def admits(self, sizes):
-        """Whether sizes of the variables satisfy the constraints that speak of them alone."""
+        """True if sizes of the variables satisfy the constraints that involve no other variables."""
         known = set(sizes)
         return all(sizes[name] >= 1 for name in known) and all(
             c.value(sizes) >= 0 for c in self._at_least if c.variables() <= known)
 
     def check(self, sizes):
-        """Refuses sizes that do not satisfy a constraint."""
+        """Raises if sizes do not satisfy a constraint."""
         for text, difference, equal in self._constraints:
             value = difference.value(sizes) if difference.variables() <= set(sizes) else 0
             if value < 0 or (equal and value != 0):
@@ -272,7 +272,7 @@ class _Reader:
 
 
 def symbolic_shape(shape_spec, *, constraints=(), scope=None, like=None):
-    """A shape from its text, "b, 2*h + 1, 3": integers, and expressions of sizes that are not known."""
+    """Parses a shape, "b, 2*h + 1, 3": integers, and expressions of symbolic sizes."""
     if shape_spec is None:
         shape_spec = "..."
     if not isinstance(shape_spec, str):

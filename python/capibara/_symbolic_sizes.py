@@ -1,4 +1,4 @@
-"""Sizes of dimensions that are not known yet: integer expressions of named variables, each at least 1.
+"""Symbolic sizes of dimensions: integer expressions of named variables, each at least 1.
 
 An expression is a sum of terms, a term an integer times powers of factors, a factor a variable or one of floordiv, mod, max
 and min of two expressions. Expressions that are numbers are Python integers. Comparisons that do not follow from the bounds of the
@@ -11,13 +11,13 @@ import operator
 
 from capibara._errors import InconclusiveDimensionOperation
 
-# The sizes that variables have while a function is traced for sizes that satisfy what is known: {scope: {name: size}}.
+# Concrete sizes of the variables while a function is traced for them: {scope: {name: size}}.
 _chosen = contextvars.ContextVar("capibara_chosen_sizes", default=None)
 
 
 @contextlib.contextmanager
 def sizes_chosen(scope, sizes):
-    """Inside, expressions of this scope are the numbers that they have for these sizes."""
+    """A context in which expressions of this scope evaluate to their numbers for these sizes."""
     token = _chosen.set({**(_chosen.get() or {}), scope: sizes})
     try:
         yield
@@ -46,7 +46,7 @@ def _term_weight(term):
     return sum(1 + power * _factor_weight(factor) for factor, power in term)
 
 
-# The order in which jax prints factors and terms: short ones first in a product, long ones first in a sum.
+# jax's print order of factors and terms: short ones first in a product, long ones first in a sum.
 def _factor_key(factor):
     if isinstance(factor, str):
         return 1, factor
@@ -79,7 +79,7 @@ def _times(left, right):
 
 
 def from_terms(coefficients, scope):
-    """The expression of {term: coefficient}, an integer where no term but () is left."""
+    """The expression of {term: coefficient}; an integer if only the constant term () is left."""
     terms = {term: count for term, count in coefficients.items() if count}
     for rule in scope.replacements if terms else ():
         terms = rule(terms)
@@ -93,12 +93,12 @@ def _terms_of(size):
 
 
 def variable(name, scope):
-    """The size that this name stands for."""
+    """The symbolic size with this name."""
     return from_terms({((name, 1),): 1}, scope)
 
 
 def operation(name, left, right, scope):
-    """floordiv, mod, max or min as a factor of its own, where nothing simpler is known."""
+    """floordiv, mod, max or min as a factor, when it cannot be simplified."""
     return from_terms({(((name, left, right), 1),): 1}, scope)
 
 
@@ -111,7 +111,7 @@ class SymbolicSize:
         self.terms, self.scope, self._hash = terms, scope, hash((terms, id(scope)))
 
     def _other(self, other):
-        """Whether the other operand is an integer or an expression of the same scope."""
+        """True if the other operand is an integer or an expression of the same scope."""
         if isinstance(other, SymbolicSize):
             if other.scope is not self.scope:
                 raise ValueError(f"Invalid mixing of symbolic scopes for '{self}' (scope {self.scope}) and '{other}' (scope {other.scope})")
@@ -159,7 +159,7 @@ class SymbolicSize:
         return math.prod([self] * operator.index(power))
 
     def _divmod(self, divisor):
-        """Quotient and remainder; operations of their own unless the division of polynomials leaves an integer."""
+        """Quotient and remainder; floordiv and mod factors unless polynomial division leaves an integer remainder."""
         divisor_terms = list(_terms_of(divisor).items())
         leading, scale = max(divisor_terms, key=lambda item: _term_key(item[0]))
         rest, quotient = self, 0
@@ -253,11 +253,11 @@ class SymbolicSize:
         return float(self.__index__())
 
     def _as_array(self):
-        """The size as a number for arithmetic with arrays and floats, which needs a value."""
+        """The size as a number, for arithmetic with arrays and floats."""
         return self.__index__()
 
     def value(self, sizes):
-        """The number that it is for sizes of its variables."""
+        """The value for the given sizes of its variables."""
         def operand(size):
             return size.value(sizes) if isinstance(size, SymbolicSize) else size
 
@@ -271,7 +271,7 @@ class SymbolicSize:
         return sum(count * math.prod(factor_value(factor) ** power for factor, power in term) for term, count in self.terms)
 
     def variables(self):
-        """The names in it."""
+        """The names of its variables."""
         names = set()
         for term, _ in self.terms:
             for factor, _ in term:
@@ -294,12 +294,12 @@ class SymbolicSize:
 
 
 def is_symbolic_dim(p) -> bool:
-    """Whether a size is an expression of sizes that are not known."""
+    """True if a size is symbolic."""
     return isinstance(p, SymbolicSize)
 
 
 def extremum(name, left, right, scope):
-    """max or min, the operand itself where the bounds decide."""
+    """max or min; one of the operands if the bounds decide."""
     difference = left - right
     lower, upper = scope.bounds(difference) if isinstance(difference, SymbolicSize) else (difference, difference)
     if lower >= 0:

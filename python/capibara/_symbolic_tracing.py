@@ -1,8 +1,8 @@
-"""The types of a function's results for arguments with sizes that are not known.
+"""The types of a function's results for arguments with symbolic sizes.
 
-Programs have known sizes. A function is therefore traced for a few sizes that satisfy the constraints, and the sizes of its results
-become expressions of the variables: those that all of these traces agree with. The function sees numbers where jax would show it
-expressions, so that it may decide by them; what it decides holds for the sizes it was traced for.
+Programs have static sizes. A function is therefore traced for a few sizes that satisfy the constraints, and the sizes of its results
+become the expressions of the variables that agree with all of these traces. The function sees numbers where jax would show it
+expressions, so it may branch on them; the branch taken holds for the sizes that were traced.
 """
 import itertools
 import sys
@@ -11,13 +11,13 @@ from capibara import _core
 from capibara._symbolic_sizes import SymbolicSize, operation, sizes_chosen, variable
 from capibara._types import ShapeDtypeStruct
 
-# Large, so that windows and strides fit; primes at prime distances, so that two traces tell a multiple from anything else.
+# Large, so that windows and strides fit; primes at prime distances, so that two traces distinguish multiples from other expressions.
 _FIRST, _STEP = 1021, 509
 _MAX_DIVISOR = 16
 
 
 def has_symbolic_shape(leaf):
-    """Whether an argument is a type with a size that is not known."""
+    """True if an argument is a type with a symbolic size."""
     return type(leaf) in (ShapeDtypeStruct, _core.ShapedArray) and any(isinstance(size, SymbolicSize) for size in leaf.shape)
 
 
@@ -27,7 +27,7 @@ def symbolic_sizes(leaves):
 
 
 def scope_of(sizes):
-    """The scope that they share."""
+    """The common scope of the sizes."""
     scope = sizes[0].scope
     for size in sizes:
         if size.scope is not scope:
@@ -36,7 +36,7 @@ def scope_of(sizes):
 
 
 class _Candidates:
-    """Sizes of the variables that satisfy the constraints, with positive sizes of all dimensions."""
+    """Sizes of the variables that satisfy the constraints and make no dimension negative."""
 
     def __init__(self, sizes, scope):
         self.sizes, self.scope = sizes, scope
@@ -46,7 +46,7 @@ class _Candidates:
         return self.scope.admits(values) and all(size.value(values) >= 0 for size in self.sizes)
 
     def near(self, wanted):
-        """Sizes near these that are admitted: larger ones first, then any of the small ones."""
+        """Admissible sizes near these: larger ones are tried first, then small ones."""
         if self.admits(wanted):
             return wanted
         bounds = {name: self.scope.bounds(variable(name, self.scope)) for name in self.names}
@@ -77,7 +77,7 @@ def _is_sparse(value):
 
 
 class _Traces:
-    """The types of the results for sizes of the variables, each traced once."""
+    """The types of the results for sizes of the variables; each combination is traced once."""
 
     def __init__(self, trace, leaves, candidates):
         self.trace, self.leaves, self.candidates, self.known = trace, leaves, candidates, {}
@@ -91,7 +91,7 @@ class _Traces:
 
 
 def trace_symbolically(trace, leaves):
-    """The result of trace(leaves), a tree of types, with expressions for sizes that depend on those of the arguments."""
+    """The result of trace(leaves), a tree of types, with expressions for sizes that depend on the arguments' sizes."""
     sizes = symbolic_sizes(leaves)
     candidates = _Candidates(sizes, scope_of(sizes))
     first = candidates.near({name: _FIRST + 58 * i for i, name in enumerate(candidates.names)})
@@ -131,7 +131,7 @@ def _with_shape(result, shape):
 
 
 def _fit(candidates, size_at, first, second):
-    """An expression that has the sizes of the traces."""
+    """An expression that matches the sizes of all traces."""
     scope, names = candidates.scope, candidates.names
     ends = size_at(first), size_at(second)
     for size in itertools.chain(candidates.sizes, (variable(name, scope) for name in names)):
@@ -161,7 +161,7 @@ def _monomials(names):
 
 
 def _of_monomial(names, points, third, size_at, scope):
-    """times * product + constant, with integers, where all points agree; a plain multiple, as of a batch, needs no third trace."""
+    """times * product + constant, with integers, if all points agree; a plain multiple, such as of a batch, needs no third trace."""
     size = 1
     for name in names:
         size = size * variable(name, scope)
@@ -177,7 +177,7 @@ def _of_monomial(names, points, third, size_at, scope):
 
 def _affine(candidates, points, size_at):
     """A sum of multiples of the variables and a constant."""
-    from fractions import Fraction  # takes long: not before it is needed
+    from fractions import Fraction  # slow to import
     first, total = points[0], 0
     for name, point in zip(candidates.names, points[2:]):
         change = point[name] - first[name]
@@ -192,7 +192,7 @@ def _affine(candidates, points, size_at):
 
 
 def _quotient(base, candidates, points, size_at):
-    """floordiv(times * base + constant, divisor), which needs as many traces as the divisor is large."""
+    """floordiv(times * base + constant, divisor); the number of traces grows with the divisor."""
     from fractions import Fraction
     first, second = points[:2]
     run = base.value(second) - base.value(first)

@@ -1,4 +1,4 @@
-"""Tracebacks as users want them: where an error leaves the library, the library's own frames are taken out."""
+"""Filters tracebacks: when an error leaves the library, the library's own frames are removed."""
 import functools
 import os
 import sys
@@ -7,18 +7,18 @@ import types
 _PACKAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
 MODES = ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto")
 _mode = "auto"
-_codes = set()  # of all boundaries
-excluded_files = []  # of other libraries that asked to be left out
+_codes = set()  # code objects of all boundaries
+excluded_files = []  # files excluded by other libraries
 _NOTE = ("--------------------\nFor simplicity, the frames of capibara itself were left out of this traceback. "
          "Set JAX_TRACEBACK_FILTERING=off to see them.")
 
 
 class UnfilteredStackTrace(Exception):
-    """Carries the whole traceback of the error it is the cause of."""
+    """The cause of a filtered error; carries its whole traceback."""
 
 
 def set_mode(mode):
-    """What happens to the library's frames: config.update('jax_traceback_filtering', mode)."""
+    """Sets how the library's frames are filtered: config.update('jax_traceback_filtering', mode)."""
     global _mode
     _mode = mode
 
@@ -28,7 +28,7 @@ def is_internal(frame):
 
 
 def boundary(function):
-    """The same function as users call it: errors that leave it show no frames of the library."""
+    """Wraps a public function: errors that leave it show no frames of the library."""
     if getattr(function, "__code__", None) in _codes:
         return function
 
@@ -45,13 +45,13 @@ def boundary(function):
 
 
 def is_boundary(function):
-    """Declares that a function catches its errors and calls filter_frames itself, which costs no frame of its own."""
+    """Declares that a function catches its errors and calls filter_frames itself, which saves the wrapper's frame."""
     _codes.add(function.__code__)
     return function
 
 
 def guard(module_name):
-    """Makes every public function that a module defines, and the calls of its classes, boundaries."""
+    """Makes every public function that a module defines, and its callable classes, boundaries."""
     module = sys.modules[module_name]
     guarded = {}
     for name, value in list(vars(module).items()):
@@ -62,7 +62,7 @@ def guard(module_name):
 
 
 def filter_frames(error):
-    """Takes the library's frames out of an error's traceback, as the mode says; called by a boundary's own frame."""
+    """Removes the library's frames from an error's traceback, depending on the mode; called from a boundary's own frame."""
     _filter(error, sys._getframe(1).f_back)
 
 
@@ -75,13 +75,13 @@ def _filter(error, caller):
     mode = _mode if _mode != "auto" else "tracebackhide" if _ipython_hides() else "quiet_remove_frames"
     if mode == "off" or _is_nested(caller):
         return
-    import traceback  # takes long: not before it is needed
+    import traceback  # slow to import
     whole = error.__traceback__
     if mode == "tracebackhide":
         for frame, _ in traceback.walk_tb(whole):
             if is_internal(frame):
                 names = frame.f_locals
-                if type(names) is dict:  # before Python 3.13 a copy, which would keep the error, and so the frame, alive
+                if type(names) is dict:  # before Python 3.13: a copy that would keep the error, and so the frame, alive
                     names.clear()
                 names["__tracebackhide__"] = True
         return
@@ -90,11 +90,11 @@ def _filter(error, caller):
         if _NOTE not in getattr(error, "__notes__", ()):
             error.add_note(_NOTE)
         return
-    if isinstance(error.__cause__, UnfilteredStackTrace):  # by a call inside of this one: it has all frames already
+    if isinstance(error.__cause__, UnfilteredStackTrace):  # set by a nested call: it has all frames already
         return
     cause = UnfilteredStackTrace("".join(traceback.format_exception_only(error)).strip()
                                  + "\n\nThis is the error with all frames; the one below leaves out capibara's own.")
-    # An error of the call itself has no frames yet: it happened in the caller's.
+    # An error raised by the call itself has no frames yet: it occurred in the caller's frame.
     cause.__traceback__ = _with_callers(whole or types.TracebackType(None, caller, caller.f_lasti, caller.f_lineno))
     cause.__cause__, cause.__context__ = error.__cause__, error.__context__
     cause.__suppress_context__ = error.__suppress_context__
@@ -102,7 +102,7 @@ def _filter(error, caller):
 
 
 def _is_nested(frame):
-    """Whether a boundary further out will see the error, too; `frame` is the caller of the one that asks."""
+    """True if an outer boundary will also see the error; `frame` is the caller of the current boundary."""
     while frame is not None:
         if frame.f_code in _codes:
             return True
@@ -122,7 +122,7 @@ def _users_part(whole):
 
 
 def _with_callers(whole):
-    """A traceback that begins at the program's module: a cause is printed without the frames above the error."""
+    """Extends a traceback to start at the program's module: a cause is printed without its calling frames."""
     import traceback
     in_module = False
     for frame, line in traceback.walk_stack(whole.tb_frame.f_back):
@@ -135,7 +135,7 @@ def _with_callers(whole):
 
 
 def _ipython_hides():
-    """Whether this is an IPython session, which leaves out frames that ask for it (since 7.17)."""
+    """True in an IPython session, which hides frames marked with __tracebackhide__ (since 7.17)."""
     ipython = sys.modules.get("IPython")
     return (ipython is not None and ipython.get_ipython() is not None
             and tuple(ipython.version_info[:2]) >= (7, 17))

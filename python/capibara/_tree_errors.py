@@ -1,4 +1,4 @@
-"""Where a tree is not a prefix of another one: the errors that say so."""
+"""Errors that describe where a tree is not a prefix of another one."""
 import difflib
 import textwrap
 
@@ -10,7 +10,7 @@ def keystr(path):
 
 
 def prefix_errors(prefix_tree, full_tree, is_leaf=None):
-    """One function for each place where the trees differ: given the name of the argument, it makes the error."""
+    """One function per mismatch of the trees: takes the name of the argument and returns the error."""
     return list(_differences((), prefix_tree, full_tree, is_leaf))
 
 
@@ -68,7 +68,7 @@ def _shown(tree, data):
 
 
 def _plain(key):
-    """What a key holds: the key of a dict, an index, the name of an attribute."""
+    """The value of a key: the key of a dict, an index, the name of an attribute."""
     for name in ("key", "idx", "name"):
         if hasattr(key, name):
             return getattr(key, name)

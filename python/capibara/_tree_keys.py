@@ -31,7 +31,7 @@ class GetAttrKey:
 class FlattenedIndexKey:
     key: int
 
-    def __hash__(self):  # another one than that of a SequenceKey
+    def __hash__(self):  # different from that of a SequenceKey
         return hash((FlattenedIndexKey, self.key))
 
     def __str__(self):

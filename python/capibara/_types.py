@@ -8,24 +8,24 @@ from capibara._shape_struct import ArgInfo, ShapeDtypeStruct, zeros_of  # noqa: 
 
 
 def array_from_pickle(*parts):
-    """An array from what its __reduce__ gave."""
+    """Rebuilds an array from the result of its __reduce__."""
     array = _core.array_from_pickle(*parts)
     narrow = _core.canonical_dtype(array.dtype)
     return array if narrow == array.dtype else array.astype(narrow)
 
 
 def reduce_keys(keys):
-    """What pickle keeps of an array of PRNG keys: their words and the name of their generator."""
+    """The pickled form of an array of PRNG keys: their words and the name of their generator."""
     return keys_from_pickle, tuple(_core.library_function("random", name)(keys) for name in ("key_data", "key_impl"))
 
 
 def keys_from_pickle(data, impl):
-    """An array of PRNG keys from what its __reduce__ gave."""
+    """Rebuilds an array of PRNG keys from the result of its __reduce__."""
     return _core.library_function("random", "wrap_key_data")(data, impl=impl)
 
 
 def as_abstract_arrays(tree):
-    """Leaves that only have a shape and a dtype, or whose memory is gone, become zeros, which tracing never reads."""
+    """Replaces leaves that only have a shape and a dtype, or whose memory was deleted, by zeros, which tracing never reads."""
     leaves, structure = _core.tree_flatten(tree)
     return structure.unflatten([_stand_in(leaf) for leaf in leaves])
 
@@ -62,7 +62,7 @@ class Zero:
 
 
 class SymbolicZero:
-    """A zero tangent as custom derivative rules see it, where they ask for it; it has the attributes of its type."""
+    """A zero tangent as passed to custom derivative rules with symbolic_zeros=True; it has the attributes of its type."""
 
     def __init__(self, aval):
         self.aval = aval
@@ -81,7 +81,7 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal(Record):
-    """An argument of a forward rule that asked for symbolic zeros: its value, and whether it is differentiated."""
+    """An argument of a forward rule with symbolic_zeros=True: its value, and whether it is differentiated."""
 
     __slots__ = __match_args__ = ("value", "perturbed")
 
@@ -90,7 +90,7 @@ class CustomVJPPrimal(Record):
 
 
 class UndefinedPrimal:
-    """An operand in which an equation being transposed is linear."""
+    """A linear operand of an equation that is being transposed."""
 
     def __init__(self, aval):
         self.aval = aval
@@ -110,7 +110,7 @@ class DropVar:
 
 
 class AttributeTuple(tuple):
-    """A list-valued parameter; kept apart from tuples of integers so that it can be handed back."""
+    """A list-valued parameter; distinguished from tuples of integers so that it can be converted back."""
 
 
 GatherDimensionNumbers = namedtuple(
@@ -124,19 +124,19 @@ _RaggedDotFields = namedtuple("_RaggedDotFields", "dot_dimension_numbers, lhs_ra
 
 
 class RaggedDotDimensionNumbers(_RaggedDotFields):
-    """What a ragged product contracts, and along which dimensions its groups lie."""
+    """The contracting dimensions of a ragged dot, and the dimensions of its groups."""
 
     def __new__(cls, dot_dimension_numbers, lhs_ragged_dimensions, rhs_group_dimensions):
         return super().__new__(cls, tuple(dot_dimension_numbers), tuple(lhs_ragged_dimensions), tuple(rhs_group_dimensions))
 
 
 def _is_static(dimension):
-    """Whether a start or size is known while a function is traced."""
+    """True if a start or size is static."""
     return hasattr(dimension, "__index__") and not isinstance(dimension, _core.Tracer)
 
 
 class Slice(Record):
-    """A window of an array: where it starts, which may be traced, its size and its stride."""
+    """A window of an array: its start, which may be traced, its size and its stride."""
 
     __slots__ = __match_args__ = ("start", "size", "stride")
 
@@ -166,7 +166,7 @@ class Slice(Record):
 
 
 class _LibraryEnum(enum.Enum):
-    """An enumeration whose members the core knows by a text."""
+    """An enumeration whose members have names in the core."""
 
     @property
     def _library_name(self):
@@ -223,14 +223,14 @@ class FftType(enum.IntEnum):
 
 
 class AccuracyMode(enum.Enum):
-    """How accurate an elementwise function is asked to be; every evaluation meets the highest request."""
+    """The requested accuracy of an elementwise function; every implementation meets the highest level."""
 
     HIGHEST = 1
     DEFAULT = 2
 
 
 class Tolerance:
-    """How far the result of an elementwise function may be from the exact one."""
+    """The allowed error of an elementwise function's result."""
 
     def __init__(self, atol=0.0, rtol=0.0, ulps=0):
         if min(atol, rtol, ulps) < 0:

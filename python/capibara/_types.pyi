@@ -1,4 +1,4 @@
-"""Types of the small classes around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
+"""Types of small classes around the core: shapes without values, symbolic zeros, dimension numbers, enumerations."""
 import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ class Zero:
     def dtype(self) -> np.dtype[Any]: ...
 
 class SymbolicZero:
-    """A zero tangent as custom derivative rules see it, where they ask for it; it has the attributes of its type."""
+    """A zero tangent as passed to custom derivative rules with symbolic_zeros=True; it has the attributes of its type."""
 
     aval: ShapedArray
     def __init__(self, aval: ShapedArray) -> None: ...
@@ -38,14 +38,14 @@ class SymbolicZero:
     def from_primal_value(cls, value: ArrayLike) -> SymbolicZero: ...
 
 class CustomVJPPrimal(Record):
-    """An argument of a forward rule that asked for symbolic zeros: its value, and whether it is differentiated."""
+    """An argument of a forward rule with symbolic_zeros=True: its value, and whether it is differentiated."""
 
     value: Any
     perturbed: bool
     def __init__(self, value: Any, perturbed: bool) -> None: ...
 
 class UndefinedPrimal:
-    """An operand in which an equation being transposed is linear."""
+    """A linear operand of an equation that is being transposed."""
 
     aval: ShapedArray
     def __init__(self, aval: ShapedArray) -> None: ...
@@ -57,7 +57,7 @@ class DropVar:
     def __init__(self, aval: ShapedArray) -> None: ...
 
 class AttributeTuple(tuple[Any, ...]):
-    """A list-valued parameter; kept apart from tuples of integers so that it can be handed back."""
+    """A list-valued parameter; distinguished from tuples of integers so that it can be converted back."""
 
 class GatherDimensionNumbers(NamedTuple):
     offset_dims: tuple[int, ...]
@@ -84,14 +84,14 @@ class _RaggedDotFields(NamedTuple):
     rhs_group_dimensions: tuple[int, ...]
 
 class RaggedDotDimensionNumbers(_RaggedDotFields):
-    """What a ragged product contracts, and along which dimensions its groups lie."""
+    """The contracting dimensions of a ragged dot, and the dimensions of its groups."""
 
     def __new__(
         cls, dot_dimension_numbers: Sequence[Any], lhs_ragged_dimensions: Sequence[int], rhs_group_dimensions: Sequence[int]
     ) -> RaggedDotDimensionNumbers: ...
 
 class Slice(Record):
-    """A window of an array: where it starts, which may be traced, its size and its stride."""
+    """A window of an array: its start, which may be traced, its size and its stride."""
 
     start: Any
     size: Any
@@ -129,13 +129,13 @@ class FftType(enum.IntEnum):
     IRFFT = 3
 
 class AccuracyMode(enum.Enum):
-    """How accurate an elementwise function is asked to be; every evaluation meets the highest request."""
+    """The requested accuracy of an elementwise function; every implementation meets the highest level."""
 
     HIGHEST = 1
     DEFAULT = 2
 
 class Tolerance:
-    """How far the result of an elementwise function may be from the exact one."""
+    """The allowed error of an elementwise function's result."""
 
     atol: float
     rtol: float

@@ -1,4 +1,4 @@
-"""Classes that say themselves how vmap maps over their objects: sparse arrays, and those that users register."""
+"""Classes with their own rules for vmap: sparse arrays, and classes that users register."""
 import copy
 import operator
 
@@ -10,17 +10,17 @@ registered = {}  # {class: (type of its entries in in_axes, to_elt, from_elt)}
 
 
 def register(data_type, spec_type, to_elt, from_elt):
-    """Notes how a class is mapped over, as jax.interpreters.batching.register_vmappable says."""
+    """Registers how a class is mapped over, as in jax.interpreters.batching.register_vmappable."""
     registered[data_type] = spec_type, to_elt, from_elt
 
 
 def _spec_types():
-    """The types of entries in in_axes besides numbers."""
+    """The types of entries in in_axes other than numbers."""
     return tuple({spec_type for spec_type, _, _ in registered.values() if spec_type is not int})
 
 
 def is_axis(axis):
-    """Whether an entry of in_axes says where a mapped axis is: a number, or the description that a registered class has."""
+    """True if an entry of in_axes specifies a mapped axis: a number, or an object of a registered spec type."""
     return hasattr(axis, "__index__") and getattr(axis, "ndim", 0) == 0 or isinstance(axis, _spec_types())
 
 
@@ -33,7 +33,7 @@ class _ResultsAreRegistered(Exception):
 
 
 def mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs):
-    """vmap where some values may be of registered classes; run(fun, in_axes, out_axes, axis_size, args, kwargs) maps over arrays."""
+    """vmap with values that may be of registered classes; run(fun, in_axes, out_axes, axis_size, args, kwargs) maps over arrays."""
     values, tree = _core.tree_flatten((args, kwargs), _is_registered)
     if not any(map(_is_registered, values)):
         def watched(*args, **kwargs):
@@ -41,7 +41,7 @@ def mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs):
             if any(map(_is_registered, _core.tree_leaves(results, _is_registered))):
                 raise _ResultsAreRegistered
             return results
-        watched.__name__ = "fun"  # of those without a name
+        watched.__name__ = "fun"  # for functions without a name
         copy_attributes(fun, watched)
         watched.__wrapped__ = fun
         try:
@@ -53,7 +53,7 @@ def mapped(run, fun, in_axes, out_axes, axis_size, args, kwargs):
 
 
 def _entries(axes, tree, values, name):
-    """One entry of in_axes or out_axes for each value of a tree, of which they are a prefix."""
+    """Broadcasts in_axes or out_axes, a prefix of a tree, to one entry per value."""
     found, structure = _core.tree_flatten(axes, lambda x: x is None)
     try:
         parts = structure.flatten_up_to(tree.unflatten([0] * len(values)))
@@ -71,7 +71,7 @@ class _Mapping:
         self.values, self.tree, self.entries = values, tree, entries
 
     def result(self):
-        """What the mapped function returns."""
+        """The results of the mapped function."""
         arrays, axes = [], []
 
         def collect(array, axis):
@@ -81,7 +81,7 @@ class _Mapping:
             axes.append(operator.index(axis))
             shape = array.shape[:axis] + array.shape[axis % array.ndim + 1:]
             return ShapeDtypeStruct(shape, array.dtype)
-        self._split(collect)  # once to find the arrays that are mapped over, then again with one element of each
+        self._split(collect)  # first to find the mapped arrays; again in _call, with one element of each
         if self.axis_size is None and arrays:
             self.axis_size = arrays[0].shape[axes[0]]
         joined, kept = self.run(self._call, (axes,), (0, None), self.axis_size, (arrays,), {})
@@ -126,14 +126,14 @@ class _Mapping:
 
 
 class _Later:
-    """Stands for an array until the mapped function is done."""
+    """A placeholder for an array until the mapped function has returned."""
 
     def __init__(self, number, axis, shape, dtype):
         self.number, self.axis, self.shape, self.ndim, self.dtype = number, axis, shape, len(shape), dtype
 
 
 def _filled(value, joined, kept):
-    """An object with the arrays in the places of what stands for them."""
+    """An object with its placeholders replaced by the arrays."""
     if isinstance(value, _Later):
         if value.axis is None:
             return kept[value.number]

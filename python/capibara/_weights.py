@@ -1,4 +1,4 @@
-"""Parameters in other dtypes, as codes, and in files."""
+"""Conversion of parameters to other dtypes and to quantized codes, and files of them."""
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -15,21 +15,21 @@ def require_parameters(operation, params):
 
 
 def convert_weights(params: object, weights: str) -> "dict[str, _jax.Array]":
-    """Parameters with weights in 'float32', 'bfloat16', 'int8' or 'int4': codes with scales, which the model multiplies by as they are."""
+    """Parameters with weights in 'float32', 'bfloat16', 'int8' or 'int4': codes with scales, which the model multiplies by directly."""
     require_parameters("convert_weights", params)
     require_text("convert_weights", "weights", weights)
     return _native.convert_weights(params, weights)
 
 
 def save_weights(path: str | Path, params: object) -> None:
-    """Writes parameters, codes as they are, to a safetensors file whose metadata has the format of each tensor of codes."""
+    """Writes parameters, including codes, to a safetensors file whose metadata has the format of each tensor of codes."""
     require_parameters("save_weights", params)
     require_path("save_weights", "path", path)
     _native.save_weights(str(path), params)
 
 
 def load_weights(path: str | Path) -> "dict[str, _jax.Array]":
-    """Reads what save_weights wrote. ValueError where codes, scales and codebooks do not fit or a code is out of range."""
+    """Reads a file of save_weights. Raises ValueError if codes, scales and codebooks do not fit or a code is out of range."""
     require_path("load_weights", "path", path)
     return _native.load_weights(str(path))
 

@@ -1,8 +1,8 @@
-"""What a function that wraps another one takes over from it."""
+"""Copies attributes from a wrapped function to its wrapper."""
 
 
 def copy_attributes(function, wrapper):
-    """What a function is called and says of itself, and attributes of its own, as functools.wraps copies them."""
+    """Copies a function's name, documentation and own attributes, like functools.wraps."""
     for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         try:
             setattr(wrapper, name, getattr(function, name))
@@ -12,5 +12,5 @@ def copy_attributes(function, wrapper):
         if name != "__wrapped__":
             try:
                 setattr(wrapper, name, value)
-            except (AttributeError, TypeError):  # a name that is no string, or taken by the wrapper
+            except (AttributeError, TypeError):  # a name that is not a string, or is read-only on the wrapper
                 pass

@@ -1,4 +1,4 @@
-"""Batches of arrays, files, datasets and iterators, made ahead by threads or processes."""
+"""Batches of arrays, files, datasets and iterators, prefetched by threads or processes."""
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -17,14 +17,14 @@ _dataset = None  # of a worker process
 
 
 class DataLoader:
-    """Batches of a source, in an order that the arguments decide and the number of workers does not.
+    """Batches of a source, in an order that depends on the arguments but not on the number of workers.
 
     source: a path of .npy (a list of them: an array of the batch each) or .safetensors, an array or a tuple or dict of arrays with the
-    examples in front, an object with __len__ and __getitem__ whose examples are arrays or tuples of arrays, or an iterable of batches.
-    Examples come in endless passes, shuffled anew in each, so that iterating does not end; an iterable ends where it does, and has one
-    worker.
-    `num_workers` threads make batches ahead, `prefetch` of them at most; with processes=True an object's examples are read by as many
-    processes, to which it is pickled. `start` is the number of the first batch.
+    examples along the first dimension, an object with __len__ and __getitem__ whose examples are arrays or tuples of arrays, or an
+    iterable of batches. Examples come in endless passes, reshuffled in each, so iteration never ends; an iterable ends when it is
+    exhausted, and has one worker.
+    `num_workers` threads prefetch at most `prefetch` batches; with processes=True an object's examples are read by as many processes, to
+    which it is pickled. `start` is the number of the first batch.
     """
 
     def __init__(self, source: object, batch_size: int = 8, *, shuffle: bool = True, seed: int = 0, num_workers: int = 1, prefetch: int = 4,
@@ -96,13 +96,13 @@ class DataLoader:
         return self._native.position
 
     def __len__(self) -> int:
-        """Batches of a pass; TypeError of an iterable."""
+        """The number of batches per pass; raises TypeError for an iterable."""
         if self._native.batches is None:
             raise TypeError("DataLoader: an iterable of batches has no length")
         return self._native.batches
 
     def next(self) -> object:
-        """The next batch; StopIteration behind the last one of an iterable."""
+        """The next batch; raises StopIteration after the last one of an iterable."""
         arrays = self._native.next()
         if arrays is None:
             raise StopIteration
@@ -114,7 +114,7 @@ class DataLoader:
         return self
 
     def close(self) -> None:
-        """Ends the processes, where there are any."""
+        """Stops the worker processes, if any."""
         if self._pool:
             self._pool.shutdown(cancel_futures=True)
 

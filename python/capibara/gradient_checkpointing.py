@@ -1,4 +1,4 @@
-"""Models that compute activations again in the backward pass instead of keeping them."""
+"""Models that recompute activations in the backward pass instead of keeping them."""
 from capibara import _core
 from capibara import jax as _jax
 from capibara.model import Model, as_model
@@ -10,10 +10,10 @@ _NAME = "enable_gradient_checkpointing"
 
 def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int = 1,
                                   checkpoint_policy: str = "nothing_saveable") -> object:
-    """The model with groups of layers whose values are computed again in the backward pass.
+    """The model with groups of layers whose values are recomputed in the backward pass.
 
-    A model is a LanguageModel, an object with layer_count, start, run_layer and finish as as_model says, of which a Model is returned, or a
-    list of layers applied one after another, of which a function is. What has no layers is refused: as one group it would save nothing.
+    A model is a LanguageModel; an object with layer_count, start, run_layer and finish as described at as_model, for which a Model is
+    returned; or a list of layers applied in order, for which a function is. Others are refused: as one group they would save nothing.
     Policies: 'everything' keeps all values, 'nothing_saveable' none, 'minimal' those of matmuls without batch dimensions;
     'offload' keeps these in the host's memory, which on CPU devices is the same.
     """
@@ -46,7 +46,7 @@ def enable_gradient_checkpointing(model: object, checkpoint_every_n_layers: int 
     def run(params, carry):
         for first in range(0, layers["count"], checkpoint_every_n_layers):
             group = range(first, min(first + checkpoint_every_n_layers, layers["count"]))
-            # Parameters are captured: a group has those alone as operands that its layers read.
+            # Parameters are captured, so a group's operands are only those that its layers read.
             carry = _jax.checkpoint(lambda value, group=group: _run_group(layers["run"], params, value, group), policy=policy)(carry)
         return carry
 

@@ -1,4 +1,4 @@
-"""The model protocol: whatever is trained, sharded, planned, checkpointed or quantized, as one kind of object.
+"""The model protocol: one kind of object for everything that is trained, sharded, planned, checkpointed or quantized.
 
     class Line:
         def init(self, key):
@@ -31,10 +31,10 @@ _ACCEPTED = ("a LanguageModel, a compiled named model, a flax or equinox module,
 
 
 class Model:
-    """A model as every part of capibara takes it; as_model makes it.
+    """A model in the form that every part of capibara takes; created by as_model.
 
-    `params` is a tree of arrays or None, `init(key)` makes one, `apply(params, *inputs)` and `loss(params, *batch)` compute. `layers` says
-    whether the model is a row of layers, `logical_axes` and `sizes` are stated or inferred, which their field `inferred` says.
+    `params` is a tree of arrays or None, `init(key)` makes one, `apply(params, *inputs)` and `loss(params, *batch)` compute. `layers` is
+    the number of layers in sequence, 0 if unknown; `logical_axes` and `sizes` are stated or inferred (their field `inferred`).
     """
 
     def __init__(self, name: str, source: object, native: "_native.AnyModel | None" = None, **parts: object) -> None:
@@ -46,7 +46,7 @@ class Model:
 
     @property
     def init(self) -> Callable[[object], object]:
-        """Random parameters of a key, or the given ones."""
+        """A function from a key to random parameters, or to the given ones."""
         if self._native is not None:
             return self._native.init
         if self._parts.get("init") is not None:
@@ -68,7 +68,7 @@ class Model:
         return self.params
 
     def names(self) -> list[str]:
-        """The names of the leaves of params in their order, their keys joined by dots."""
+        """The names of the leaves of params in order: their keys joined by dots."""
         if self._native is not None:
             return list(self._native.types())
         if self._names is None:
@@ -84,7 +84,7 @@ class Model:
         return self._names
 
     def by_name(self, params: object) -> "dict[str, _jax.Array]":
-        """A tree of parameters as a dict by name."""
+        """Converts a tree of parameters to a dict by name."""
         if self._native is not None:
             return params
         leaves, structure = _jax.tree_util.tree_flatten(params)
@@ -94,7 +94,7 @@ class Model:
         return dict(zip(names, leaves))
 
     def tree(self, named: "Mapping[str, object]") -> object:
-        """The tree of parameters of a dict by name."""
+        """Converts a dict by name to a tree of parameters."""
         if self._native is not None:
             return named
         names = self.names()
@@ -104,7 +104,7 @@ class Model:
         return _jax.tree_util.tree_unflatten(self._structure, [named[name] for name in names])
 
     def with_params(self, params: object) -> "Model":
-        """The same model with other parameters, in the given tree; its dict by name where there is none."""
+        """The same model with other parameters: a tree like the given one, or a dict by name if the model has none."""
         other = copy.copy(self)
         other.params = params
         if self._native is None:
@@ -116,20 +116,20 @@ class Model:
 
     @property
     def has_loss(self) -> bool:
-        """Whether it can be trained."""
+        """True if the model can be trained."""
         return self._native.has_loss if self._native is not None else self._parts.get("loss") is not None
 
     @property
     def has_apply(self) -> bool:
-        """Whether it can be applied."""
+        """True if the model can be applied."""
         return self._native.has_apply if self._native is not None else self._parts.get("apply") is not None
 
     def apply(self, params: object, *inputs: object) -> "_jax.Array":
-        """What the model computes of its inputs."""
+        """The output of the model for its inputs."""
         return self._call("apply", params, inputs)
 
     def loss(self, params: object, *batch: object) -> "_jax.Array":
-        """What training lowers, a scalar."""
+        """The scalar that training minimizes."""
         return self._call("loss", params, batch)
 
     __call__ = apply
@@ -142,11 +142,11 @@ class Model:
             raise TypeError(f"{self.name}: the model has no {what}; as_model(model, {what}=...) takes a function of params and a batch")
         return function(params, *batch)
 
-    # ---- what other parts need to know -----------------------------------------------------------------------------------------------
+    # ---- queries by other parts of capibara --------------------------------------------------------------------------------------------
 
     @property
     def layers(self) -> int:
-        """How many layers gradient checkpointing and stages may split it into; 0: unknown."""
+        """The number of layers that gradient checkpointing and pipeline stages may split the model into; 0: unknown."""
         if self._native is not None:
             return self._native.layer_count
         made = self._parts.get("layers")
@@ -162,7 +162,7 @@ class Model:
         return _native.infer_logical_axes(self.types())
 
     def sizes(self) -> dict[str, object]:
-        """The sizes by which plans know a model, stated or inferred: 'inferred' and 'assumptions' say which."""
+        """The sizes that plans use, stated or inferred, as 'inferred' and 'assumptions' show."""
         if self._native is not None:
             return self._native.sizes()
         stated = self._parts.get("sizes")
@@ -173,7 +173,7 @@ class Model:
         return _native.infer_sizes(self.types())
 
     def native(self, batches: "Batches | None" = None) -> "_native.AnyModel":
-        """The core's model: it calls Python while a program is traced, and never after."""
+        """The core's model: it calls Python only while a program is traced."""
         if self._native is not None:
             return self._native
         batches = batches or Batches()
@@ -195,7 +195,7 @@ class Model:
         return _native.AnyModel.of_parts(parts)
 
     def _native_layers(self, layers, batches):
-        carried = Batches()  # the structure of what goes from layer to layer
+        carried = Batches()  # the structure of the value carried from layer to layer
 
         def start(named, arrays):
             return carried.flat(layers["start"](self.tree(named), *batches.arguments(arrays)), "the carry of a layer")
@@ -214,18 +214,18 @@ class Model:
         return f"Model({self.name})"
 
 
-# Trees may hold models: their leaves are the parameters, so that checkpointers, jit and device_put take a model whole.
+# Models are pytree nodes with the parameters as leaves, so that checkpointers, jit and device_put accept them.
 _jax.tree_util.register_pytree_node(Model, lambda model: ((model.params,), model), lambda model, params: model.with_params(params[0]))
 
 
 class Batches:
-    """Trees of arrays of one structure, as lists of arrays and back."""
+    """Converts trees of arrays of one structure to lists of arrays and back."""
 
     def __init__(self) -> None:
         self.structure = None
 
     def flat(self, tree: object, what: str = "a batch") -> list[object]:
-        """The arrays of a tree; ValueError where its structure is not that of the first."""
+        """The arrays of a tree; raises ValueError if its structure differs from the first tree's."""
         leaves, structure = _jax.tree_util.tree_flatten(tree)
         if self.structure is None:
             self.structure = structure
@@ -240,7 +240,7 @@ class Batches:
         return _jax.tree_util.tree_unflatten(self.structure, list(arrays))
 
     def arguments(self, arrays: Sequence[object]) -> tuple[object, ...]:
-        """What a loss takes behind its parameters: the elements of a tuple or list, or else the batch itself."""
+        """The arguments of a loss after its parameters: the elements of a tuple or list, otherwise the batch itself."""
         tree = self.tree(arrays)
         return tuple(tree) if isinstance(tree, (tuple, list)) else (tree,)
 
@@ -248,11 +248,11 @@ class Batches:
 def as_model(model: object, params: object = None, *, loss: Callable[..., object] | None = None, apply: Callable[..., object] | None = None,
              logical_axes: Mapping[str, Sequence[str]] | None = None, sizes: Mapping[str, object] | None = None,
              operation: str = "as_model", **named: object) -> Model:
-    """The model as a Model, whatever it is: a TypeError names what was expected and what was got.
+    """Converts any supported model to a Model; a TypeError for others names what was expected and what was passed.
 
     model: a LanguageModel, a compiled named model (`batch=`, `output=` and `loss=` name its keys), a flax.linen module with `params`, a
     flax.nnx or equinox module, a loss function with a tree of `params`, a tree of arrays, or an object with apply or loss and with params
-    or init. Of flax.linen, `loss(params, *batch)`; of nnx and equinox, `loss(module, *batch)`. Errors begin with `operation`.
+    or init. For flax.linen, `loss(params, *batch)`; for nnx and equinox, `loss(module, *batch)`. Errors begin with `operation`.
 
     An object may have `layer_count`, `start(params, *batch)`, `run_layer(params, layer, carry)` and `finish(params, carry, *batch)`, and
     then `layer_prefix(layer)` and `output(params, carry)`; also `logical_axes`, `sizes` and `evaluate(params, *batch)`.
@@ -268,7 +268,7 @@ def as_model(model: object, params: object = None, *, loss: Callable[..., object
 
 
 def _require_parts(operation, given, compiled):
-    """TypeError where a part is no part of a model; the loss of a compiled named model may be the name of an output."""
+    """Raises TypeError for a part that is not part of a model; the loss of a compiled named model may be the name of an output."""
     for name, value in given.items():
         if name in ("loss", "apply"):
             if not callable(value) and not (compiled and isinstance(value, str)):
@@ -372,7 +372,7 @@ def _of_linen(module, params, given, operation):
     if params is None:
         raise TypeError(f"{operation}: a flax module needs its parameters (argument 'params'): as_model(module, module.init(key, inputs))")
     rest = {}
-    if isinstance(params, Mapping) and "params" in params:  # what init returns: other collections stay as they are
+    if isinstance(params, Mapping) and "params" in params:  # the result of init: other collections stay unchanged
         rest = {name: value for name, value in params.items() if name != "params"}
         params = params["params"]
     parts = {"params": params, "apply": lambda p, *inputs: module.apply({"params": p, **rest}, *inputs)}

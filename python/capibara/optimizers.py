@@ -1,4 +1,4 @@
-"""Optimizers and schedules with optax's names, arguments and results, computed by the core of capibara.
+"""Optimizers and schedules with optax's names, arguments and results, computed by capibara's core.
 
     optimizer = optimizers.adamw(optimizers.cosine_decay_schedule(1e-3, 1000))
     state = optimizer.init(params)
@@ -23,7 +23,7 @@ join_schedules = _native.join_schedules
 
 
 class GradientTransformation(NamedTuple):
-    """init(params) gives the first state; update(grads, state, params) the updates and the next state."""
+    """init(params) returns the initial state; update(grads, state, params) the updates and the next state."""
     init: object
     update: object
     native: object = None
@@ -69,7 +69,7 @@ trace = _named("trace")
 
 
 def chain(*transformations):
-    """One transformation after the other: each gets the updates of the one before."""
+    """Applies transformations in order: each gets the updates of the previous one."""
     return _on_trees(_native.chain(*(one.native for one in transformations)))
 
 
@@ -80,7 +80,7 @@ def apply_updates(params, updates):
 
 
 def global_norm(tree):
-    """The square root of the sum of the squares of all elements."""
+    """The square root of the sum of squares over all elements."""
     return _native.global_norm(_tree_util.tree_leaves(tree))
 
 

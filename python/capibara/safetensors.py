@@ -1,4 +1,4 @@
-"""Arrays by name in safetensors files: load_file and save_file, as the package safetensors names them."""
+"""Named arrays in safetensors files: load_file and save_file, with the names of the safetensors package."""
 import os
 from collections.abc import Mapping
 
@@ -12,12 +12,12 @@ def load_file(filename: str | os.PathLike[str]) -> "dict[str, _core.Array]":
 
 
 def save_file(tensors: Mapping[str, object], filename: str | os.PathLike[str], metadata: Mapping[str, str] | None = None) -> None:
-    """Writes arrays by name, and texts by name; the file appears when it is whole."""
+    """Writes named arrays and texts; the file appears only once it is complete."""
     _core.training.save_safetensors(str(filename), tensors, metadata or {})
 
 
 def load_metadata(filename: str | os.PathLike[str]) -> dict[str, str]:
-    """The texts of a file, by name."""
+    """The metadata of a file: texts by name."""
     return _core.training.safetensors_metadata(str(filename))
 
 

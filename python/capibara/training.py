@@ -1,4 +1,4 @@
-"""Language models, their data and their training, by the core of capibara.
+"""Language models, their data and their training, run by capibara's core.
 
     model = training.LanguageModel(vocabulary=256, width=128, layers=["attention+mlp", "mamba", "attention+moe"])
     trainer = training.Trainer(training.TrainerConfig(steps=200), model, folder="run")
@@ -46,7 +46,7 @@ write_tokens = _native.write_tokens
 def LanguageModel(**fields: object) -> "_native.LanguageModel":
     """A language model of mixed layers; the fields are those of LanguageModelConfig in C++.
 
-    `layers` names them in order, each a mixer with what follows it: 'attention', 'mamba+mlp', 'attention+moe'.
+    `layers` names the layers in order, each a mixer and what follows it: 'attention', 'mamba+mlp', 'attention+moe'.
     """
     unknown = sorted(set(fields) - set(_MODEL_FIELDS))
     if unknown:
@@ -57,9 +57,9 @@ def LanguageModel(**fields: object) -> "_native.LanguageModel":
 
 
 class Loader(_native.Loader):
-    """Batches int32 [batch, length + 1] of a TokenFile, of which each follows from its number; `num_workers` threads make them ahead.
+    """Batches int32 [batch, length + 1] of a TokenFile, each determined by its number; `num_workers` threads prefetch them.
 
-    Windows are taken from the tokens `first` to `last` (-1: all), shuffled anew in each pass. `next` is the number of the first batch.
+    Windows are taken from the tokens `first` to `last` (-1: all), reshuffled in each pass. `next` is the number of the first batch.
     """
 
     def __init__(self, tokens: TokenFile, batch: int = 8, length: int = 128, first: int = 0, last: int = -1, seed: int = 0, next: int = 0,
@@ -78,7 +78,7 @@ def _require_mesh_shape(operation, shape):
 
 
 class Generator(_native.Generator):
-    """Generates tokens with a cache of keys and values: at most `capacity`, the prompt included."""
+    """Generates tokens with a KV cache of at most `capacity` tokens, including the prompt."""
 
     def __init__(self, model: "_native.LanguageModel", params: object, capacity: int = 1024) -> None:
         if not isinstance(model, _native.LanguageModel):
@@ -88,7 +88,7 @@ class Generator(_native.Generator):
 
     def generate(self, prompt: Sequence[int], max_new_tokens: int = 100, temperature: float = 0.0, top_k: int = 0, seed: int = 0,
                  stop: Sequence[int] = ()) -> list[int]:
-        """The tokens that follow the prompt, until one of `stop`; greedy where the temperature is 0."""
+        """The tokens that follow the prompt, until one of `stop`; greedy if the temperature is 0."""
         lists = {}
         for name, tokens in (("prompt", prompt), ("stop", stop)):
             try:
@@ -102,7 +102,7 @@ class Generator(_native.Generator):
 
 @dataclasses.dataclass
 class TrainerConfig:
-    """How a model is trained. Trainer takes any object that has some of these fields; others have these values."""
+    """Training options. Trainer takes any object with some of these fields; missing ones have these defaults."""
     steps: int = 400
     batch: int = 16
     length: int = 128
@@ -124,16 +124,16 @@ class TrainerConfig:
 
 
 class Trainer:
-    """Trains a model: one compiled step, bad steps left out, checkpoints in `folder`, exact resumption.
+    """Trains a model: one compiled step, bad steps skipped, checkpoints in `folder`, exact resumption.
 
-    The model is a LanguageModel or whatever else as_model takes and has a loss. The config's `mesh` names axes and their devices, as
+    The model is a LanguageModel or any other model with a loss that as_model takes. The config's `mesh` names axes and their sizes, as
     "data=2,fsdp=4" or {"data": 2, "fsdp": 4}: data and fsdp split batches, fsdp every parameter too, tensor heads, hidden units and the
     vocabulary, expert experts, sequence positions (ring attention), stages layers (a pipeline). mesh_shape=(4, 2) is data=4,tensor=2, and
-    mesh_shape=(8,) data=8. An axis that would do nothing for the model is refused. A named model that was compiled for a mesh of its
-    backend trains on that one: (n,) is fsdp=n, (n, m) data=n,tensor=m.
+    mesh_shape=(8,) data=8. An axis that has no effect on the model is refused. A named model that was compiled for a mesh of its
+    backend trains on that mesh: (n,) is fsdp=n, (n, m) data=n,tensor=m.
 
-    With use_bf16 everything between the float32 parameters and the loss is bfloat16, the floating arrays of
-    a batch too. enable_xla_optimizations=False compiles as jax_disable_most_optimizations says.
+    With use_bf16 everything between the float32 parameters and the loss is bfloat16, including the floating
+    arrays of a batch. enable_xla_optimizations=False compiles as with jax_disable_most_optimizations.
     """
 
     def __init__(self, config: object, model: object, mesh_shape: Sequence[int] | None = None, use_bf16: bool = False,
@@ -168,7 +168,7 @@ class Trainer:
         return {field.name: getattr(config, field.name, field.default) for field in dataclasses.fields(TrainerConfig)}
 
     def _mesh(self, mesh_shape, named, model):
-        """The mesh as text, as C++ reads it."""
+        """The mesh as text, in the form that C++ parses."""
         if isinstance(named, dict):
             named = ",".join(f"{name}={size}" for name, size in named.items())
         if not isinstance(named, str):
@@ -197,7 +197,7 @@ class Trainer:
 
     @property
     def params(self) -> object:
-        """A copy of the parameters, in the tree of the model; of a LanguageModel a dict by name."""
+        """A copy of the parameters, in the tree of the model; for a LanguageModel a dict by name."""
         return self._made.tree(self._trainer.parameters)
 
     @params.setter
@@ -206,7 +206,7 @@ class Trainer:
 
     @property
     def steps_done(self) -> int:
-        """How many steps were done, those before a resumption included."""
+        """The number of completed steps, including those before a resumption."""
         return self._trainer.steps_done
 
     @property
@@ -217,12 +217,12 @@ class Trainer:
     def step(self, *batch: object) -> dict[str, float]:
         """One step on a batch, the arguments of the model's loss: a dict of step, loss, norm, skipped and seconds.
 
-        Of a LanguageModel, tokens [accumulate * batch, length + 1]. With accumulate the first dimension of each array is split into as many
-        batches. A loss that is not finite, or a spike, changes nothing; after max_bad_steps of them FloatingPointError names the layer.
+        For a LanguageModel, tokens [accumulate * batch, length + 1]. With accumulate the first dimension of each array is split into that
+        many batches. A non-finite loss or a spike skips the update; after max_bad_steps of them FloatingPointError names the layer.
         """
         arrays = self._arrays(batch, "step")
         if self.enable_xla_optimizations or _jax.config.jax_disable_most_optimizations:
-            return self._trainer.step(arrays)  # each update of a setting would have the step traced again
+            return self._trainer.step(arrays)  # every config update would make the step retrace
         _jax.config.update("jax_disable_most_optimizations", True)
         try:
             return self._trainer.step(arrays)
@@ -230,7 +230,7 @@ class Trainer:
             _jax.config.update("jax_disable_most_optimizations", False)
 
     def evaluate(self, *batch: object) -> float:
-        """What the model reports of held-out data: its evaluate, or else its loss; of a LanguageModel the mean cross entropy in nats."""
+        """The model's evaluate on held-out data, or else its loss; for a LanguageModel the mean cross entropy in nats."""
         return self._trainer.evaluate(self._arrays(batch, "evaluate"))
 
     def _arrays(self, batch, operation):
@@ -242,7 +242,7 @@ class Trainer:
         return arrays
 
     def _require_fit(self, batch, operation):
-        """TypeError where the loss does not take so many arguments."""
+        """Raises TypeError if the loss does not take this many arguments."""
         loss = self._made._parts.get("loss")
         if self._batches.structure is not None or loss is None:
             return
@@ -257,7 +257,7 @@ class Trainer:
                             f"{len(batch)}: {error}") from None
 
     def gradient(self, *batch: object) -> object:
-        """The gradient of the loss of a batch at the parameters, in their tree and placed as they are."""
+        """The gradient of the loss of a batch with respect to the parameters, with their tree and placement."""
         return self._made.tree(self._trainer.gradient(self._arrays(batch, "gradient")))
 
     @property
@@ -266,13 +266,13 @@ class Trainer:
         return self._fields["mesh"]
 
     def sharding_table(self) -> str:
-        """A line for each parameter: its shape, specification, bytes on a device, and why; empty for one device."""
+        """A line for each parameter: its shape, specification, bytes on a device, and the reason; empty for one device."""
         made = self._trainer.sharding()
         return made[0] if made else ""
 
     def device_bytes(self, gradients: object = None) -> dict[str, dict[str, int]]:
-        """Bytes on one device, as `planned` from the placements and as `held` by the arrays that are there: of parameters, of the
-        optimizer's state, and of `gradients`, which are held where they are given."""
+        """Bytes on one device, `planned` from the placements and `held` by the existing arrays: of parameters, of the optimizer's
+        state, and of `gradients`, which are held if they are passed."""
         if gradients is not None:
             expected, got = _jax.tree.structure(self.params), _jax.tree.structure(gradients)
             if got != expected:
@@ -281,21 +281,21 @@ class Trainer:
         return self._trainer.device_bytes(gradients)
 
     def save(self) -> None:
-        """Writes a checkpoint of this step, whole or not at all."""
+        """Writes a checkpoint of this step atomically."""
         self._trainer.save()
 
     def resume(self) -> bool:
-        """Takes the newest whole checkpoint of the folder; False where there is none."""
+        """Restores the newest complete checkpoint of the folder; False if there is none."""
         return self._trainer.resume()
 
     def train(self, train_data: object, num_steps: int | None = None, batch_size_per_chip: int | None = None,
               on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
-        """Trains until num_steps steps are done, from the newest checkpoint on where there is one; the losses of the steps of this call.
+        """Trains until num_steps steps are done, from the newest checkpoint if there is one; returns the losses of this call's steps.
 
-        Of a LanguageModel, train_data is a file or folder of text, which may be in Cloud Storage: gs://BUCKET/NAME. Of any model it may be
-        batches: an iterable, or a function from a step's number to its batch. A tuple or list is what the loss takes behind params, an
-        array or a dict its only argument. After a resumption an iterable is advanced past the batches of the steps that were done; where it
-        ends early, training does. Ctrl-C saves before it raises KeyboardInterrupt.
+        For a LanguageModel, train_data is a file or folder of text, which may be in Cloud Storage: gs://BUCKET/NAME. For any model it may
+        be batches: an iterable, or a function from a step's number to its batch. A tuple or list holds the loss's arguments after params,
+        an array or a dict is its only argument. After a resumption an iterable is advanced past the batches of the completed steps; if it
+        ends early, training ends too. Ctrl-C saves before it raises KeyboardInterrupt.
         """
         text = isinstance(train_data, (str, Path))
         if text and not self._tokens_only:
@@ -331,7 +331,7 @@ class Trainer:
 
     def _numbered(self, batches, resumed):
         if hasattr(batches, "__iter__"):
-            again = iter(batches)  # what begins again, and a new iterator behind a resumption, are advanced to the next step
+            again = iter(batches)  # restartable iterables, and new iterators after a resumption, are advanced to the next step
             made = itertools.islice(again, self.steps_done if resumed or again is not batches else 0, None)
         else:
             made = (batches(number) for number in itertools.count(self.steps_done))
@@ -396,9 +396,9 @@ class Trainer:
 
     def sample(self, prompt: str, max_new_tokens: int = 100, temperature: float = 0.8, top_k: int = 40, seed: int = 0,
                weights: str = "float32") -> str:
-        """The text that the model writes behind a prompt, as str; bytes that are no UTF-8 are replaced.
+        """The text that the model generates after a prompt, as str; invalid UTF-8 is replaced.
 
-        `weights` is how they are stored meanwhile: float32, bfloat16, int8 or int4.
+        `weights` is their storage format during generation: float32, bfloat16, int8 or int4.
         """
         if not self._tokens_only:
             raise TypeError(f"Trainer.sample: {self._made.name} writes no text; only a LanguageModel does (argument 'model' of Trainer)")
@@ -416,11 +416,11 @@ class Trainer:
 
 
 class TPUTrainer(Trainer):
-    """Trainer with bfloat16 by default, under the name and with the arguments of the TPU toolbox.
+    """Trainer with bfloat16 by default, and the name and arguments of the TPU toolbox.
 
-    With a TPUConfig the slice that it names is planned for: mesh_shape is of that slice, training runs on the devices there are, and
-    `train` prints what the planner models of the slice, which nothing has run on. Its compute_dtype, batch_size_per_chip and memory
-    fields count too: use_bf16=None follows it, and an argument that contradicts it is refused.
+    With a TPUConfig, training is planned for the slice that it names: mesh_shape is of that slice, training runs on the devices present,
+    and `train` prints the planner's model of the slice, on which nothing has run. Its compute_dtype, batch_size_per_chip and memory
+    fields are used too: use_bf16=None follows it, and an argument that contradicts it is refused.
     """
 
     def __init__(self, config: object, model: object, mesh_shape: Sequence[int] | None = None,
@@ -461,13 +461,13 @@ class TPUTrainer(Trainer):
 
     def train(self, train_data: object, num_steps: int | None = None, batch_size_per_chip: int | None = None,
               on_step: Callable[[dict[str, float]], object] | None = None) -> list[float]:
-        """As Trainer.train; prints the plan for the TPU that the configuration names first."""
+        """Like Trainer.train, but first prints the plan for the TPU that the configuration names."""
         if self.tpu is not None:
             print(self.plan(batch_size_per_chip), flush=True)
         return super().train(train_data, num_steps, batch_size_per_chip, on_step)
 
     def plan(self, batch_size_per_chip: int | None = None) -> str:
-        """What is modelled of training this model on the TPU of the configuration, and what was assumed of it, in a few lines."""
+        """The modelled figures of training this model on the TPU of the configuration, and the assumptions, in a few lines."""
         if self.tpu is None:
             raise ValueError("TPUTrainer.plan: the configuration names no TPU; give a TPUConfig")
         sizes = _describe(self._made, "TPUTrainer.plan")

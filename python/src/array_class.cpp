@@ -1,4 +1,4 @@
-// The metaclass of jax.Array: a class of Python whose instances are arrays and traced arrays.
+// The metaclass of jax.Array: a Python class whose instances are arrays and traced arrays.
 //
 // Libraries derive metaclasses from type(jax.Array), which nanobind's own metaclass does not allow.
 #include "bindings.h"
@@ -15,7 +15,7 @@ PyObject* plain_check(const char* method, PyObject* cls, PyObject* object) {
   return PyObject_CallMethod(reinterpret_cast<PyObject*>(&PyType_Type), method, "OO", cls, object);
 }
 
-// Objects of the language's own classes, which pretend nothing.
+// True for instances of built-in types, which never override __class__.
 bool is_plain(PyObject* object) {
   return object == Py_None || PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object) ||
          PyTuple_CheckExact(object) || PyList_CheckExact(object) || PyDict_CheckExact(object) ||
@@ -26,7 +26,7 @@ PyObject* is_instance(PyObject* cls, PyObject* object) noexcept {
   static PyTypeObject* const array = python_type(nb::type<Array>());
   if (cls != array_class) return plain_check("__instancecheck__", cls, object);
   if (PyObject_TypeCheck(object, array)) Py_RETURN_TRUE;
-  // A proxy may say that it is an array, and so may the object of a class derived from jax.Array.
+  // A proxy may claim to be an array through __class__, and so may an instance of a class derived from jax.Array.
   static PyObject* const name = PyUnicode_InternFromString("__class__");
   if (is_plain(object)) Py_RETURN_FALSE;
   PyObject* seen = PyObject_GetAttr(object, name);
@@ -40,7 +40,7 @@ PyObject* is_instance(PyObject* cls, PyObject* object) noexcept {
   return PyBool_FromLong(yes);
 }
 
-// As in jax the class of traced values is no subclass: functions chosen by class do not take them for arrays.
+// As in jax, the class of traced values is not a subclass, so dispatch by type does not treat tracers as arrays.
 PyObject* is_subclass(PyObject* cls, PyObject* object) noexcept {
   if (cls != array_class || !PyType_Check(object)) return plain_check("__subclasscheck__", cls, object);
   auto* type = reinterpret_cast<PyTypeObject*>(object);

@@ -1,4 +1,4 @@
-// Reading index expressions, and the helper behind x.at.
+// Parses index expressions, and implements the helper behind x.at.
 #include "array_index.h"
 
 #include <capibara/lax.h>
@@ -30,7 +30,7 @@ std::optional<int64_t> slice_bound(nb::handle bound) {
   return nb::cast<int64_t>(index);
 }
 
-// What a list was meant as: an array of positions, or a tuple of entries for several axes.
+// How a list was probably meant: as an array of positions, or as a tuple of entries for several axes.
 const char* meant_as(nb::handle sequence) {
   for (nb::handle item : sequence) {
     const bool is_number = PyLong_Check(item.ptr()) || PyFloat_Check(item.ptr());
@@ -95,7 +95,7 @@ UpdateOptions update_options(bool sorted, bool unique, nb::handle mode, bool wra
   return options;
 }
 
-// What an element is set to: integers go to the array's own dtype where they fit it, whatever the default width.
+// The values to assign. An integer beyond int32 that fits the array's unsigned dtype ignores the default width.
 Array update_values(const Array& array, nb::handle values) {
   if (PyLong_CheckExact(values.ptr()) && is_unsigned(array.dtype()) && bits(array.dtype()) >= 32) {
     const uint64_t number = PyLong_AsUnsignedLongLong(values.ptr());
@@ -104,12 +104,12 @@ Array update_values(const Array& array, nb::handle values) {
     PyErr_Clear();
     if (fits) return Array::from_host(DType::uint64, {}, &number, false);
   }
-  // As jax.numpy.asarray takes them; a sequence has the type of its elements and is not weak.
+  // Converted as by jax.numpy.asarray: a sequence has the type of its elements and is not weakly typed.
   if (PyList_Check(values.ptr()) || PyTuple_Check(values.ptr())) return library::array_of(to_value(values), "at");
   return to_array(values, "at");
 }
 
-// The same under `out_sharding`: the axes of the mesh are left to the compiler, and the result gets that type.
+// The update with `out_sharding`: the compiler places the mesh axes, and the result gets the requested type.
 nb::object updated_asking(const AtIndex& self, const char* method, nb::handle values, nb::handle out_sharding,
                           bool sorted, bool unique, nb::handle mode, bool wrap_negative) {
   nb::dict options;
@@ -146,7 +146,7 @@ std::vector<Index> index_entries(nb::handle key, const Array&) {
     for (nb::handle item : nb::borrow<nb::tuple>(key)) {
       if (PyList_Check(item.ptr()) || PyTuple_Check(item.ptr())) {
         const Array positions = library::array_of(to_value(item), "index");
-        const bool is_empty = positions.size() == 0;  // a list without numbers has no dtype of its own
+        const bool is_empty = positions.size() == 0;  // an empty list has no dtype
         entries.push_back(entry(wrap(is_empty ? jax::lax::convert_element_type(positions, DType::int32) : positions)));
       } else {
         entries.push_back(entry(item));

@@ -12,7 +12,7 @@ namespace capibara::python {
 // The entries of x[key]. Raises as jax does for lists, floats and traced slice bounds.
 std::vector<Index> index_entries(nb::handle key, const Array& array);
 
-// What x[key] selects from: x, or the part of it that windows (jax.ds) in the key name, and how that part goes back.
+// What x[key] reads from: x, or the part selected by windows (jax.ds) in the key, and how to write that part back.
 struct IndexedPart {
   Array array;
   std::vector<Index> indices;

@@ -11,7 +11,7 @@ namespace capibara::python {
 
 namespace {
 
-// What operators take; anything else may have its own reflected operator.
+// The object as an operand, empty for other objects, which may have a reflected operator.
 std::optional<Array> operand(PyObject* object) {
   nb::handle handle(object);
   if (nb::isinstance<Array>(handle)) return nb::cast<Array>(handle);
@@ -30,7 +30,7 @@ std::optional<Array> operand(PyObject* object) {
 
 PyObject* not_implemented() { return nb::borrow(nb::handle(Py_NotImplemented)).release().ptr(); }
 
-// The operand of an operator as the table takes it: a plain number stays one, so that it may be static.
+// The operand as the table takes it: a plain number stays a number, so that it can be static.
 library::Value operator_value(PyObject* object, const Array& array) {
   if (PyLong_CheckExact(object) && array.dtype() != DType::uint64) return library::Value(array.item<int64_t>());
   return array;
@@ -46,7 +46,7 @@ PyObject* binary(const char* function, PyObject* a, PyObject* b) noexcept {
   });
 }
 
-// The operators of C++ are those of jax.numpy: no need to go through the table.
+// The C++ operators are those of jax.numpy and need no lookup in the table.
 using Direct = Array (*)(const Array&, const Array&);
 PyObject* direct(Direct function, PyObject* a, PyObject* b) noexcept {
   return guarded([&]() -> PyObject* {

@@ -25,7 +25,7 @@ namespace {
 // The bytes of an array as Python's buffer protocol shows them.
 struct ByteView {
   Array array;
-  Buffer held = array.buffer();  // so that no program writes over what is looked at
+  Buffer held = array.buffer();  // keeps programs from overwriting the viewed memory
 };
 
 int view_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
@@ -39,7 +39,7 @@ int view_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
   }
 }
 
-// An array of a type that the buffer protocol can describe is shown as NumPy shows it.
+// Arrays whose dtype the buffer protocol can describe export the view that NumPy exports.
 int view_array(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   try {
@@ -57,7 +57,7 @@ std::string describe_tracer(const Array& array) {
   return concat("traced array with shape ", capibara::to_string(array.type()));
 }
 
-// Raises an error about a conversion that a traced array does not have: what was tried, why not, and where to read on.
+// Raises the error for a conversion that traced arrays do not support: the attempt, the reason and a link.
 [[noreturn]] void refuse_tracer(const char* error, const Array& array, const std::string& attempt) {
   raise_python(error, concat(attempt, origin_line(array),
                              "\nSee https://docs.jax.dev/en/latest/errors.html#jax.errors.", error));
@@ -143,8 +143,8 @@ bool is_row_major(const DLTensor& tensor) {
   return true;
 }
 
-// What a consumer may ask of an exchange: memory of the host, in the form of DLPack before version 1, which every
-// version takes.
+// Checks a consumer's __dlpack__ arguments. Only host memory is exported, as an unversioned DLPack capsule, which
+// consumers of every version accept.
 void check_exchange(nb::handle stream, nb::handle max_version, nb::handle device) {
   if (!stream.is_none())
     throw ValueError(
@@ -178,7 +178,7 @@ nb::object wrap(Array&& array) {
   const ArrayType& type = array.type();
   if (type.ref) return nb::cast(jax::Ref(array), nb::rv_policy::move);
   if (array.is_tracer()) return nb::cast(TracerArray(std::move(array)), nb::rv_policy::move);
-  if (type.dtype == DType::float0) return numpy_view(array);  // nothing can be computed with it
+  if (type.dtype == DType::float0) return numpy_view(array);  // supports no arithmetic
   const bool token = type.dtype == DType::token;
   static const nb::handle concrete = nb::type<ConcreteArray>();
   nb::object whole = nb::inst_alloc(concrete);
@@ -225,7 +225,7 @@ Array array_from_numpy(nb::handle object) {
   std::optional<DType> dtype = dtype_if(dtype_object);
   if (!dtype) {
     if (is_byte_swapped(contiguous)) refuse_swapped(dtype_object);
-    // Platform-named types have a twin that the table knows.
+    // Platform-specific names (longlong) are aliases of a dtype in the table.
     nb::object native = np.attr("dtype")(dtype_object.attr("newbyteorder")("="));
     nb::object name = native.attr("name");
     dtype = dtype_from_name(nb::cast<std::string>(name));
@@ -244,8 +244,8 @@ Array array_from_numpy(nb::handle object) {
 
 namespace {
 
-// A value of the host becomes an array of the device: a transfer that a guard may forbid. Traced programs take it as a
-// constant.
+// Converting a host value to a device array is a transfer, which a guard may forbid. While tracing, the value becomes a
+// constant instead.
 void check_transfer(PyObject* o) {
   if (!transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
   if (o == Py_None || PyTuple_Check(o) || PyList_Check(o) || PyDict_Check(o) || PyUnicode_Check(o) || PyType_Check(o))
@@ -300,7 +300,7 @@ std::optional<Array> array_if(nb::handle object) {
   if (nb::hasattr(object, "__dlpack__") || nb::hasattr(object, "__array__")) {
     return array_from_numpy(nb::handle(numpy).attr("asarray")(object));
   }
-  // Subclasses of the plain numbers: IntEnum, numpy-like floats.
+  // Subclasses of int and float: IntEnum, NumPy-like floats.
   if (PyLong_Check(o)) return Array(static_cast<int64_t>(PyLong_AsLongLong(o)));
   if (PyFloat_Check(o)) return Array(PyFloat_AsDouble(o));
   static PyObject* converters = nb::module_::import_("capibara._converters").release().ptr();
@@ -455,12 +455,12 @@ void bind_arrays(nb::module_& m) {
         if (nb::len(format) > 0) throw TypeError("unsupported format string passed to Array.__format__");
         return nb::object(nb::str(wrap(self)));
       });
-  array.attr("__hash__") = nb::none();  // so that no one takes arrays for hashable
+  array.attr("__hash__") = nb::none();  // arrays are not hashable, nor instances of Hashable
   bind_array_indexing(m, array);
 
 #if NB_VERSION_MAJOR >= 3
   nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::type_slots(array_slots),
-                                   nb::pooled(1024))  // results come and go: their objects are used again
+                                   nb::pooled(1024))  // results are short-lived: reuse their objects
 #else
   nb::class_<ConcreteArray, Array>(m, "ArrayImpl", nb::type_slots(array_slots))
 #endif
@@ -474,7 +474,7 @@ void bind_arrays(nb::module_& m) {
       .def("__str__",
            [](const ConcreteArray& self) -> nb::object {
              if (is_key(self.dtype()) || !may_read(self)) return nb::repr(wrap(self));
-             return nb::str(numpy_view(self));  // heeds NumPy's print options
+             return nb::str(numpy_view(self));  // respects NumPy's print options
            })
       .def("__repr__", &readable_repr);
   nb::class_<TracerArray, Array>(m, "Tracer")

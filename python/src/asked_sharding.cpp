@@ -1,4 +1,4 @@
-// Calls with `out_sharding`: by the operation that makes the result, or with the axes left to the compiler.
+// Calls with `out_sharding`: passed to the operation that makes the result, or with the axes left to the compiler.
 #include "asked_sharding.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ Array with_sharding(const Array& x, const Sharding& wanted, const std::shared_pt
   return bind1(prim::reshard(), {x}, {{"dst_sharding", attr}});
 }
 
-// Functions whose result is that of one operation ask that operation; others run without the axes in their types.
+// True if one operation makes the function's result and takes the sharding; other functions run without Explicit axes.
 bool asks_operation(std::string_view name) {
   static const std::set<std::string_view> names = {
       "zeros",      "ones",   "full",    "empty",     "zeros_like",   "ones_like",        "full_like",
@@ -38,7 +38,7 @@ bool asks_operation(std::string_view name) {
   return names.count(name) != 0;
 }
 
-// Of several products only the last one's type is asked for: the others are left to the compiler.
+// True if an einsum takes several matmuls: only the last one's type is requested, the compiler places the others.
 bool multiplies_several(std::string_view name, const library::Values& values) {
   if (name != "einsum") return false;
   return std::any_of(values.begin(), values.end(), [](const library::Value& value) {
@@ -48,7 +48,7 @@ bool multiplies_several(std::string_view name, const library::Values& values) {
   });
 }
 
-// Arrays among the arguments, or in sequences of them, without Explicit axes in their types.
+// The value with Explicit axes removed from the types of its arrays, also those in sequences.
 library::Value without_axes(const library::Value& value) {
   if (const library::Sequence* sequence = value.sequence()) {
     library::Sequence plain = *sequence;
@@ -91,7 +91,7 @@ library::Value call_asking(const library::Function& function, const library::Sig
   if (const Array* array = result.get_if<Array>()) return placed(*array);
   if (const auto* both = result.get_if<std::shared_ptr<const library::Sequence>>();
       both && function.name == "rng_bit_generator") {
-    const library::Values& items = (*both)->items;  // the state stays whole
+    const library::Values& items = (*both)->items;  // the state stays unsharded
     return library::Value::tuple_of(library::Values{items[0], placed(*items[1].get_if<Array>())});
   }
   return result;

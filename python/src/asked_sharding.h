@@ -1,4 +1,4 @@
-// What the argument `out_sharding` of a function asks of the type of its result.
+// The sharding that a function's `out_sharding` argument requests for its result.
 #pragma once
 
 #include <Python.h>
@@ -18,9 +18,9 @@ struct AskedSharding {
   std::shared_ptr<const NamedSharding> devices;
 };
 
-// What jax calls a function in errors of `out_sharding`.
+// The name that jax gives a function in errors about `out_sharding`.
 std::string name_in_errors(std::string_view module, const std::string& name);
-// The argument, read for a function of this name; nothing where it asks nothing.
+// Parses the argument for a function of this name; empty if it requests nothing.
 std::optional<AskedSharding> asked_out_sharding(PyObject* argument, const std::string& function);
 library::Value call_asking(const library::Function& function, const library::Signature& signature,
                            library::Values values, const AskedSharding& asked);

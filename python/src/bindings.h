@@ -1,4 +1,4 @@
-// What the files of the extension share: arrays, dtypes and values across the border, and errors.
+// Helpers shared by the extension's files: conversions of arrays, dtypes and values, and errors.
 #pragma once
 
 #include <capibara/array.h>
@@ -19,7 +19,7 @@ namespace capibara::python {
 
 // ---- arrays ------------------------------------------------------------------------------------------------------
 
-// The two classes behind jax.Array: what has a value, and what stands for one while a function is traced.
+// The two classes behind jax.Array: arrays with values, and tracers.
 struct ConcreteArray : Array {
   explicit ConcreteArray(Array array) : Array(std::move(array)) {}
 };
@@ -31,11 +31,11 @@ nb::tuple int_tuple(std::span<const int64_t> integers);  // a shape, axes
 nb::object wrap(const Array& array);
 nb::object wrap(Array&& array);
 nb::tuple wrap_all(const Arrays& arrays);
-nb::object type_object(const ArrayType& type);  // what jax calls the abstract value: ShapedArray, or AbstractToken
-// Arrays, plain numbers, NumPy's arrays and scalars, and what offers __jax_array__, __dlpack__ or __array__; nothing
-// for other objects, lists included.
+nb::object type_object(const ArrayType& type);  // jax's abstract value: ShapedArray, or AbstractToken
+// Converts arrays, plain numbers, NumPy arrays and scalars, and objects with __jax_array__, __dlpack__ or __array__;
+// empty for other objects, including lists.
 std::optional<Array> array_if(nb::handle object);
-// The same, raising TypeError "... is not a valid JAX type" for other objects.
+// Like array_if, but raises TypeError "... is not a valid JAX type" for other objects.
 Array to_array(nb::handle object, const char* operation);
 bool is_number(nb::handle object);          // bool, int, float or complex
 nb::object numpy_view(const Array& array);  // a read-only ndarray over the same memory
@@ -60,12 +60,12 @@ nb::object library_function(std::string_view module, std::string_view name);  //
 
 // ---- errors ------------------------------------------------------------------------------------------------------
 
-// Turns the exception being handled into Python's current error.
+// Sets Python's current error from the exception being handled.
 void set_current_error() noexcept;
 [[noreturn]] void raise_python(const char* error_class, const std::string& text);  // a class of capibara._errors
 nb::object error_class(const char* name);
 
-// Runs a slot's body; a C++ exception becomes Python's error and a null result.
+// Runs the body of a type slot; a C++ exception becomes a Python error and a null result.
 template <class Body>
 PyObject* guarded(Body&& body) noexcept {
   try {
@@ -76,7 +76,7 @@ PyObject* guarded(Body&& body) noexcept {
   }
 }
 
-// A Python object kept by the core: let go with the interpreter's lock held, whichever thread does it.
+// A Python object owned by the core: released with the GIL held, on whichever thread that happens.
 class KeptObject {
  public:
   explicit KeptObject(nb::handle object) : object_(object.inc_ref().ptr()) {}
@@ -119,7 +119,7 @@ void bind_devices(nb::module_& m);
 void bind_placements(nb::module_& m);
 void bind_processes(nb::module_& m);
 void bind_topologies(nb::module_& m);
-// A program for devices that are described, not present; its placements' platform begins with "topology:".
+// Compiles for devices that are described but not present; its placements' platform begins with "topology:".
 nb::object compile_for_topology(const std::string& platform, const std::vector<int>& devices, const std::string& text,
                                 const std::string& what);
 void bind_callbacks(nb::module_& m);

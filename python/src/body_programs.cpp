@@ -1,4 +1,4 @@
-// The table of bodies: weak in the function, so that a closure's programs go with it.
+// The table of loop bodies and branches, keyed weakly by function: a closure's programs are freed with it.
 #include "body_programs.h"
 
 #include <capibara/config.h>
@@ -19,7 +19,7 @@ struct BodyProgram {
   PyTree out;
 };
 
-// {function: {key: BodyProgram}}; made at the first use, never freed.
+// {function: {key: BodyProgram}}; created on first use, never freed.
 nb::object& table() {
   static auto* own = [] {
     nb::class_<BodyProgram>(nb::module_::import_("capibara._core"), "_BodyProgram");
@@ -32,13 +32,13 @@ nb::object& table() {
   return *own;
 }
 
-// Plain functions are what they are; objects and bound methods may stand for other values at the next call.
+// Only plain functions are remembered: callable objects and bound methods may hold other values at the next call.
 bool is_plain_function(nb::handle function) { return PyFunction_Check(function.ptr()); }
 
 std::string surroundings_key(std::span<const Array> leaves) {
   std::string text;
   for (const Array& leaf : leaves) text += concat(to_string(leaf.type()), leaf.weak_type() ? "*;" : ";");
-  // The size of a named axis is a number while tracing, and leaves no trace in the program.
+  // The size of a named axis is a plain number while tracing and is not recorded in the program.
   for (std::shared_ptr<Trace> trace = current_trace(); trace; trace = trace->parent) {
     if (const std::string name = trace->bound_axis(); !name.empty())
       text += concat(name, "=", trace->axis_size(name).value_or(0), ";");

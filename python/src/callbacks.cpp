@@ -10,7 +10,7 @@ namespace capibara::python {
 
 namespace {
 
-// The results of a host function in the dtypes promised; the core checks their shapes, which vmap may extend.
+// Converts a host function's results to the declared dtypes; the core checks their shapes, which vmap may extend.
 Arrays check_results(const std::vector<nb::object>& objects, const Types& types) {
   Arrays arrays = to_arrays(objects, "callback");
   for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -44,7 +44,7 @@ Prepared prepare(nb::object function, nb::object result_types, nb::tuple args, n
     nb::object result = call_python(kept->get(), nb::object(pair[0]), nb::object(pair[1]));
     std::vector<nb::object> outputs;
     const PyTree got = flatten(result, outputs);
-    // The structure is the declared one: that of the result may have more levels, as long as the leaves are the same.
+    // The declared structure is used: the result may be nested more deeply if it has the same number of leaves.
     if (outputs.size() != types.size()) {
       throw RuntimeError(concat("callback: the function must return ", types.size(), " array",
                                 types.size() == 1 ? "" : "s", ", got ", outputs.size(), " in ", got.to_string()));
@@ -78,7 +78,7 @@ void bind_callbacks(nb::module_& m) {
     std::vector<nb::object> objects;
     const PyTree tree = flatten(nb::make_tuple(args, kwargs), objects);
     Arrays operands;
-    nb::list others;  // what is no array, None where an array stands
+    nb::list others;  // (leaf,) if it is not an array, None for arrays
     for (const nb::object& object : objects) {
       std::optional<Array> array = array_if(object);
       others.append(array ? nb::none() : nb::object(nb::make_tuple(object)));

@@ -15,7 +15,7 @@ namespace capibara::python {
 
 std::string function_name(nb::handle function) {
   if (nb::object name = nb::getattr(function, "__name__", nb::none()); !name.is_none()) {
-    nb::object text = nb::steal(PyObject_Str(name.ptr()));  // it need not be a string
+    nb::object text = nb::steal(PyObject_Str(name.ptr()));  // __name__ may not be a string
     if (!text.is_valid()) throw nb::python_error();
     return nb::cast<std::string>(text);
   }
@@ -40,7 +40,7 @@ nb::object call_python(nb::handle function, nb::handle positional, nb::handle ke
 
 namespace {
 
-// The code of the function that a user wrote, below partial applications and wrappers; none where there is none.
+// The code object of the user's function, below partial applications and wrappers; None if there is none.
 nb::object code_of(nb::handle function) {
   nb::object inner = nb::borrow(function);
   for (int depth = 0; depth < 100; ++depth) {
@@ -59,7 +59,7 @@ std::string place_of(nb::handle code) {
                 ":", nb::cast<int>(code.attr("co_firstlineno")));
 }
 
-// How errors call what a function is traced for.
+// The name that errors use for the purpose of a trace.
 const char* purpose_of(std::string_view operation) {
   if (operation == "make_jaxpr" || operation == "eval_shape" || operation == "saved_residuals") return "jit";
   return operation == "checkpoint" ? "checkpoint / remat" : operation.data();
@@ -76,7 +76,7 @@ TracedCall::TracedCall(nb::handle function, const char* purpose, std::function<n
   if (code.is_none()) {
     trace->function.text = [name = function_name(function)] { return name; };
   } else {
-    // The code, not the function: a leaked tracer must not keep alive what the function closes over.
+    // The code object, not the function: a leaked tracer must not keep the function's closure alive.
     trace->function.text = [kept = std::make_shared<KeptObject>(code)] {
       nb::gil_scoped_acquire lock;
       return place_of(kept->get());
@@ -95,7 +95,7 @@ TracedCall::TracedCall(nb::handle function, const char* purpose, const PyTree& a
     : TracedCall(function, purpose,
                  [&args] { return nb::make_tuple(args.unflatten(numbers(args.num_leaves())), nb::dict()); }) {}
 
-// Names of scopes begin anew in a program of its own, and say which transformation runs the others: vmap(layer).
+// Starts a scope with an empty name under jit; other transformations wrap the current name: vmap(layer).
 void TracedCall::open_scope() {
   const std::string_view kind = trace_->kind();
   SourceInfo info;

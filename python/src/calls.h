@@ -1,4 +1,4 @@
-// Python functions seen as functions on leaves: what the transforms of the core take.
+// Python functions as functions on leaves, the form that the core's transforms take.
 #pragma once
 
 #include <capibara/callable.h>
@@ -18,16 +18,16 @@ void bind_linear_functions(nb::module_& m);  // part of bind_transforms
 
 std::string function_name(nb::handle function);
 
-// A program calls a function of Python: counted, for those who want to know that none does.
+// Counts calls from programs back into Python, so that tests can check that there are none.
 void count_host_call();
 int64_t host_calls();
 
 nb::object call_python(nb::handle function, nb::handle positional, nb::handle keywords = nb::handle());
 
-// While it lives, the current trace can name the Python function that it runs, and its arguments, in errors.
+// During its lifetime, errors of the current trace can name the traced Python function and its arguments.
 class TracedCall {
  public:
-  // `numbered` makes the pair (args, kwargs) with the numbers of its leaves; both outlive this object.
+  // `numbered` returns (args, kwargs) with each leaf replaced by its index; both arguments outlive this object.
   TracedCall(nb::handle function, const char* purpose, std::function<nb::object()> numbered = nullptr);
   TracedCall(nb::handle function, const char* purpose, const PyTree& args);  // no keyword arguments
   ~TracedCall();
@@ -37,27 +37,27 @@ class TracedCall {
  private:
   void open_scope();
 
-  std::shared_ptr<Trace> trace_;  // null: the trace knows its function already
+  std::shared_ptr<Trace> trace_;  // null: the trace already has a function
   std::unique_ptr<SourceScope> scope_;
 };
 
 std::vector<nb::object> numbers(std::size_t count);  // 0, 1, 2...
 
-// A function of positional and keyword arguments on the leaves of both. `in` is the structure of (args, kwargs); `out`
-// receives the structure of what it returns and must outlive every call.
+// A function of positional and keyword arguments as a function of their leaves. `in` is the structure of (args,
+// kwargs); `out` receives the structure of the result and must outlive every call.
 FlatFunction flat_function(nb::handle function, const PyTree& in, PyTree& out, const char* operation);
-// The same for a function of positional arguments only, kept by the core beyond this call: it owns what it needs.
+// The same for positional arguments only; the core may keep the result beyond this call, so it owns its captures.
 struct CallStructure {
   PyTree out;
 };
 FlatFunction kept_function(nb::handle function, const PyTree& in, std::shared_ptr<CallStructure> structure,
                            const char* operation);
 
-// The leaves of what a function returned as arrays; one that is none is named in the error, with its place in `tree`.
+// Converts the leaves of a function's result to arrays; the error for any other leaf names its path in `tree`.
 Arrays result_arrays(nb::handle function, const PyTree& tree, const std::vector<nb::object>& objects,
                      const char* purpose);
 
-// How jax calls the class of a traced array: BatchTracer, JVPTracer, DynamicJaxprTracer.
+// jax's class name for a traced array: BatchTracer, JVPTracer, DynamicJaxprTracer.
 std::string tracer_kind(const Array& tracer);
 
 // The type of a leaf: of an array or number, or of an object with shape and dtype.
@@ -65,10 +65,10 @@ ArrayType leaf_type(nb::handle leaf, const char* operation);
 // ShapeDtypeStructs in the structure of `tree`.
 nb::object shape_structs(const PyTree& tree, const Types& types);
 
-// A result that must be (value, auxiliary data).
+// Splits a result that must be (value, auxiliary data).
 std::pair<nb::object, nb::object> split_auxiliary(nb::handle result, const char* operation);
 
-// Auxiliary data: arrays among its leaves travel with the trace, the others stay as they are.
+// Auxiliary data: leaves that are arrays go through the trace, others are kept unchanged.
 class Auxiliary {
  public:
   void take(nb::handle data, Arrays& arrays);  // appends the array leaves
@@ -80,7 +80,7 @@ class Auxiliary {
   std::vector<bool> is_array_;
 };
 
-// What a function returned: the value that is differentiated, and auxiliary data behind it where there is some.
+// A function's result: the differentiated value, followed by auxiliary data with has_aux.
 class SplitResult {
  public:
   explicit SplitResult(bool has_aux) : has_aux_(has_aux) {}

@@ -1,4 +1,4 @@
-// Configuration from Python: the process's defaults and scopes of this thread.
+// Configuration from Python: process-wide defaults and thread-local scopes.
 #include <capibara/config.h>
 #include <capibara/jit.h>
 
@@ -11,7 +11,7 @@ namespace capibara::python {
 
 namespace {
 
-// Which settings of the core a Python name stands for.
+// Sets the core setting with this Python name.
 bool set_field(Config& config, const std::string& name, nb::handle value) {
   auto flag = [&](bool& field) { field = nb::cast<bool>(nb::bool_(value)); };
   auto text = [&](std::string& field) {
@@ -85,7 +85,7 @@ nb::dict config_dict(const Config& now) {
 
 namespace {
 
-// A scope of this thread, opened and closed by Python's with statement.
+// A thread-local scope, opened and closed by Python's with statement.
 struct PythonScope {
   nb::dict changes;
   std::unique_ptr<ConfigScope> open;

@@ -16,7 +16,7 @@ namespace {
 
 std::string text(nb::handle object) { return nb::cast<std::string>(nb::str(object)); }
 
-// A tangent or cotangent that is zero, as rules see it that ask for symbolic zeros.
+// A zero tangent or cotangent, as passed to rules with symbolic_zeros=True.
 nb::object symbolic_zero(const ArrayType& primal) {
   ArrayType type = is_inexact(primal.dtype) ? primal.strong() : primal.with_dtype(DType::float0).strong();
   return nb::module_::import_("capibara._types").attr("SymbolicZero")(nb::cast(type));
@@ -33,7 +33,7 @@ bool is_symbolic_zero(nb::handle object) {
   return nb::isinstance(object, nb::module_::import_("capibara._types").attr("SymbolicZero"));
 }
 
-// A tree with the types of its leaves in it, as errors show it: (float32[], float32[3]).
+// A tree of the leaves' types, as shown in errors: (float32[], float32[3]).
 std::string tree_of_types(const PyTree& tree, const Types& types) {
   std::vector<nb::object> leaves;
   for (const ArrayType& type : types) leaves.push_back(nb::cast(to_string(type)));
@@ -48,9 +48,9 @@ Types types_of(const Arrays& arrays) {
   return types;
 }
 
-// The function itself, which notes the structure and the types of its result when it is traced.
+// Records the structure and types of the function's result when it is traced.
 struct KnownResult {
-  bool known = false;  // by the function, or the structure alone by a rule that runs without it
+  bool known = false;  // set by the function; a rule that runs without it sets the structure alone
   Types types;
 };
 FlatFunction noting_result(nb::handle function, const PyTree& in, const std::shared_ptr<CallStructure>& structure,
@@ -63,7 +63,7 @@ FlatFunction noting_result(nb::handle function, const PyTree& in, const std::sha
   };
 }
 
-// Outside of every transform the function simply runs, on its arguments as they are.
+// True outside all transforms, where the function simply runs on its arguments.
 bool runs_now(const Arrays& leaves) {
   return evaluating() && std::none_of(leaves.begin(), leaves.end(), [](const Array& leaf) { return leaf.is_tracer(); });
 }
@@ -144,8 +144,8 @@ struct VjpArguments {
   Types types;
 };
 
-// What one run of a forward rule leaves for its backward rule. Python's numbers among the residuals stay as they are: a
-// rule may branch on them while it is traced.
+// What one run of a forward rule saves for its backward rule. Python numbers among the residuals stay Python numbers:
+// the backward rule may branch on them while it is traced.
 struct ForwardRun {
   PyTree residuals;
   std::vector<nb::object> leaves;  // null: the next array
@@ -171,7 +171,7 @@ struct ForwardRun {
   }
 };
 
-// Something that holds objects of Python and is kept by the core: destroyed with the interpreter's lock held.
+// A shared object that the core keeps and that holds Python objects: destroyed with the GIL held.
 template <class T>
 std::shared_ptr<T> kept() {
   return std::shared_ptr<T>(new T, [](T* old) {
@@ -181,10 +181,10 @@ std::shared_ptr<T> kept() {
   });
 }
 
-// How a backward rule writes zero: None, or a symbolic zero.
+// True for a backward rule's spelling of zero: None, or a symbolic zero.
 bool is_zero(nb::handle object) { return object.is_none() || is_symbolic_zero(object); }
 
-// A symbolic zero says which shape it is of.
+// A symbolic zero carries a shape, which must be the argument's.
 void check_symbolic_zero(nb::handle zero, const ArrayType& argument, const std::string& name, std::size_t position) {
   if (!is_symbolic_zero(zero)) return;
   const ArrayType type = nb::cast<ArrayType>(zero.attr("aval"));
@@ -219,7 +219,7 @@ Arrays flatten_cotangents(const VjpArguments& given_arguments, nb::handle result
       flat.resize(flat.size() + count);
       continue;
     }
-    // None inside stands for the zero of a whole subtree.
+    // None inside the tree is the zero of a whole subtree.
     std::vector<nb::object> given;
     PyTree got = flatten(value, given, none_is_leaf());
     Arrays leaves;
@@ -250,7 +250,7 @@ Arrays flatten_cotangents(const VjpArguments& given_arguments, nb::handle result
           leaves.push_back(to_array(given[k], "custom_vjp"));
       }
     }
-    // Zeros written as None go around the type check.
+    // Zeros written as None skip the type check.
     for (std::size_t k = 0; k < leaves.size(); ++k) {
       if (!leaves[k].defined()) {
         flat.emplace_back();

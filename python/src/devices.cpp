@@ -1,4 +1,4 @@
-// Devices and platforms from Python: which there are, and which one programs run on.
+// Devices and platforms from Python: listing them, and selecting the one that programs run on.
 #include <capibara/config.h>
 #include <capibara/default_device.h>
 
@@ -19,7 +19,7 @@ namespace capibara::python {
 
 namespace {
 
-// Rows of (platform, id, kind, process, whether it is this process's, kinds of its memory, the default one).
+// Rows of (platform, id, kind, process, addressable, memory kinds, default memory kind).
 nb::list list_devices(const std::string& platform) {
   nb::list rows;
   for (const DeviceFacts& facts : device_facts(platform)) {
@@ -43,7 +43,7 @@ nb::object memory_stats(const std::string& platform, int id) {
   return all;
 }
 
-// Of arrays, and of temporaries from 64 KiB on, in bytes: those in use, and the most that were since the last reset.
+// Bytes of arrays and of temporaries of at least 64 KiB: (in use, peak since the last reset).
 nb::tuple host_memory(bool reset) {
   if (reset) arena::trim();
   const arena::Usage usage = arena::usage();
@@ -65,11 +65,11 @@ using DeviceName = std::optional<std::pair<std::string, int>>;  // (platform, nu
 std::optional<Device> named_device(const DeviceName& name) {
   if (!name) return std::nullopt;
   const Device device{name->first, name->second};
-  backend(device);  // raises where nothing can run there
+  backend(device);  // raises if nothing can run there
   return device;
 }
 
-// A scope of this thread, opened and closed by Python's with statement.
+// A thread-local scope, opened and closed by Python's with statement.
 struct PythonDeviceScope {
   std::optional<Device> device;
   std::unique_ptr<DefaultDeviceScope> open;

@@ -1,4 +1,4 @@
-// dtypes across the border: NumPy's and ml_dtypes' objects, and the extended dtypes of keys.
+// Conversions of dtypes: objects of NumPy and ml_dtypes, and the extended dtypes of keys.
 #include <capibara/config.h>
 #include <capibara/dtype.h>
 
@@ -39,14 +39,14 @@ Tables* make_tables() {
       nb::object scalar = nb::hasattr(small, name)
                               ? nb::getattr(small, name)
                               : nb::getattr(numpy, row.dtype == DType::bool_ ? nb::str("bool_") : name, nb::none());
-      if (scalar.is_none()) continue;  // int1 and its like, where ml_dtypes has none
+      if (scalar.is_none()) continue;  // such as int1, if ml_dtypes does not have it
       object = numpy.attr("dtype")(scalar);
       by_object[scalar] = i;
     }
     by_object[object] = i;
     tables->objects[i] = object.release().ptr();
   }
-  // NumPy has several names for one type of C: longlong is int64.
+  // NumPy has several C names for the same type: longlong is int64.
   for (const char* alias : {"longlong", "ulonglong", "intc", "uintc"}) {
     nb::object scalar = numpy.attr(alias), object = numpy.attr("dtype")(scalar);
     const std::optional<DType> dtype = dtype_from_name(nb::cast<std::string>(object.attr("name")));
@@ -118,7 +118,7 @@ void bind_dtypes(nb::module_& m) {
   });
   m.def("canonical_dtype", [](nb::handle object) { return numpy_dtype(canonical(to_dtype(object))); });
   m.def("dtype_of", [](nb::handle object) { return numpy_dtype(to_dtype(object)); });
-  // (dtype, weak) of what stands in a computation; types of values that have none are those they would get.
+  // (dtype, weak) of an operand; objects without a dtype get the one that they would be converted to.
   m.def("scalar_type", [](nb::handle object) {
     std::optional<Array> array = array_if(object);
     if (array) return nb::make_tuple(numpy_dtype(array->dtype()), array->weak_type());
@@ -134,7 +134,7 @@ void bind_dtypes(nb::module_& m) {
     for (nb::handle pair : types) all.push_back({to_dtype(pair[0]), nb::cast<bool>(pair[1])});
     const PromotionMode mode =
         config().numpy_dtype_promotion == "strict" ? PromotionMode::strict : PromotionMode::standard;
-    ScalarType result = promote_types(all, true, mode);  // the caller narrows where a value is to be made
+    ScalarType result = promote_types(all, true, mode);  // the caller narrows when it creates a value
     return nb::make_tuple(numpy_dtype(result.dtype), result.weak);
   });
 }

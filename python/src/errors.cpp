@@ -1,4 +1,4 @@
-// Errors across the border: every exception of the core as the class of capibara._errors that jax users catch.
+// Translates every exception of the core to the class of capibara._errors that jax users catch.
 #include <capibara/arithmetic_error.h>
 #include <capibara/distributed.h>
 #include <capibara/models/value.h>
@@ -131,7 +131,7 @@ void bind_errors(nb::module_&) {
     const InterpreterLock lock;
     if (PyErr_CheckSignals() < 0) throw nb::python_error();
   });
-  // A thread that waits for a program in the background lets the interpreter's other threads run.
+  // A thread that waits for a program in the background releases the GIL.
   set_wait_hooks([]() -> void* { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : nullptr; },
                  [](void* state) {
                    if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));

@@ -1,4 +1,4 @@
-// jax.monitoring: hands what the core tells of traces, compilations and its cache on disk to a Python function.
+// jax.monitoring: passes the core's events about traces, compilations and its disk cache to a Python function.
 #include "profiles.h"
 
 #include <mutex>
@@ -17,15 +17,15 @@ struct ToldEvent {
 };
 
 nb::object& python_listener() {
-  static auto* listener = new nb::object;  // Python may be gone before the process ends
+  static auto* listener = new nb::object;  // never freed: Python may be finalized before the process exits
   return *listener;
 }
 
 std::mutex events_mutex;
 std::vector<ToldEvent> waiting_events;
 
-// Threads that must not take Python's lock tell of the cache too: such events wait for the end of the compilation,
-// which happens on the thread that asked for it.
+// Threads that must not take the GIL report cache events too: these are queued until the compilation ends, which
+// happens on the thread that requested it.
 void tell_python(const char* event, const std::string& function, double begin, double end) {
   std::vector<ToldEvent> events;
   {

@@ -36,15 +36,15 @@ constexpr std::size_t max_parameters = 64;
 struct LibraryFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
   const library::Function* record;
-  const library::Signature* parsed;  // null until the first call or question
+  const library::Signature* parsed;  // null until the first call or query
   PromotionScope::Rule promotions;
-  bool fills, takes_prototype, is_reshape;  // arrays filled with a number; zeros_like and its like; jax.numpy.reshape
+  bool fills, takes_prototype, is_reshape;  // arrays filled with a number; functions like zeros_like; jax.numpy.reshape
   PyObject* name;
   PyObject* module;
   PyObject* dict;
 };
 
-// Parsed at the first use: most functions of a module are never called.
+// Parsed on first use: most functions of a module are never called.
 const library::Signature& signature_of(LibraryFunction& function) {
   if (!function.parsed) {
     function.parsed = new library::Signature(function.record->signature);
@@ -65,7 +65,7 @@ std::string_view text_of(PyObject* unicode) {
   return {text, static_cast<std::size_t>(size)};
 }
 
-// Whether an object is the sharding of a type outside of any mesh: asking for it asks for nothing.
+// True if an object is the sharding of a type outside any mesh: requesting it has no effect.
 bool splits_nothing(PyObject* object) {
   if (object == Py_None) return false;
   nb::object answer = nb::steal(PyObject_GetAttrString(object, "splits_nothing"));
@@ -74,21 +74,21 @@ bool splits_nothing(PyObject* object) {
   return false;
 }
 
-// Functions of NumPy and of SciPy's special functions and distributions promote what they are given; those of the other
-// modules take arguments of several kinds.
+// Functions of NumPy and SciPy's special functions and distributions promote their arguments; those of other modules
+// take arguments of several kinds.
 PromotionScope::Rule promotion_rule(std::string_view module) {
   const bool promotes =
       module.ends_with(".numpy") || module.ends_with(".special") || module.find(".stats") != module.npos;
   return promotes ? PromotionScope::first : PromotionScope::none;
 }
 
-// A result on the device or sharding that the argument `device` named.
+// Places a result on the device or sharding passed as `device`.
 nb::object placed(nb::object result, PyObject* device) {
   if (device == Py_None) return result;
   return nb::module_::import_("capibara.jax._placing").attr("device_put")(result, nb::handle(device));
 }
 
-// What zeros_like and its like look at: anything with a shape and a dtype, whose values are not asked for.
+// The argument of functions like zeros_like: anything with a shape and a dtype, whose values are not read.
 library::Value prototype_value(PyObject* object) {
   const bool is_array = nb::isinstance<Array>(object) || nb::hasattr(object, "__array_interface__");
   if (is_array || nb::hasattr(object, "_as_zeros") || !nb::hasattr(object, "shape") || !nb::hasattr(object, "dtype")) {
@@ -106,14 +106,14 @@ bool fills_arrays(std::string_view name) {
   return filled.count(name) > 0;
 }
 
-// Arrays that are filled with a number of the host's: a transfer that a guard may forbid.
+// Filling an array with a host number is a transfer, which a guard may forbid.
 void check_transfer(const LibraryFunction& function) {
   if (!function.fills || !transfer::is_guarded(transfer::Direction::host_to_device) || !evaluating()) return;
   transfer::check(transfer::Direction::host_to_device,
                   [&] { return concat("the number that ", function.record->name, " fills an array with"); });
 }
 
-// jax's reshape hands arrays of NumPy to their own method, so that they stay known inside of jit. Null: another call.
+// jax's reshape calls the method of NumPy arrays, so that they stay concrete inside jit. Null: not that case.
 PyObject* reshaped_by_numpy(const LibraryFunction& function, PyObject* const* arguments, std::size_t given,
                             PyObject* names) {
   if (!function.is_reshape || evaluating() || given == 0 || given > 3) return nullptr;
@@ -161,7 +161,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
       values[signature.positional_count()] = library::Value::tuple_of(std::move(rest));
       filled[signature.positional_count()] = true;
     }
-    library::Sequence others;  // what **name takes: a tuple whose fields are the keywords
+    library::Sequence others;  // the arguments of **name: a tuple whose fields are the keywords
     others.type_name = "keywords";
     std::optional<AskedSharding> asked;
     PyObject* device = Py_None;
@@ -216,7 +216,7 @@ PyObject* call_function(PyObject* self, PyObject* const* arguments, std::size_t 
   });
 }
 
-// Functions of jax.random, whose keys may be followed.
+// Calls of jax.random functions, whose keys may be tracked for reuse.
 PyObject* call_random_function(PyObject* self, PyObject* const* arguments, std::size_t flags,
                                PyObject* names) noexcept {
   if (!has_key_hook()) return call_function(self, arguments, flags, names);
@@ -324,7 +324,7 @@ PyObject* function_type() {
   return type;
 }
 
-// Functions live as long as the interpreter: one object for each row.
+// Functions live as long as the interpreter: one object per row.
 nb::object make_function(std::string_view module, const library::Function& record) {
   auto* type = reinterpret_cast<PyTypeObject*>(function_type());
   auto* function = reinterpret_cast<LibraryFunction*>(type->tp_alloc(type, 0));

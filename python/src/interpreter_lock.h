@@ -1,4 +1,4 @@
-// The interpreter's lock: who may take it, and objects that are let go without holding it.
+// The GIL: who may take it, and releasing objects without holding it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,9 +14,9 @@ namespace nb = nanobind;
 
 namespace capibara::python {
 
-// Runs code that takes the interpreter's lock. Where the interpreter has ended meanwhile, Python ends the thread by
-// unwinding it, through frames of ours that hold Python's objects: a thread that this happens to stops for good
-// instead, as the process is about to end.
+// Runs code that takes the GIL. If the interpreter has been finalized by then, Python ends the thread by unwinding it,
+// through frames of ours that hold Python objects: such a thread blocks forever instead, as the process is about to
+// exit.
 template <class Body>
 auto or_stop(Body&& body) {
   try {
@@ -26,8 +26,8 @@ auto or_stop(Body&& body) {
   }
 }
 
-// Takes the interpreter's lock, for user code and for Python's objects. Threads of the pool never do (debug builds
-// check it): whoever holds the lock may be waiting for them.
+// Takes the GIL, to run user code or use Python objects. Threads of the pool never do (debug builds check it): the
+// thread that holds the GIL may be waiting for them.
 class InterpreterLock {
  public:
   InterpreterLock()
@@ -42,7 +42,7 @@ class InterpreterLock {
   PyGILState_STATE state_;
 };
 
-// Lets an object go on any thread; it stays for ever where the interpreter is gone.
+// Releases an object on any thread; leaks it if the interpreter is finalized.
 inline void let_go(nb::object& object) noexcept {
   PyObject* pointer = object.release().ptr();
   if (!pointer || !Py_IsInitialized()) return;

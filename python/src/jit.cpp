@@ -40,9 +40,9 @@ FlatFunction traced_function(const JitFunction& jit, const JitCall& call, TreeDe
   };
 }
 
-// jax_explain_cache_misses: what Python calls before a function is traced; invalid where no one asks.
+// jax_explain_cache_misses: the Python function called before a function is traced; invalid when the option is off.
 nb::object& miss_explainer() {
-  static auto* explainer = new nb::object;  // never freed: the interpreter may be gone by then
+  static auto* explainer = new nb::object;  // never freed: the interpreter may be finalized by then
   return *explainer;
 }
 
@@ -62,7 +62,7 @@ void explain_miss(const JitFunction& jit, const JitCall& call) {
   miss_explainer()(jit.function, known, described(nb::cast(call.in), types, config()));
 }
 
-// What a call should be recognised by when it comes again. Values that are being traced come once.
+// Records what identifies a call when it is repeated. Calls with tracers or refs are not recorded.
 void remember(const JitFunction& jit, const JitCall& call, const std::shared_ptr<const detail::JitEntry>& entry) {
   RecentCall recent;
   for (const Array& leaf : call.leaves) {
@@ -83,7 +83,7 @@ void remember(const JitFunction& jit, const JitCall& call, const std::shared_ptr
   jit.recent->add(std::move(recent));
 }
 
-// Other threads of the interpreter run meanwhile, where the program takes longer than letting them.
+// Releases the GIL, unless the program takes less time than that.
 Arrays run_entry(const detail::JitEntry& entry, std::span<const Array> leaves) {
   if (detail::jit_entry_is_short(entry)) return detail::call_jit_entry(entry, leaves);
   nb::gil_scoped_release other_threads_run;
@@ -97,8 +97,8 @@ bool is_staged(const Trace* trace) {
   return false;
 }
 
-// jit(device=...): arguments go there, wherever they are. A program that is being traced runs as a whole on one
-// platform.
+// jit(device=...): moves the arguments there, wherever they are. A program that is being traced runs as a whole on
+// one platform.
 nb::object call_on_device(const JitFunction& jit, const Device& device, PyObject* args, PyObject* kwargs) {
   const std::string outside = default_platform();
   const DefaultDeviceScope scope(device);
@@ -138,9 +138,9 @@ nb::object call_jit(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
   return rebuild(*entry, outputs);
 }
 
-// With debug_nans or debug_infs: after a hit the function runs again as if it were not jitted, on the arguments as they
-// were given. Where it meets the bad value itself, its error names the user's line and takes the place of the one that
-// is set.
+// With debug_nans or debug_infs: after a hit the function runs again without jit, on the original arguments. If the
+// bad value occurs again, the error of that run, which names the user's line, replaces the current
+// one.
 void find_bad_value_without_jit(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
   const Config& settings = config();
   if (!(settings.debug_nans || settings.debug_infs) || !PyErr_ExceptionMatches(PyExc_FloatingPointError)) return;
@@ -168,7 +168,7 @@ void find_bad_value_without_jit(const JitFunction& jit, PyObject* args, PyObject
   }
 }
 
-// Arguments on different devices: the error that is set names them.
+// Adds the names of arguments on different devices to the current error.
 void name_arguments_elsewhere(const JitFunction& jit, PyObject* args, PyObject* kwargs) {
   if (!PyErr_ExceptionMatches(PyExc_ValueError)) return;
   PyObject *type, *value, *traceback;
@@ -195,7 +195,7 @@ void name_arguments_elsewhere(const JitFunction& jit, PyObject* args, PyObject* 
   PyErr_Restore(type, value, traceback);
 }
 
-// A call of a jitted function is a boundary of the library: the frames of the error that is set are filtered here.
+// A call of a jitted function is an API boundary: filters the frames of the current error.
 void filter_frames_of_call() {
   if (!PyErr_ExceptionMatches(PyExc_Exception)) return;
   PyObject *type, *value, *traceback;
@@ -213,7 +213,7 @@ void filter_frames_of_call() {
 PyObject* call_jit_slot(PyObject* self, PyObject* args, PyObject* kwargs) noexcept {
   const JitFunction& jit = *nb::inst_ptr<JitFunction>(self);
   if (has_key_hook() && evaluating()) return call_key_hook(self, args, kwargs);
-  // Guards look at every argument that comes from the host: none may be known from an earlier call.
+  // Guards check every argument that comes from the host, so no earlier call may be reused.
   if (transfer::is_guarded(transfer::Direction::host_to_device)) jit.recent->clear();
   PyObject* result = guarded([&] { return call_jit(jit, args, kwargs).release().ptr(); });
   if (!result) {
@@ -299,7 +299,7 @@ void bind_jit(nb::module_& m) {
       .def("__repr__", [](const JitFunction& self) {
         nb::object text = nb::steal(self.function.is_valid() ? PyObject_Repr(self.function.ptr()) : nullptr);
         if (text.is_valid()) return concat("<PjitFunction of ", nb::cast<std::string>(text), ">");
-        PyErr_Clear();  // a function that cannot show itself
+        PyErr_Clear();  // the function has no usable repr
         return std::string("<PjitFunction>");
       });
   m.def(

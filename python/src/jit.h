@@ -1,4 +1,4 @@
-// What jit makes of a Python function, and what its stages need of it.
+// The jitted Python function, and its interface to the stages (traced, lowered, compiled).
 #pragma once
 
 #include <capibara/jit.h>
@@ -12,20 +12,20 @@
 
 namespace capibara::python {
 
-// What all wrappers that jit makes of one function with the same settings share.
+// State shared by all jit wrappers of one function with the same settings.
 struct SharedCalls {
   std::shared_ptr<detail::JitCache> cache;
   std::shared_ptr<RecentCalls> recent = std::make_shared<RecentCalls>();
 };
 
-// What jit makes of a Python function.
+// A jitted Python function.
 struct JitFunction : SharedCalls {
   nb::object function;
   JitSettings settings;
   std::string name;
 };
 
-// What was traced for such a call, now or before.
+// The cached entry for this call; traces on a miss.
 std::shared_ptr<const detail::JitEntry> find_entry(const JitFunction& jit, const JitCall& call);
 
 // The results of a call in the structure that the function returned.

@@ -1,4 +1,4 @@
-// Taking the arguments of a jitted Python function apart, and putting them together again.
+// Splits the arguments of a jitted Python function into static values and arrays, and joins them again.
 #include "jit_arguments.h"
 
 #include "program/trace/trace.h"
@@ -20,7 +20,7 @@ bool listed(const std::vector<std::string>& names, nb::handle name) {
 }
 
 [[noreturn]] void refuse_unhashable(nb::handle function, nb::handle value) {
-  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();  // its __hash__ raised an error of its own
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw nb::python_error();  // its __hash__ raised a different error
   PyErr_Clear();
   throw ValueError(concat("Non-hashable static arguments are used in a jit function: static arguments of ",
                           function_name(function), " must be hashable, got ", nb::cast<std::string>(nb::repr(value)),
@@ -29,7 +29,7 @@ bool listed(const std::vector<std::string>& names, nb::handle name) {
                           "Non-hashable static arguments are not supported."));
 }
 
-// The leaves of a call as arrays; one that is none is named in the error.
+// Converts the leaves of a call to arrays; the error for any other leaf names it.
 Arrays argument_arrays(nb::handle function, const JitCall& call, const std::vector<nb::object>& objects) {
   Arrays arrays;
   arrays.reserve(objects.size());
@@ -40,7 +40,7 @@ Arrays argument_arrays(nb::handle function, const JitCall& call, const std::vect
           "Triggering __jax_array__() during abstractification is no longer supported: register the type as a "
           "pytree, or call jnp.asarray on the argument.");
     }
-    if (!evaluating() && nb::hasattr(object, "_as_zeros")) {  // a type alone, where only types matter
+    if (!evaluating() && nb::hasattr(object, "_as_zeros")) {  // while tracing, a type is enough
       arrays.push_back(nb::cast<Array>(object.attr("_as_zeros")()));
       continue;
     }

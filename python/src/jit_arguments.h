@@ -1,4 +1,4 @@
-// A call of a jitted Python function taken apart: static arguments on one side, arrays on the other.
+// The arguments of a jitted Python function, split into static values and arrays.
 #pragma once
 
 #include <capibara/device.h>
@@ -21,7 +21,7 @@ struct JitSettings {
   std::optional<Device> device;  // jit(device=..., backend=...)
 };
 
-// A call taken apart: static arguments and structures in one hashable key, arrays in the leaves.
+// The parts of a call: static arguments and structures in one hashable key, arrays in the leaves.
 struct JitCall {
   nb::object key;  // (static positions and values, in tree, donation)
   PyTree in;
@@ -34,16 +34,16 @@ struct JitCall {
 
 JitCall take_apart(const JitSettings& settings, nb::handle function, nb::handle args, nb::handle kwargs);
 
-// The leaves of arguments that are not static, as they were given.
+// The leaves of the dynamic arguments, unconverted.
 std::vector<nb::object> dynamic_leaves(const JitSettings& settings, nb::handle args, nb::handle kwargs);
 
 // Which leaves of a call may be overwritten by its results.
 std::vector<bool> donated_leaves(const JitSettings& settings, const JitCall& call);
 
-// All positional arguments from those that are not static.
+// Rebuilds all positional arguments from the dynamic ones.
 nb::object with_static(const JitCall& call, const nb::object& dynamic, bool hide_static);
 
-// The pair (args, kwargs) of a call with the numbers of its leaves, by which errors name them.
+// (args, kwargs) of a call with each leaf replaced by its index, from which errors find its name.
 nb::object numbered_arguments(const JitCall& call);
 
 }  // namespace capibara::python

@@ -1,4 +1,4 @@
-// Compares the arguments of a call with those of an earlier one, taking the leaves along.
+// Compares the arguments of a call with those of an earlier one and collects the leaves on the way.
 #include "jit_recent.h"
 
 #include "backends/backend.h"
@@ -15,7 +15,7 @@ namespace capibara::python {
 
 namespace {
 
-// Walks a recorded structure and the arguments side by side.
+// Walks a recorded structure and the arguments in parallel.
 class Match {
  public:
   Match(const RecentCall& call, Arrays& leaves) : call_(call), leaves_(leaves) {}
@@ -47,8 +47,8 @@ class Match {
     return entries(named, kwargs);
   }
 
-  // The values of a large dict of leaves whose keys are the objects they were before, in the same order: no key is
-  // looked up. Otherwise leaves nothing behind.
+  // Fast path for a large dict of leaves whose keys are identical objects in the same order as before: no key lookups.
+  // On failure, leaves_ is unchanged.
   bool entries_in_order(const TreeNode& dict, PyObject* values) {
     constexpr std::size_t large = 8;
     const std::size_t count = dict.children.size(), first = leaves_.size();
@@ -91,7 +91,7 @@ class Match {
     return true;
   }
 
-  // The same object, or an equal one of a type in which equal values mean the same.
+  // True for the same object, or equal objects of a type whose equal values are interchangeable.
   static bool same_static(PyObject* a, PyObject* b) {
     if (a == b) return true;
     PyTypeObject* type = Py_TYPE(a);
@@ -119,7 +119,7 @@ class Match {
         return Py_TYPE(o) == &PyDict_Type && static_cast<std::size_t>(PyDict_GET_SIZE(o)) == expected.children.size() &&
                entries(expected, o);
       default:
-        return false;  // user classes say themselves what they consist of: their code runs once, on the long way
+        return false;  // registered classes flatten themselves: their code runs once, on the slow path
     }
   }
 

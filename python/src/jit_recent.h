@@ -1,4 +1,4 @@
-// The calls that a jitted Python function saw last: one like them needs no key, no hash and no search.
+// The latest calls of a jitted Python function: a repeated call needs no key, hash or lookup.
 #pragma once
 
 #include <capibara/jit.h>
@@ -11,7 +11,7 @@
 
 namespace capibara::python {
 
-// One call as it looked, and what was compiled for it.
+// The arguments of one call, and the compiled entry for it.
 struct RecentCall {
   std::size_t positional = 0;
   std::vector<std::pair<std::size_t, nb::object>> statics;       // static positional arguments
@@ -27,9 +27,9 @@ struct RecentCall {
 
 class RecentCalls {
  public:
-  // The call that these arguments repeat, with its leaves; null where there is none. Only looks at objects whose
-  // meaning as arguments is plain. Comparing keys may run code of the user, and with it other calls: the result is
-  // shared.
+  // The recorded call that these arguments repeat, and the leaves; null if there is none. Only handles objects of
+  // built-in containers and types. Comparing keys may run user code, and so other calls: hence the shared
+  // result.
   std::shared_ptr<const RecentCall> find(PyObject* args, PyObject* kwargs, Arrays& leaves);
   void add(RecentCall call);
   void clear() { replace({}); }
@@ -38,13 +38,13 @@ class RecentCalls {
   using Calls = std::vector<std::shared_ptr<const RecentCall>>;
   static constexpr std::size_t max_calls = 4;
 
-  // Forgotten calls go last: letting objects go may run code of the user, and with it other threads.
+  // Evicted calls are destroyed last: releasing objects may run user code, and so other threads.
   void replace(Calls next) {
     auto old = std::make_shared<const Calls>(std::move(next));
     calls_.swap(old);
   }
 
-  std::shared_ptr<const Calls> calls_ = std::make_shared<const Calls>();  // the newest first; never changed in place
+  std::shared_ptr<const Calls> calls_ = std::make_shared<const Calls>();  // newest first; never changed in place
   unsigned generation_ = 0;                                               // of the caches that the entries come from
 };
 

@@ -1,4 +1,4 @@
-// The stages of a jitted Python function one by one: traced, lowered, compiled.
+// The stages of a jitted Python function: traced, lowered, compiled.
 #include <capibara/default_device.h>
 #include <capibara/partition.h>
 #include <capibara/placement.h>
@@ -58,7 +58,7 @@ nb::object argument_info(const Stage& stage) {
   return tree.unflatten(leaves);
 }
 
-// Arguments of other types than those compiled for are named.
+// Raises an error that names the arguments whose types differ from those compiled for.
 void check_types(const Compiled& self, const JitCall& call) {
   const Types types = argument_types(self);
   std::string text;
@@ -75,7 +75,7 @@ void check_types(const Compiled& self, const JitCall& call) {
   }
 }
 
-// Arguments that are placed otherwise than those it was compiled for are named; those that no one placed go there.
+// Moves uncommitted arguments to the placements compiled for; an error names committed ones that are placed elsewhere.
 Arrays placed_arguments(const Compiled& self, const JitCall& call) {
   Arrays leaves = call.leaves;
   if (self.placements.size() != leaves.size()) return leaves;
@@ -83,7 +83,7 @@ Arrays placed_arguments(const Compiled& self, const JitCall& call) {
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const auto& required = self.placements[i];
     if (!required || required->platform != "cpu" || leaves[i].type().ref) continue;
-    if (required->replicated()) continue;  // also what stands for a type in the context of a mesh: no one asked for it
+    if (required->replicated()) continue;  // also the default for a type under a context mesh, which no one requested
     if (!leaves[i].committed()) {
       leaves[i] = jax::device_put(leaves[i], *required);
       continue;
@@ -99,7 +99,7 @@ Arrays placed_arguments(const Compiled& self, const JitCall& call) {
 }
 
 nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs) {
-  // Static arguments were compiled in: a compiled function takes the others only.
+  // Static arguments are compiled in: a compiled function takes only the others.
   const JitCall call = take_apart({}, self.function, args, kwargs);
   PyTree expected = in_tree(self);
   if (!(call.in == expected)) {
@@ -119,7 +119,7 @@ nb::object call_compiled(const Compiled& self, nb::args args, nb::kwargs kwargs)
   return rebuild(*self.entry, detail::call_jit_entry(*self.entry, placed_arguments(self, call)));
 }
 
-// Arguments that are given by their types alone may say how they will be placed.
+// Adds the shardings of arguments that are passed as types (ShapeDtypeStruct).
 void add_described_placements(const JitFunction& jit, nb::handle args, nb::handle kwargs,
                               detail::LeafShardings& placements) {
   const std::vector<nb::object> leaves = dynamic_leaves(jit.settings, args, kwargs);
@@ -134,7 +134,7 @@ void add_described_placements(const JitFunction& jit, nb::handle args, nb::handl
   }
 }
 
-// The devices of a topology that the program was lowered for; null: devices that are here.
+// The devices of the topology that the program was lowered for; null for devices that are present.
 std::shared_ptr<const NamedSharding> described_devices(const Stage& stage) {
   detail::LeafShardings all = stage.placements;
   all.push_back(stablehlo::find_borders(detail::jit_entry_program(*stage.entry)).first);
@@ -163,7 +163,7 @@ nb::dict cost_analysis(const Stage& self) {
   return all;
 }
 
-// The program of one device, for the placements of the arguments.
+// The program partitioned for one device, under the placements of the arguments.
 sharding::PartitionedProgram partitioned(const Stage& stage) {
   const Program& program = detail::jit_entry_program(*stage.entry);
   sharding::MaybeShardings inputs(program.invars().size());
@@ -185,7 +185,7 @@ nb::list collective_list(const sharding::PartitionedProgram& program) {
   return list;
 }
 
-// What goes by position: the names that the header has for the leaves of the arguments and of the result.
+// `arguments` and `results`: the header's names for the leaves of the arguments and of the result, in order.
 void write_object(const Compiled& self, const std::string& object_path, const std::string& header_path,
                   const std::string& weights_path, const std::vector<std::string>& targets, const std::string& name,
                   const std::vector<std::string>& arguments, const std::vector<std::string>& results) {
@@ -210,7 +210,7 @@ Next next_stage(const Stage& stage) {
 }
 
 Traced trace(const JitFunction& jit, nb::handle args, nb::handle kwargs) {
-  // Arguments may be given by their types alone.
+  // Arguments may be types (ShapeDtypeStruct).
   nb::object both = nb::make_tuple(nb::borrow(args), nb::borrow(kwargs));
   Traced traced;
   std::optional<DefaultDeviceScope> scope;

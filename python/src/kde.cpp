@@ -1,4 +1,4 @@
-// jax.scipy.stats.gaussian_kde from Python: the class is a pytree there, its arithmetic in the core.
+// jax.scipy.stats.gaussian_kde from Python: a pytree class in Python, with its arithmetic in the core.
 #include <capibara/scipy/kde.h>
 
 #include <nanobind/stl/string.h>

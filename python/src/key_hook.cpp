@@ -1,4 +1,4 @@
-// The function that calls go through while the reuse of keys is looked for.
+// The Python function that intercepts calls while key reuse is being checked.
 #include "key_hook.h"
 
 namespace capibara::python {
@@ -19,7 +19,7 @@ void set_key_hook(nb::object function) {
 bool has_key_hook() { return hook && !inside; }
 
 PyObject* call_key_hook(PyObject* callable, PyObject* args, PyObject* kwargs) noexcept {
-  const nb::object kept = nb::borrow(hook);  // another thread may take it away meanwhile
+  const nb::object kept = nb::borrow(hook);  // another thread may reset the hook during the call
   const nb::object names = kwargs ? nb::borrow(kwargs) : nb::object(nb::dict());
   inside = true;
   PyObject* const result = PyObject_CallFunctionObjArgs(kept.ptr(), callable, args, names.ptr(), nullptr);

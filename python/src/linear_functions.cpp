@@ -1,4 +1,4 @@
-// linearize, vjp and linear_transpose for Python functions: linear programs as functions that are trees.
+// linearize, vjp and linear_transpose for Python functions: linear programs as functions that are pytrees.
 #include <capibara/transforms.h>
 
 #include <nanobind/stl/string.h>
@@ -11,8 +11,8 @@ namespace capibara::python {
 
 namespace {
 
-// A linearised function without the values that it reads, which it takes first: Python keeps both in a Partial, so that
-// the whole can be returned from and given to transformed functions.
+// A linearized function without its residuals, which are its first arguments: Python keeps both in a Partial, which can
+// be returned from and passed to transformed functions.
 struct LinearForm {
   std::shared_ptr<const detail::LinearMap> map;  // without residuals
   PyTree in, out;                                // of the positional arguments as a tuple, and of the result
@@ -30,7 +30,7 @@ struct LinearForm {
            a.map->differentiated == b.map->differentiated && a.types() == b.types() && a.in == b.in && a.out == b.out;
   }
 
-  // The map with its values, and the arguments behind them.
+  // The map with its residuals, and the remaining arguments.
   std::pair<detail::LinearMap, nb::tuple> apply(nb::args args, const char* operation) const {
     detail::LinearMap whole = *map;
     nb::list rest;
@@ -110,7 +110,7 @@ nb::object linearize(const char* operation, nb::object function, nb::tuple prima
   return nb::make_tuple(result.value(call.outputs), callable, result.auxiliary(call.outputs));
 }
 
-// A transposed function without the values that it captured, which it takes first.
+// A transposed function without its captured values, which are its first arguments.
 struct Transposed {
   std::shared_ptr<const detail::TransposedFunction> function;
   PyTree in, out;
@@ -158,7 +158,7 @@ nb::object linear_transpose(nb::object function, nb::args primals) {
   return partial_of(nb::cast(std::move(transposed), nb::rv_policy::move), captured);
 }
 
-// Compared and hashed by the program, as the structure of trees must be.
+// Compared and hashed by program, as auxiliary data of a tree structure must be.
 template <class Form>
 void def_form(nb::class_<Form>& type, const Program& (*program_of)(const Form&)) {
   type.def(

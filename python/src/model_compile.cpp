@@ -122,7 +122,7 @@ void bind_train_model(nb::module_& m) {
   train.def(
       "add_regularization",
       [](ml::TrainModel& self, const ml::Model& model, nb::handle coef, const nb::kwargs& connections) {
-        // The first key is what is penalised.
+        // The first keyword is the penalized quantity.
         std::optional<std::pair<std::string, nb::handle>> first;
         ml::Entries others;
         for (auto [key, value] : connections) {

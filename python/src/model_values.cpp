@@ -1,4 +1,4 @@
-// Values of named models across the border.
+// Conversions of named models' values to and from Python objects.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -28,7 +28,7 @@ ml::ElementTypes types_of(const std::vector<std::string>& names) {
   return types;
 }
 
-// Whether arrays, models or connections are inside a list: then it is not a list of numbers.
+// Converts a Python object to a value of a model; lists and tuples item by item.
 ml::Value model_value(nb::handle object) {
   PyObject* p = object.ptr();
   if (nb::isinstance<ml::Value>(object)) return nb::cast<ml::Value>(object);

@@ -1,4 +1,4 @@
-// Named models from Python: models, connections and compiled models as classes, values converted at the border.
+// Named models from Python: classes for models, connections and compiled models.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -13,7 +13,7 @@ namespace capibara::python {
 
 namespace {
 
-// An operation on connections: a call of a model of the catalog.
+// An operation on connections: a call of a model from the catalog.
 ml::Call operation(const char* model, std::initializer_list<std::pair<const char*, ml::Value>> inputs,
                    const ml::Entries& arguments = {}) {
   ml::Entries connections;
@@ -107,7 +107,7 @@ void add_operators(nb::class_<T>& type) {
            [](const T&) -> nb::object { throw TypeError("models: a connection cannot be iterated; index it"); });
 }
 
-// Positional values go to the inputs in their order.
+// Positional values are matched to the inputs in order.
 ml::Call call_of(const ml::Model& model, const nb::args& args, const nb::kwargs& kwargs) {
   ml::Entries connections;
   std::vector<std::string> keys = model.input_keys(), outputs = model.output_keys();

@@ -1,4 +1,4 @@
-// What the files that bind named models share: conversions of values, and the parts of the submodule.
+// Helpers shared by the bindings of named models: value conversions, and the parts of the submodule.
 #pragma once
 
 #include <capibara/models.h>

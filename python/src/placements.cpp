@@ -1,4 +1,4 @@
-// Where arrays are placed, from Python: placements, moving arrays, their parts, and constraints inside programs.
+// Placement from Python: moving arrays, their shards, and sharding constraints inside programs.
 #include <capibara/placement.h>
 
 #include <nanobind/stl/optional.h>
@@ -84,14 +84,14 @@ void bind_placements(nb::module_& m) {
     }
     return wrap(placed);
   });
-  // The value with another sharding in its type. `known`: whether the devices of the placement are those of the mesh.
+  // The value with another sharding in its type. `known`: true if the placement's devices are those of the mesh.
   m.def("reshard", [](const Array& array, const NamedSharding& placement, bool known) {
     const std::shared_ptr<const Opaque> wanted =
         std::make_shared<const ShardingAttr>(type_sharding(placement, static_cast<std::size_t>(array.ndim())),
                                              known ? std::make_shared<const NamedSharding>(placement) : nullptr);
     return wrap(bind1(prim::reshard(), {array}, {{"dst_sharding", wanted}}));
   });
-  // The mesh in context on this thread becomes another one; returns the one before.
+  // Replaces the context mesh of this thread; returns the previous one.
   m.def(
       "swap_context_mesh",
       [](std::optional<NamedSharding> mesh) -> nb::object {
@@ -125,7 +125,7 @@ void bind_placements(nb::module_& m) {
     const bool evaluated = !constrained.is_tracer() && placement.devices.size() > 1 && constrained.device() == Device{};
     return wrap(evaluated ? jax::device_put(constrained, placement) : constrained);
   });
-  // One array of parts that are on devices already.
+  // One array from shards that are already on their devices.
   m.def("join_shards",
         [](const std::vector<int64_t>& shape, const NamedSharding& placement, const std::vector<nb::object>& shards) {
           std::vector<Array> parts;
@@ -134,7 +134,7 @@ void bind_placements(nb::module_& m) {
         });
   bind_shard_maps(m);
   bind_user_partitions(m);
-  m.def("fetch", [](const Array& array) {  // to the host, as was asked for
+  m.def("fetch", [](const Array& array) {  // an explicit transfer to the host
     nb::gil_scoped_release other_threads_run;
     const transfer::Explicit wanted;
     if (!array.is_tracer() && !array.type().ref) array.raw_data();

@@ -1,4 +1,4 @@
-// Checks of lowerings, and callbacks in place of missing ones.
+// Checks lowerings of user primitives, and substitutes callbacks for missing ones.
 #include "primitive_lowering.h"
 
 #include <capibara/callback.h>

@@ -1,4 +1,4 @@
-// What stands for a user's primitive in compiled programs: its lowering, or a call of its implementation.
+// User primitives in compiled programs: by their lowering, or as a callback to their implementation.
 #pragma once
 
 #include <capibara/primitive.h>
@@ -11,16 +11,16 @@ namespace capibara::python {
 
 Types types_of(std::span<const Array> inputs);
 
-// The lowering stands for the primitive in programs that were traced with the types of its abstract evaluation.
+// Raises unless the lowering's results have the types of the abstract evaluation, with which programs were traced.
 void check_lowered(const std::string& name, const Arrays& outputs, const Types& promised);
 
-// A primitive that programs can only call, and why.
+// A primitive that programs can only call back, and the reason.
 struct Uncompiled {
   const std::string& name;
   std::atomic<bool>& warned;
   std::string reason;
 };
-// Its implementation as a callback, which is said once.
+// Calls the implementation as a callback; warns once.
 Arrays call_from_program(const Uncompiled& primitive, const TypeResult& promised, const EvaluateRule& evaluate,
                          std::span<const Array> inputs, const Attrs& attrs);
 

@@ -1,4 +1,4 @@
-// Primitives from Python: those of the catalog, and a user's own with rules written in Python.
+// Primitives from Python: those of the catalog, and user-defined ones with rules written in Python.
 #include <capibara/primitive.h>
 
 #include <nanobind/stl/string.h>
@@ -17,13 +17,13 @@ namespace capibara::python {
 
 namespace {
 
-// The rules of a user's primitive, filled in after it is made.
+// The rules of a user's primitive, added after it is created.
 struct UserRules {
   bool multiple_results = false;
   bool effectful = false;  // the abstract evaluation returns (types, effects)
   std::shared_ptr<KeptObject> impl, abstract_eval, jvp, transpose, batch, lowering;
-  std::shared_ptr<KeptObject> axis_batch;  // in place of batch: it is told the size and name of the mapped axis, too
-  std::atomic<bool> warned = false;        // that compiled programs call its implementation
+  std::shared_ptr<KeptObject> axis_batch;  // instead of batch: also takes the size and name of the mapped axis
+  std::atomic<bool> warned = false;        // that compiled programs call back its implementation
 };
 
 nb::object positional(std::span<const Array> arrays) {
@@ -52,10 +52,10 @@ nb::object zero_or_wrapped(const Array& array, const ArrayType& type) {
   return nb::module_::import_("capibara._types").attr("Zero")(nb::cast(tangent));
 }
 
-// A cotangent that is zero is a Zero of the output's type, as in jax.
+// Zero cotangents become Zero objects of the output's type, as in jax.
 nb::list given_cotangents(const TransposeArgs& args) {
   nb::list cotangents;
-  Types types;  // of the outputs; asked for only where one has no cotangent
+  Types types;  // of the outputs; computed only if one has no cotangent
   for (std::size_t i = 0; i < args.cotangents.size(); ++i) {
     const Array& cotangent = args.cotangents[i];
     if (!cotangent.defined() && types.empty()) types = args.primitive->type(args.types, args.attrs).types;
@@ -93,7 +93,7 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
   record.evaluate = [rules, name](std::span<const Array> inputs, const Attrs& attrs) {
     nb::gil_scoped_acquire lock;
     const auto& rule =
-        rules->impl ? rules->impl : rules->lowering;  // a compiled program may hold one that is only lowered
+        rules->impl ? rules->impl : rules->lowering;  // compiled programs may hold one that has only a lowering
     if (!rule)
       throw NotImplementedError(concat("Evaluation rule for '", name,
                                        "' not implemented: an implementation or lowering rule for primitive '", name,
@@ -104,7 +104,7 @@ PrimitiveRecord record_of(const std::string& name, std::shared_ptr<UserRules> ru
   return record;
 }
 
-// Rules are read at use, so that they may be registered at any time; an absent one is reported by the core.
+// Fills the record with the rules registered so far, which are read on each use; the core reports missing ones.
 void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
   std::string name = record.name;
   if (rules->jvp) {
@@ -191,7 +191,7 @@ void fill_rules(PrimitiveRecord& record, std::shared_ptr<UserRules> rules) {
   }
 }
 
-// A library may replace a rule of a primitive that it did not define, as in jax's tables. Programs point at the record.
+// Libraries may replace a rule of a primitive that they did not define, as in jax's tables. Programs share the record.
 void replace_rule(const Primitive& primitive, std::shared_ptr<KeptObject> UserRules::*slot, nb::handle rule) {
   auto rules = std::make_shared<UserRules>();
   rules->multiple_results = primitive->traits.multiple_results;
@@ -199,7 +199,7 @@ void replace_rule(const Primitive& primitive, std::shared_ptr<KeptObject> UserRu
   fill_rules(const_cast<PrimitiveRecord&>(primitive.record()), rules);
 }
 
-// Python's handle of a user's primitive: the record is rebuilt whenever a rule is added.
+// Python's handle of a user's primitive: the record is filled again whenever a rule is added.
 struct UserPrimitive {
   std::shared_ptr<UserRules> rules = std::make_shared<UserRules>();
   std::shared_ptr<PrimitiveRecord> record;
@@ -209,7 +209,7 @@ struct UserPrimitive {
 void set_rule(UserPrimitive& self, std::shared_ptr<KeptObject> UserRules::*slot, nb::handle rule) {
   if (slot == &UserRules::batch || slot == &UserRules::axis_batch) self.rules->batch = self.rules->axis_batch = nullptr;
   (*self.rules).*slot = std::make_shared<KeptObject>(rule);
-  // Programs point at the record, so that rules added later serve programs made earlier.
+  // Programs share the record, so rules added later apply to programs traced earlier.
   fill_rules(*self.record, self.rules);
 }
 
@@ -225,7 +225,7 @@ nb::object bind_python(const Primitive& primitive, bool multiple, nb::args args,
 
 nb::object one_or_list(nb::list items, bool multiple) { return multiple ? nb::object(items) : nb::object(items[0]); }
 
-// The rules of the catalog's primitives as functions of Python, in the form of jax's tables.
+// The rules of the catalog's primitives as Python functions, with the signatures of jax's tables.
 nb::object call_jvp(const Primitive& self, nb::sequence primals, nb::sequence tangents, nb::kwargs params) {
   const char* name = self.name().c_str();
   Arrays inputs, directions;
@@ -319,7 +319,7 @@ void bind_primitives(nb::module_& m) {
              if (calls_function(self) && kwargs.contains("subfuns")) {
                return bind_function(self, args, nb::object(kwargs["subfuns"]));
              }
-             // A function with rules is known by its program: what get_bind_params made of it is for readers.
+             // A function with custom rules is bound by its program; the callables from get_bind_params are not used.
              if (kwargs.contains("subfuns") && kwargs.contains("call_jaxpr")) {
                PyDict_DelItemString(kwargs.ptr(), "subfuns");
              }

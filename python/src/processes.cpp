@@ -1,4 +1,4 @@
-// Several processes from Python: how they meet, what they tell each other, and where this one is.
+// Several processes from Python: initialization, exchanged values, and the position of this process.
 #include <capibara/distributed.h>
 
 #include <nanobind/stl/optional.h>
@@ -33,7 +33,7 @@ processes::Reduction reduction_named(const std::string& name) {
   throw ValueError(concat("reduce: 'sum', 'min' or 'max' is expected, got '", name, "'"));
 }
 
-// Calls without the interpreter's lock: they wait for other processes.
+// Runs a call without the GIL, since it waits for other processes.
 template <class Body>
 nb::object unlocked(const Body& body) {
   Array result;

@@ -18,7 +18,7 @@ using profile::XPlane;
 using profile::XSpace;
 using profile::XStat;
 
-// Parts of a space that is alive as long as any of them is.
+// Parts of a space, each of which keeps the space alive.
 struct DataPlane {
   std::shared_ptr<const XSpace> space;
   const XPlane* plane;
@@ -38,7 +38,7 @@ struct DataSpace {
   std::shared_ptr<const XSpace> space;
 };
 
-// Walks over `size` parts.
+// Iterates over `size` parts.
 struct PartIterator {
   std::size_t size, next = 0;
   std::function<nb::object(std::size_t)> part;
@@ -55,7 +55,7 @@ nb::object text_or_bytes(const std::string& bytes) {
   return nb::bytes(bytes.data(), bytes.size());
 }
 
-// (name, value); (None, None) where the plane does not know the name or there is no value.
+// (name, value); (None, None) if the plane has no such name or there is no value.
 nb::object stat_pair(const XPlane& plane, const XStat& stat) {
   const std::string* name = plane.stat_name(stat);
   nb::object value = nb::none();
@@ -77,7 +77,7 @@ PartIterator iterate_stats(std::shared_ptr<const XSpace> space, const XPlane* pl
                  [space = std::move(space), plane, stats](std::size_t i) { return stat_pair(*plane, (*stats)[i]); });
 }
 
-// Sums wrap around, as the file's writer would see them.
+// The sum wraps around, as in the program that wrote the file.
 int64_t start_nanoseconds(const DataEvent& self) {
   return static_cast<int64_t>(static_cast<uint64_t>(self.line->timestamp_ns) +
                               static_cast<uint64_t>(self.event->offset_ps / 1000));

@@ -1,4 +1,4 @@
-// The profiler from Python: start, stop, spans, and what was recorded as records and files.
+// The profiler from Python: start, stop, spans, and recorded profiles as rows and files.
 #include "profiles.h"
 
 #include <capibara/profile_formats.h>
@@ -23,7 +23,7 @@ namespace {
 using profile::Profile;
 using Arguments = std::vector<std::pair<std::string, std::string>>;
 
-// A span or a step that Python's `with` opens and closes.
+// A span or a step, opened and closed by Python's with statement.
 class PythonSpan {
  public:
   PythonSpan(std::string name, Arguments arguments, std::optional<int64_t> step)
@@ -78,7 +78,7 @@ nb::list slot_rows(const Profile& profile) {
   return rows;
 }
 
-// Events of all kinds but operations, of which there may be very many; with `operations` those too.
+// Rows of all events, except operations unless requested: there may be very many.
 nb::list event_rows(const Profile& profile, bool operations) {
   nb::list rows;
   for (const profile::Event& event : profile.events) {
@@ -111,7 +111,7 @@ int64_t peak_memory(const Profile& profile) {
   return peak;
 }
 
-// What a profiler was told not to capture.
+// Removes what a profiler was configured not to capture.
 void leave_out(Profile& profile, bool memory, bool compute) {
   if (memory) {
     profile.memory.clear();
@@ -172,7 +172,7 @@ void bind_profiles(nb::module_& m) {
           return profile::stop(wait);
         }();
         for (const std::string& refusal :
-             taken.refusals) {  // else a profile without its device would pass for a whole one
+             taken.refusals) {  // otherwise a profile without its device would look complete
           if (PyErr_WarnEx(PyExc_RuntimeWarning, refusal.c_str(), 1) < 0) throw nb::python_error();
         }
         return taken;
@@ -189,7 +189,7 @@ void bind_profiles(nb::module_& m) {
     nb::gil_scoped_release others;
     return profile::peak_flops(rate_type(*element));
   });
-  // {type: operations so far}, of the types that have some.
+  // {type: operations so far}, for types with any.
   m.def("executed_flops", [] {
     nb::dict counted;
     const FlopsByType flops = counted_flops();

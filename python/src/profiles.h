@@ -1,4 +1,4 @@
-// The part of the module that takes profiles and reads files of profiles.
+// The part of the module that records profiles and reads profile files.
 #pragma once
 
 #include "bindings.h"

@@ -1,4 +1,4 @@
-// Attributes of equations as parameters of Python, and back.
+// Conversions between equation attributes and Python parameters.
 #include "core/sharding/mesh_attr.h"
 #include "core/sharding/placed_memory.h"
 #include "program/trace/trace.h"
@@ -17,7 +17,7 @@ bool all_integers(nb::handle sequence) {
   return true;
 }
 
-// The branches of a cond are a plain tuple of programs.
+// True for a nonempty tuple of programs: the branches of a cond.
 bool all_programs(nb::handle tuple) {
   for (nb::handle item : tuple) {
     if (!nb::isinstance<Program>(item)) return false;
@@ -60,7 +60,7 @@ std::string PythonOpaque::print() const {
 
 namespace {
 
-// Meshes, specifications and placements as jax shows them; the object keeps the view, which to_attr takes back.
+// Meshes, specifications and placements as jax objects; each keeps the view, which to_attr converts back.
 nb::object shown(const std::shared_ptr<const Opaque>& opaque, nb::object view) {
   if (const auto* mesh = dynamic_cast<const MeshAttr*>(opaque.get())) {
     if (mesh->abstract) return view;

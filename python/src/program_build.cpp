@@ -1,4 +1,4 @@
-// Jaxprs written from Python: a program from variables and equations.
+// Jaxprs built in Python: a program from variables and equations.
 #include <capibara/lax.h>
 
 #include <nanobind/stl/string.h>
@@ -17,7 +17,7 @@ Primitive primitive_of(nb::handle object) {
   return nb::cast<Primitive>(object.attr("_handle").attr("primitive"));
 }
 
-// Turns Python's variables, which may belong to other programs, into those of the program being built.
+// Maps Python's variables, which may belong to other programs, to variables of the program being built.
 class Numbering {
  public:
   explicit Numbering(ProgramBuilder& builder) : builder_(builder) {}
@@ -62,7 +62,7 @@ Program build_program(nb::handle constvars, nb::handle invars, nb::handle outvar
     Var made = numbering.define(var);
     const ArrayType& type = builder.type(made);
     builder.body().constvars.push_back(made);
-    // The values come with ClosedJaxpr: zeros of any type, keys included, made outside of whatever is being traced.
+    // ClosedJaxpr supplies the values: until then zeros, of any type including keys, allocated outside any trace.
     Buffer zeros = Buffer::allocate(static_cast<std::size_t>(type.size() * storage_size(type.dtype)));
     std::fill_n(zeros.mutable_data(), zeros.size(), std::byte{0});
     builder.body().constants.push_back(Array::from_buffer(type, std::move(zeros)));

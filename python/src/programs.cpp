@@ -21,7 +21,7 @@ namespace capibara::python {
 
 namespace {
 
-// The same variable is the same object as long as Python holds it.
+// A variable is one Python object for as long as Python holds it.
 nb::object atom_view(const Program& program, Atom atom) {
   if (atom.is_literal()) return nb::cast(LiteralView{program.literal(atom)}, nb::rv_policy::move);
   static nb::object& known = *new nb::object(nb::module_::import_("weakref").attr("WeakValueDictionary")());
@@ -98,14 +98,14 @@ void def_program(Class& type, Get program_of) {
           nb::arg().none());
 }
 
-// A number with the type that a literal is to have.
+// A number converted to a literal's type.
 Array literal_value(nb::handle value, const ArrayType& type) {
   Array array = to_array(value, "Literal");
   if (array.ndim() != 0) throw TypeError("Literal: the value must be a scalar");
   return array.type() == type ? array : jax::lax::convert_element_type(array, type.dtype, type.weak_type);
 }
 
-// The sharding of a type, as jax's NamedSharding on a mesh without devices.
+// The sharding of a type as a jax NamedSharding on a mesh without devices.
 nb::object sharding_object(const ArrayType& type) {
   nb::object make = nb::module_::import_("capibara.jax._abstract_mesh").attr("type_sharding");
   if (!type.sharding.is_explicit()) return make(type.rank());
@@ -117,7 +117,7 @@ nb::object sharding_object(const ArrayType& type) {
               nb::cast(spec.dims), nb::cast(spec.unreduced), nb::cast(spec.reduced));
 }
 
-// Gives a type the Explicit axes of a sharding and what is said of manual axes; None says nothing.
+// Sets a type's Explicit axes from a sharding, and its manual axes; None leaves the type unchanged.
 void set_sharding(ArrayType& type, nb::handle sharding, nb::handle manual_axis_type) {
   if (sharding.is_none()) return;
   nb::object placed = nb::module_::import_("capibara.jax._explicit").attr("placement_of")(sharding);
@@ -294,7 +294,7 @@ void bind_programs(nb::module_& m) {
       .def_prop_ro("params",
                    [](const EquationView& self) {
                      nb::dict params = params_of(self.get().attrs);
-                     // Constants of what `call` calls are operands: jax shows it as a jaxpr without any.
+                     // Constants of the callee of `call` are operands: jax shows an open jaxpr without constants.
                      if (self.get().primitive == prim::call())
                        params["call_jaxpr"] = OpenProgram{self.get().attrs.program("call_jaxpr")};
                      return params;
@@ -357,7 +357,7 @@ void bind_programs(nb::module_& m) {
                    [](const OpenProgram& self) { return var_views(self.program, self.program.constvars()); })
       .def_prop_ro("outvars", [](const OpenProgram& self) { return outputs_of(self.program); })
       .def_prop_ro("is_high", [](const OpenProgram&) { return false; });
-  // (program, which inputs it still reads) for the outputs marked; inputs marked in `kept` stay.
+  // (program, which inputs it still reads) for the outputs marked in `used`; inputs marked in `kept` stay.
   m.def("dce_program", [](const OpenProgram& self, const std::vector<bool>& used, const std::vector<bool>& kept) {
     DceProgram pruned = dce_program(self.program, used, kept);
     nb::list inputs;

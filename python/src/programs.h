@@ -1,4 +1,4 @@
-// Programs seen from Python as jaxprs, and attributes as equation parameters.
+// Python's views of programs as jaxprs, and of attributes as equation parameters.
 #pragma once
 
 #include <capibara/program.h>
@@ -23,7 +23,7 @@ class PythonOpaque final : public Opaque {
   KeptObject object_;
 };
 
-// What Python sees of a program: jax's Jaxpr beside ClosedJaxpr, and its parts.
+// Python's views of a program (jax's Jaxpr, as opposed to ClosedJaxpr) and its parts.
 struct OpenProgram {
   Program program;
 };
@@ -40,7 +40,7 @@ struct EquationView {
   const Equation& get() const { return program.equations()[index]; }
 };
 
-VarView new_variable(const ArrayType& type);  // of no program yet
+VarView new_variable(const ArrayType& type);  // not yet part of a program
 // A program from Python's sequences of variables and equations.
 Program build_program(nb::handle constvars, nb::handle invars, nb::handle outvars, nb::handle equations,
                       const std::string& name);

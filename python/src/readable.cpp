@@ -1,4 +1,4 @@
-// Arrays on devices of several processes are read where this process holds every element.
+// Arrays on devices of several processes can be read if this process holds every element.
 #include "readable.h"
 
 #include <capibara/placement.h>

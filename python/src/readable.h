@@ -7,10 +7,10 @@
 
 namespace capibara::python {
 
-bool may_read(const Array& array);  // whether the devices of this process hold every element
+bool may_read(const Array& array);  // true if the devices of this process hold every element
 void require_readable(const Array& array);
-std::string readable_repr(const Array& array);  // without values where they may not be read
-// The same values in memory of their own.
+std::string readable_repr(const Array& array);  // without values if they are not readable
+// A deep copy.
 Array copied(const Array& array);
 
 }  // namespace capibara::python

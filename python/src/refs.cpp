@@ -13,7 +13,7 @@ namespace capibara::python {
 
 namespace {
 
-// ref[...], ref[:] and ref[()] mean the whole array.
+// True for ref[...], ref[:] and ref[()], which select the whole array.
 bool names_everything(nb::handle key) {
   if (key.ptr() == Py_Ellipsis) return true;
   if (PySlice_Check(key.ptr()))
@@ -25,12 +25,12 @@ bool names_everything(nb::handle key) {
   return true;
 }
 
-// What a ref refuses that an array allows: too many entries, positions behind the end, steps backwards.
+// Raises for keys that an array allows but a ref does not: too many entries, indices past the end, steps below 1.
 void check_key(const jax::Ref& ref, nb::handle key) {
   const Shape& shape = ref.handle().shape();
   nb::object items = PyTuple_Check(key.ptr()) ? nb::borrow(key) : nb::object(nb::make_tuple(nb::borrow(key)));
   std::size_t axis = 0;
-  bool counted = true;  // no ellipsis or new axis so far
+  bool counted = true;  // no ellipsis or newaxis so far
   for (nb::handle item : items) {
     if (item.ptr() == Py_Ellipsis || item.is_none()) counted = false;
     if (!counted) continue;

@@ -1,4 +1,4 @@
-// shard_map from Python: the function on leaves, and what its specifications say of results.
+// shard_map from Python: the function on leaves, and the specs of its results.
 #include <capibara/shard_map.h>
 
 #include <nanobind/stl/string.h>
@@ -15,7 +15,7 @@ namespace capibara::python {
 
 namespace {
 
-// The axes of each dimension, of sums that are still to be taken, and of sums of cotangents.
+// (axes of each dimension, unreduced axes, reduced axes) of a spec.
 using Axes = std::tuple<std::vector<AxisList>, AxisList, AxisList>;
 
 std::vector<PartitionSpec> specs_of(const std::vector<Axes>& all) {
@@ -24,7 +24,7 @@ std::vector<PartitionSpec> specs_of(const std::vector<Axes>& all) {
   return specs;
 }
 
-// (shape, text, axes along which it varies, axes of sums) of each result.
+// (shape, text, varying axes, unreduced and reduced axes) of each result.
 nb::list described(const std::vector<ArrayType>& types) {
   nb::list rows;
   for (const ArrayType& type : types) {
@@ -43,7 +43,7 @@ Arrays arrays_of(nb::handle objects) {
   return arrays;
 }
 
-// `run` takes and returns lists of arrays; `user` is the function that errors speak of.
+// `run` takes and returns lists of arrays; `user` is the function named in errors.
 nb::list shard_map(nb::object run, nb::object user, nb::list inputs, const NamedSharding& devices, bool abstract,
                    const std::vector<Axes>& in_specs, std::vector<std::string> manual, bool check_vma,
                    nb::object out_specs) {
@@ -65,7 +65,7 @@ nb::list shard_map(nb::object run, nb::object user, nb::list inputs, const Named
   return results;
 }
 
-// The manual axes along which values of a type vary, are still to be summed, or have cotangents that will be summed.
+// (varying, unreduced, reduced) manual axes of a type.
 nb::tuple manual_axes(const ArrayType& type) {
   const ManualAxes own = manual_axes_of(type);
   return nb::make_tuple(nb::tuple(nb::cast(own.varying)), nb::tuple(nb::cast(own.unreduced)),

@@ -1,4 +1,4 @@
-// Where an equation came from: the line of the user's Python program that staged it.
+// Source locations of equations: the line of the user's Python program that staged them.
 #include <nanobind/stl/string.h>
 
 #include <frameobject.h>
@@ -14,13 +14,13 @@ namespace capibara::python {
 
 namespace {
 
-// Frames of these folders are the library's own.
+// Frames of files below this folder are internal.
 std::string& package_folder() {
   static auto* folder = new std::string;
   return *folder;
 }
 
-// Files of other libraries that asked to be left out.
+// Files excluded by other libraries.
 std::set<std::string, std::less<>>& excluded_files() {
   static auto* files = new std::set<std::string, std::less<>>;
   return *files;
@@ -36,7 +36,7 @@ bool is_internal(PyCodeObject* code) {
   return !excluded_files().empty() && excluded_files().contains(std::string_view(file));
 }
 
-// The innermost frame of the user's program; null where there is none.
+// The innermost frame of the user's program; null if there is none.
 PyFrameObject* user_frame() {
   PyFrameObject* frame = PyEval_GetFrame();
   Py_XINCREF(frame);
@@ -59,7 +59,7 @@ Source find_line(Source scope) {
   PyCodeObject* code = PyFrame_GetCode(frame);
   int line = PyFrame_GetLineNumber(frame);
   Py_DECREF(frame);
-  // Code objects are kept, so that their addresses stay theirs.
+  // Code objects are kept alive, so that their addresses are never reused.
   static auto* known = new std::map<std::tuple<uint32_t, PyCodeObject*, int>, Source>;
   auto [it, added] = known->try_emplace({scope.id, code, line});
   if (added) {

@@ -1,4 +1,4 @@
-// StableHLO texts as programs, and run on NumPy arrays.
+// Parses StableHLO text into programs, and runs them on NumPy arrays.
 #include <capibara/config.h>
 #include <capibara/error.h>
 #include <capibara/program.h>
@@ -12,7 +12,7 @@ namespace capibara::python {
 
 namespace {
 
-// The text says which types it wants: 64-bit ones stay.
+// The text states its types explicitly, so 64-bit ones are kept.
 ConfigScope with_wide_types() {
   Config settings = config();
   settings.enable_x64 = true;

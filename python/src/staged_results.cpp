@@ -1,4 +1,4 @@
-// Results of library functions inside of jit: arrays that they make become part of the program.
+// Results of library functions inside jit: arrays that they create become part of the program.
 #include "staged_results.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace capibara::python {
 
 namespace {
 
-// Whether an array is one of the arguments, or in a sequence among them.
+// True if an array is one of the arguments, or in a sequence among them.
 bool is_among(const Array& array, std::span<PyObject* const> objects) {
   for (PyObject* object : objects) {
     if (nb::isinstance<Array>(object)) {

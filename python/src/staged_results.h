@@ -1,4 +1,4 @@
-// Results of library functions inside of jit.
+// Results of library functions inside jit.
 #pragma once
 
 #include <Python.h>
@@ -9,7 +9,7 @@
 
 namespace capibara::python {
 
-// Inside of jit the arrays that a function makes are traced, those that it returns as they were given are not.
+// Inside jit, arrays that a function creates are traced; arguments that it returns unchanged are not.
 library::Value staged(library::Value result, std::span<PyObject* const> arguments);
 
 }  // namespace capibara::python

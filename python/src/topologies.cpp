@@ -1,4 +1,4 @@
-// Compiling ahead of time from Python: topologies, and what was compiled for them.
+// Ahead-of-time compilation from Python: topologies, and programs compiled for them.
 #include <capibara/jit.h>
 
 #include <nanobind/stl/optional.h>
@@ -16,7 +16,7 @@ namespace capibara::python {
 
 namespace {
 
-// Placements of a topology's devices name it by "topology:" and its number here.
+// Placements on a topology's devices name it as "topology:" followed by its index here.
 std::mutex topologies_mutex;
 std::deque<std::shared_ptr<pjrt::Topology>>& topologies() {
   static auto* all = new std::deque<std::shared_ptr<pjrt::Topology>>;  // never freed: programs refer to them by number
@@ -95,7 +95,7 @@ void bind_topologies(nb::module_& m) {
   nb::class_<AheadOfTime>(m, "AheadOfTime")
       .def("as_text", [](const AheadOfTime& self) { return self.text; })
       .def("_optimized_program",
-           [](const AheadOfTime& self) {  // what the compiler made, and in which format
+           [](const AheadOfTime& self) {  // (compiled program, format)
              const auto [program, format] = self.compiled->optimized_program();
              return nb::make_tuple(nb::bytes(program.data(), program.size()), format);
            })

@@ -57,7 +57,7 @@ nb::dict slice_dict(const tpu::Slice& slice) {
   return d;
 }
 
-// A value of a dictionary, or what stands there already.
+// Reads a value of a dictionary; keeps `to` if the key is missing or None.
 template <class T>
 void read(nb::dict from, const char* name, T& to) {
   if (!from.contains(name) || from[name].is_none()) return;
@@ -161,7 +161,7 @@ void bind_hardware(nb::module_& m) {
 }
 
 void bind_flags(nb::module_& m) {
-  // (path, LIBTPU_INIT_ARGS as they were then), or None before libtpu is loaded.
+  // (path, LIBTPU_INIT_ARGS at load time), or None before libtpu is loaded.
   m.def("loaded_libtpu", []() -> std::optional<std::pair<std::string, std::string>> {
     const std::optional<pjrt::LoadedLibtpu> loaded = pjrt::loaded_libtpu();
     if (!loaded) return std::nullopt;
@@ -307,7 +307,7 @@ nb::dict model_dict(const tpu::Architecture& model) {
 nb::dict training_dict(const tpu::Training& training) {
   nb::dict d;
   d["model"] = model_dict(training.model);
-  const std::string shape = training.slice.topology();  // libtpu's family v5 is the v5p of slices' names
+  const std::string shape = training.slice.topology();  // libtpu's family v5 is v5p in slice names
   d["tpu"] = training.slice.slices > 1    ? training.slice.name()
              : shape.rfind("v5:", 0) == 0 ? "v5p:" + shape.substr(3)
                                           : shape;

@@ -7,10 +7,10 @@
 
 namespace capibara::python {
 
-// Sizes by name, as planners take them and as they print them.
+// Sizes by name, in the form that planners take and print.
 tpu::Architecture architecture_of(const nb::dict& sizes);
 nb::dict model_dict(const tpu::Architecture& model);
-// What the planner is asked, as a dictionary that plan_step and plan_memory take.
+// The planner's input as a dictionary, as taken by plan_step and plan_memory.
 nb::dict training_dict(const tpu::Training& training);
 nb::dict memory_dict(const tpu::MemoryPlan& memory);
 nb::dict step_dict(const tpu::StepPlan& step);

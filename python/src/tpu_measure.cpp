@@ -1,5 +1,5 @@
-// What the TPU toolbox measures, from Python: kernels that the core traces, compiles and times, and loads of devices;
-// and matrices as integers.
+// Measurements of the TPU toolbox from Python: kernels that the core traces, compiles and times, and device loads; also
+// integer quantization of matrices.
 #include <capibara/kernels/quantized.h>
 #include <capibara/tpu/loads.h>
 #include <capibara/tpu/measure.h>
@@ -52,7 +52,7 @@ nb::dict benchmark(tpu::TPUv4Kernels& self, const std::optional<std::vector<std:
   return all;
 }
 
-// {name of a parameter: dimension of its experts}, after a check of their order.
+// {parameter name: dimension of its experts}; checks their order.
 std::map<std::string, std::size_t> dimensions_of_experts(const nb::list& types,
                                                          const std::map<std::string, std::vector<std::string>>& axes,
                                                          const std::string& prefix, const std::vector<int64_t>& order) {

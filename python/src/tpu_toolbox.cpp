@@ -18,14 +18,14 @@ namespace capibara::python {
 namespace {
 
 std::string shown(nb::handle object) { return nb::cast<std::string>(nb::repr(object)); }
-// A text, or what stands for another object where a text is expected and will be refused.
+// The text, or the repr of another object, which will be rejected where text is expected.
 std::string text_or_repr(nb::handle object) {
   return PyUnicode_Check(object.ptr()) ? nb::cast<std::string>(object) : shown(object);
 }
 
 // ---- fields ------------------------------------------------------------------------------------------------------
 
-// A value of a field; what no field takes becomes its repr, which every field refuses.
+// A field's value; an object of any other type becomes its repr, which every field rejects.
 tpu::FieldValue field_value(nb::handle given) {
   PyObject* object = given.ptr();
   if (given.is_none()) return {};
@@ -133,7 +133,7 @@ std::string text_of(nb::handle given, const std::string& operation, const char* 
   throw TypeError(concat(operation, ": expected ", expected, " (argument '", argument, "'), got ", shown(given)));
 }
 
-// A request of the arguments of a Python function, by their names.
+// Builds a request from the named arguments of a Python function.
 tpu::PlanRequest plan_request(const std::string& operation, const nb::dict& given) {
   tpu::PlanRequest request{planned_model(given["model"], operation)};
   request.sequence_length = positive_length(given["sequence_length"], operation);
@@ -147,7 +147,7 @@ tpu::PlanRequest plan_request(const std::string& operation, const nb::dict& give
   return request;
 }
 
-// Adds what an answer is of.
+// Adds the inputs that an answer is for.
 template <class Answer>
 nb::dict answer_of(nb::dict d, const Answer& answer) {
   d["tpu"] = answer.tpu;
@@ -249,7 +249,7 @@ tpu::ShardingChoice sharding_choice(nb::handle strategy, nb::handle rules) {
   return choice;
 }
 
-// (the specification of each parameter in the order given, the table as text) of [(name, array or its type)].
+// (spec of each parameter in the order given, table as text) for [(name, array or its type)].
 nb::tuple sharding_of(const std::string& operation, const nb::list& parameters,
                       const std::vector<std::string>& axis_names, const std::vector<int64_t>& axis_sizes,
                       nb::handle strategy, nb::handle rules) {

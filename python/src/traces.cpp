@@ -14,7 +14,7 @@ namespace capibara::python {
 
 namespace {
 
-// Tells whether the same trace is current again, without keeping it alive.
+// Identifies a trace for later comparison without keeping it alive.
 struct TraceState {
   std::weak_ptr<Trace> trace;
   bool same_as(const TraceState& other) const {
@@ -22,13 +22,13 @@ struct TraceState {
   }
 };
 
-// Makes a trace current between __enter__ and __exit__; entering gives the one that was current before.
+// Makes a trace current between __enter__ and __exit__; __enter__ returns the previous one.
 struct TraceSwitch {
   std::shared_ptr<Trace> trace;
   std::unique_ptr<TraceScope> open;
 };
 
-// Binds the name of an axis and nothing else: operations go on to the trace below.
+// Only binds the name of an axis: operations are forwarded to the parent trace.
 class AxisTrace final : public Trace {
  public:
   AxisTrace(std::string name, int64_t size) : name_(std::move(name)), size_(size) { parent = current_trace(); }
@@ -63,7 +63,7 @@ std::vector<std::shared_ptr<Trace>> stack_from_outermost() {
 }  // namespace
 
 void bind_traces(nb::module_& m) {
-  // A trace is one object of Python as long as it is held, so that `is` tells traces apart.
+  // A trace is one Python object for as long as Python holds it, so `is` distinguishes traces.
   nb::class_<Trace>(m, "Trace", nb::is_weak_referenceable())
       .def_prop_ro("parent_trace", [](const Trace& self) { return self.parent; })
       .def_prop_ro("main", [](Trace& self) { return self.parent ? self.shared_from_this() : nullptr; })
@@ -78,7 +78,7 @@ void bind_traces(nb::module_& m) {
           },
           nb::arg().none())
       .def("__hash__",
-           [](const TraceState&) { return 0; });  // what is left of a trace that has ended can only be compared
+           [](const TraceState&) { return 0; });  // a constant, since a trace that has ended can only be compared
   m.def("trace_state", [] { return TraceState{current_trace()}; });
   nb::class_<TraceSwitch>(m, "TraceSwitch")
       .def("__init__",
@@ -111,9 +111,9 @@ void bind_traces(nb::module_& m) {
   });
   set_cycle_collector([] {
     nb::gil_scoped_acquire lock;
-    nb::module_::import_("gc").attr("collect")();  // PyGC_Collect does nothing where the program turned collection off
+    nb::module_::import_("gc").attr("collect")();  // PyGC_Collect does nothing if the program disabled collection
   });
-  // A known array as a value of the program that is being traced; where none is, the array itself.
+  // A concrete array as a value of the program being traced; the array itself when not tracing.
   m.def("stage_value", [](const Array& value) { return wrap(stage_value(value)); });
   m.def("is_tracing", [] { return current_trace() != evaluation_trace(); });
   m.def("trace_kinds", [] {

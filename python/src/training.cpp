@@ -29,7 +29,7 @@ std::string bytes_of(nb::handle text) {
   throw TypeError("Tokenizer: text is str or bytes");
 }
 
-// Options of Python over the config that JSON texts carry across the border.
+// Parses a config, which Python passes as JSON text.
 RunConfig config_of(const std::string& json) { return run_config_from_json(json, "config"); }
 
 void bind_model(nb::module_& m) {
@@ -165,7 +165,7 @@ void bind_data(nb::module_& m) {
   m.def(
       "write_tokens",
       [](const std::string& texts, const Tokenizer& tokenizer, const std::string& path) {
-        nb::gil_scoped_release others;  // a store may be slow to answer
+        nb::gil_scoped_release others;  // an object store may be slow
         return write_tokens(text_files(texts), tokenizer, path);
       },
       nb::arg("texts"), nb::arg("tokenizer"), nb::arg("path"),
@@ -214,7 +214,7 @@ nb::dict report_of(const StepReport& report) {
   return result;
 }
 
-// A function of Python that threads of the core call, and the last of which may let go of it.
+// A Python function called by threads of the core, any of which may release the last reference.
 std::shared_ptr<nb::object> shared_function(nb::handle function) {
   return {new nb::object(nb::borrow(function)), [](nb::object* held) {
             nb::gil_scoped_acquire interpreter;
@@ -222,7 +222,7 @@ std::shared_ptr<nb::object> shared_function(nb::handle function) {
           }};
 }
 
-// Its threads may wait for the interpreter, so they are waited for without it.
+// The destructor releases the GIL, since it joins threads that may be waiting for the GIL.
 struct NativeBatches {
   explicit NativeBatches(BatchLoader&& made) : loader(std::move(made)) {}
   ~NativeBatches() {
@@ -359,7 +359,7 @@ void bind_trainer(nb::module_& m) {
       .def("resume", &Trainer::resume)
       .def_prop_ro("steps_done", &Trainer::steps_done)
       .def_prop_ro("learning_rate", &Trainer::learning_rate)
-      // Copies, since the next step donates what it has.
+      // Copies, since the next step donates its parameters.
       .def_prop_ro("parameters",
                    [](const Trainer& trainer) {
                      Parameters copies;

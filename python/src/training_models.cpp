@@ -1,5 +1,5 @@
-// The model protocol from Python: models of Python functions, which are called while programs are traced and never
-// after.
+// The model protocol from Python: models made of Python functions, which are called only while programs are
+// traced.
 #include "training_models.h"
 
 #include <capibara/models/protocol.h>
@@ -89,7 +89,7 @@ ModelParts::Function batch_function(const nb::dict& parts, const char* name) {
   };
 }
 
-// Python makes the structures; here only what each function takes and returns is converted.
+// Python handles the structures; this only converts the functions' arguments and results.
 ModelLayers layers_of(const nb::dict& given) {
   ModelLayers layers;
   layers.count = nb::cast<int64_t>(given["count"]);
@@ -143,7 +143,7 @@ nb::dict python_axes(const LogicalAxes& axes) {
   return result;
 }
 
-// The types of parameters of which Python knows arrays or ShapeDtypeStructs.
+// The types of parameters that are arrays or ShapeDtypeStructs in Python.
 ParameterTypes types_of_dict(const nb::dict& given) {
   ParameterTypes types;
   for (auto [name, leaf] : given) types[nb::cast<std::string>(name)] = leaf_type(leaf, "as_model").strong();

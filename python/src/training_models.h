@@ -1,5 +1,5 @@
-// The model protocol from Python: models of Python functions, which are called while programs are traced and never
-// after.
+// The model protocol from Python: models made of Python functions, which are called only while programs are
+// traced.
 #pragma once
 
 #include <capibara/model.h>

@@ -1,4 +1,4 @@
-// The monitor: capibara.core.tpu.TPUMonitor is made of this class.
+// The training monitor behind capibara.core.tpu.TPUMonitor.
 #include "training_monitor.h"
 
 #include <capibara/monitor.h>

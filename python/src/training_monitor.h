@@ -1,4 +1,4 @@
-// The part of the module that watches a training.
+// The part of the module that monitors training.
 #pragma once
 
 #include "bindings.h"

@@ -12,7 +12,7 @@ namespace capibara::python {
 
 namespace {
 
-// The arguments of a call, of which those at some positions are differentiated.
+// The arguments of a call, some of which are differentiated.
 struct Selected {
   nb::tuple arguments;
   nb::dict keywords;
@@ -151,7 +151,7 @@ nb::object jacobian(bool forward, nb::object function, nb::object argnums, bool 
 
 // ---- vmap --------------------------------------------------------------------------------------------------------
 
-// One axis for each leaf of `full` from a prefix of its structure: integers and None.
+// Broadcasts a prefix of `full` (integers and None) to one axis per leaf.
 void spread_axes(nb::handle prefix, nb::handle full, std::vector<std::optional<int64_t>>& axes, const char* what) {
   auto count_leaves = [](nb::handle tree) {
     std::vector<nb::object> leaves;
@@ -187,7 +187,7 @@ void spread_axes(nb::handle prefix, nb::handle full, std::vector<std::optional<i
   for (std::size_t i = 0; i < parts.size(); ++i) spread_axes(entries[i], parts[i], axes, what);
 }
 
-// Leaves with an axis have one size along it, which is also axis_size where that is given.
+// Checks that all mapped leaves have the same size along their axes, which must equal axis_size if passed.
 void check_mapped_sizes(nb::handle function, const PyTree& in, const Arrays& leaves, const std::vector<int64_t>& axes,
                         const std::vector<std::size_t>& positions, nb::handle axis_size) {
   std::optional<int64_t> size;
@@ -196,7 +196,7 @@ void check_mapped_sizes(nb::handle function, const PyTree& in, const Arrays& lea
   bool consistent = true;
   for (std::size_t i = 0; i < leaves.size(); ++i) {
     const int64_t rank = leaves[i].ndim(), axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-    if (axis < 0 || axis >= rank) return;  // the core says so
+    if (axis < 0 || axis >= rank) return;  // the core reports it
     consistent &= !size || *size == leaves[i].shape(axis);
     if (!size) size = leaves[i].shape(axis);
     found.append(nb::make_tuple(positions[i], axes[i], leaves[i].shape(axis), capibara::to_string(leaves[i].type())));
@@ -265,7 +265,7 @@ nb::object vmap(nb::object function, nb::object in_axes, nb::object out_axes, nb
 
 // ---- the others --------------------------------------------------------------------------------------------------
 
-// Traces a function for arguments of which only the types matter: (program, out tree, closed-over values first).
+// Traces a function for the types of its arguments: (program, out tree). Closed-over values are the first inputs.
 std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb::handle kwargs,
                                         const char* operation) {
   std::vector<nb::object> objects;
@@ -277,7 +277,7 @@ std::pair<Program, PyTree> stage_python(nb::handle function, nb::handle args, nb
   return {program, out};
 }
 
-// The program with the traced values and refs that the function closes over among its constants, by first use.
+// The program with closed-over tracers and refs among its constants, in order of first use.
 Program closed_over_captured(const Staged& staged) {
   if (staged.captured.empty()) return staged.program;
   Staged open = opened(staged);
@@ -336,7 +336,7 @@ void bind_transforms(nb::module_& m) {
         closed_over_captured(stage(flat_function(f, in, out, "make_jaxpr"), types, function_name(f)));
     return nb::make_tuple(nb::cast(program), nb::cast(out), shape_structs(out, program.output_types()));
   });
-  // (program, out tree, the traced values that the function reads: the program's first inputs).
+  // (program, out tree, closed-over tracers, which are the program's first inputs).
   m.def("make_open_program", [](nb::object f, nb::tuple args) {
     std::vector<nb::object> objects;
     nb::object both = nb::make_tuple(args, nb::dict());

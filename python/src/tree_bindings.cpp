@@ -1,4 +1,4 @@
-// The class PyTreeDef and the functions on pytrees that capibara.jax.tree_util is made of.
+// The class PyTreeDef and the pytree functions behind capibara.jax.tree_util.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -34,7 +34,7 @@ nb::object node_data(const PyTree& tree) {
   }
 }
 
-// Visits leaves and nodes in postorder; a node is given what its children's visits returned, and its data.
+// Visits leaves and nodes in postorder; visit_node takes the results of its children's visits, and the node's data.
 nb::object walk(const PyTree& tree, nb::handle visit_node, nb::handle visit_leaf, const std::vector<nb::object>& leaves,
                 std::size_t& position) {
   if (tree.node()->kind == NodeKind::leaf) return visit_leaf(leaves[position++]);
@@ -50,14 +50,14 @@ nb::list object_list(const std::vector<nb::object>& objects) {
   return list;
 }
 
-// Waits for what is ready, and collects the leaves that are not: waiting lets other threads change containers.
+// Checks the arrays that are ready and collects the other leaves: while waiting, other threads may change containers.
 void wait_for_ready(PyObject* tree, std::vector<nb::object>& others) {
   static PyTypeObject* const concrete = reinterpret_cast<PyTypeObject*>(nb::type<ConcreteArray>().ptr());
   PyTypeObject* const type = Py_TYPE(tree);
   if (type == concrete) {
     const Array& array = *nb::inst_ptr<ConcreteArray>(tree);
     if (array.is_ready())
-      array.block_until_ready();  // raises where its program has failed
+      array.block_until_ready();  // raises if its program has failed
     else
       others.push_back(nb::borrow(tree));
   } else if (type == &PyTuple_Type) {
@@ -179,7 +179,7 @@ void bind_trees(nb::module_& m) {
         return nb::make_tuple(list, nb::cast(structure));
       },
       nb::arg("tree").none(), nb::arg("is_leaf") = nb::none(), nb::arg("is_leaf_takes_path") = false);
-  // One level: (children, keys, what stands beside them), or None for a leaf.
+  // One level: (children, keys, auxiliary data), or None for a leaf.
   m.def(
       "tree_level",
       [](nb::handle tree) -> nb::object {

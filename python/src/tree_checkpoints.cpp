@@ -1,4 +1,4 @@
-// Checkpoints of pytrees: capibara.core.tpu.TPUCheckpointer is made of this class.
+// Checkpoints of pytrees: the class behind capibara.core.tpu.TPUCheckpointer.
 #include <capibara/checkpoint.h>
 
 #include <nanobind/stl/optional.h>
@@ -25,7 +25,7 @@ Array exact_scalar(DType dtype, T value) {
   return Array::from_buffer(type, std::move(buffer));
 }
 
-// A leaf without any narrowing: what is saved is what is there. Leaves of `like` may be descriptions: shape and dtype.
+// A leaf as an array, saved without narrowing to 32 bits. Leaves of `like` may be descriptions: shape and dtype.
 Array exact_array(nb::handle leaf, const std::string& name, bool description) {
   PyObject* o = leaf.ptr();
   if (nb::isinstance<Array>(leaf)) return nb::cast<Array>(leaf);
@@ -44,7 +44,7 @@ Array exact_array(nb::handle leaf, const std::string& name, bool description) {
     if (description) return Array::from_buffer(type, Buffer());
     if (nb::hasattr(leaf, "__array_interface__")) {
       nb::object numpy = nb::module_::import_("numpy");
-      // A copy in native order: NumPy's arrays may change while they wait to be written.
+      // A copy in native byte order: NumPy arrays may change before they are written.
       nb::object copy = numpy.attr("array")(leaf, nb::arg("dtype") = numpy_dtype(type.dtype), nb::arg("order") = "C",
                                             nb::arg("copy") = true);
       Buffer buffer = Buffer::allocate(static_cast<std::size_t>(type.size() * storage_size(type.dtype)));
@@ -73,7 +73,7 @@ TreeKey core_key(nb::handle key, const std::string& where) {
   throw TypeError(concat("checkpoint: ", where, " has keys of an unknown kind"));
 }
 
-// A pytree as the core has it; registered classes become records of their children.
+// Converts a pytree to the core's structure; registered classes become records of their children.
 TreeDef core_tree(nb::handle tree, const std::string& where, bool description, Arrays& leaves,
                   std::vector<nb::object>& objects) {
   const Level level = open_level(tree);
@@ -135,7 +135,7 @@ nb::object python_tree(const TreeDef& tree, const Arrays& leaves, std::size_t& l
   return nb::tuple(result);
 }
 
-// The leaves for a tree like the given one: numbers come back as numbers, what was not asked for as it was.
+// The leaves in the form of `like`: numbers are returned as numbers, leaves that were not requested unchanged.
 nb::list like_leaves(const CheckpointTree& got, const CheckpointTree& like, const std::vector<nb::object>& objects) {
   nb::list result;
   for (std::size_t i = 0; i < objects.size(); ++i) {

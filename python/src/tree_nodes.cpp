@@ -1,4 +1,4 @@
-// The registry of node types; one level of a pytree opened and built again.
+// The registry of node types; flattens and rebuilds one level of a pytree.
 #include "tree_nodes.h"
 
 #include <nanobind/stl/string.h>
@@ -7,7 +7,7 @@ namespace capibara::python {
 
 namespace {
 
-// Registrations are never taken back: nodes point at them.
+// Registrations are never removed: nodes point to them.
 PyObject* registry() {
   static PyObject* types = PyDict_New();
   return types;

@@ -1,4 +1,4 @@
-// The nodes of pytrees: which Python types are containers, and how each is taken apart and put together.
+// The nodes of pytrees: which Python types are containers, and how each is flattened and rebuilt.
 #pragma once
 
 #include "interpreter_lock.h"
@@ -8,7 +8,7 @@ namespace capibara::python {
 
 enum class NodeKind { leaf, none, tuple, list, dict, named_tuple, ordered_dict, default_dict, custom, dataclass };
 
-// How a registered class is taken apart.
+// A registered class: the functions or fields by which it is flattened.
 struct Registration {
   nb::object type;
   nb::object flatten, unflatten, flatten_with_keys;   // of custom nodes
@@ -16,8 +16,8 @@ struct Registration {
   bool is_dataclass = false;
 };
 
-// Programs of the core hold structures too (the rules of custom derivatives): whoever lets the last copy go may not
-// hold the interpreter's lock, or may outlive the interpreter.
+// Programs of the core hold structures too (in custom derivative rules): the last copy may be released without the GIL,
+// or after the interpreter is finalized.
 struct TreeNode {
   TreeNode() = default;
   TreeNode(const TreeNode&) = delete;
@@ -32,13 +32,13 @@ struct TreeNode {
   nb::object data;
   const Registration* custom = nullptr;
   std::size_t leaves = 1, nodes = 1;
-  // Of large dicts, made when first needed: one with these keys, to be copied, and the children in the order that the
-  // keys of the dict it was made from came in.
+  // For large dicts, created on first use: a dict with these keys to copy, and the children's indices in the insertion
+  // order of the original dict's keys.
   mutable nb::object pattern;
   mutable std::vector<std::size_t> arrival;
 };
 
-// One level of a tree: its children and what stands beside them.
+// One level of a tree: its children and auxiliary data.
 struct Level {
   NodeKind kind = NodeKind::leaf;
   const Registration* custom = nullptr;
@@ -52,7 +52,7 @@ TreePointer make_node(NodeKind kind, std::vector<TreePointer> children, nb::obje
 
 PyTypeObject* ordered_dict_type();
 PyTypeObject* default_dict_type();
-const Registration* find_registration(PyTypeObject* type);  // null where a type is not registered
+const Registration* find_registration(PyTypeObject* type);  // null if the type is not registered
 void add_registration(nb::handle type, Registration registration);
 
 Level open_level(nb::handle tree);
@@ -60,7 +60,7 @@ std::vector<nb::object> level_keys(nb::handle tree, const Level& level);  // of 
 nb::object build_node(const TreeNode& node, const std::vector<nb::object>& children);
 std::string type_name(const TreeNode& node);
 std::vector<nb::object> items_of(nb::handle iterable);
-// flatten_with_paths for an is_leaf that is asked with the key path, too: is_leaf(path, tree).
+// flatten_with_paths for an is_leaf that also takes the key path: is_leaf(path, tree).
 PyTree flatten_asking_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves,
                                  nb::handle is_leaf);
 

@@ -1,4 +1,4 @@
-// Pytrees taken apart into leaves and put together again; their structures compared, hashed and printed.
+// Flattens pytrees into leaves and rebuilds them; compares, hashes and prints their structures.
 #include "tree_nodes.h"
 
 #include <capibara/ref.h>
@@ -65,7 +65,7 @@ nb::object unflatten_node(const TreeNode& node, std::span<const nb::object> leav
   return build_node(node, children);
 }
 
-// A dict to be filled. One that holds the keys already need not grow while it is.
+// A dict to fill in. Large ones are copied from a dict with the same keys, so that they do not grow while filled.
 nb::object new_dict(const TreeNode& node) {
   constexpr std::size_t large = 8;
   if (node.children.size() < large) return nb::dict();
@@ -81,8 +81,8 @@ nb::object new_dict(const TreeNode& node) {
   return dict;
 }
 
-// The same with arrays for leaves, without lists on the way where a container can be filled directly.
-template <class Leaf>  // Array where the leaves are no one else's: they are moved
+// The same with arrays as leaves; fills built-in containers directly, without intermediate lists.
+template <class Leaf>  // Array (non-const) if the caller owns the leaves: they are moved
 nb::object unflatten_node(const TreeNode& node, std::span<Leaf> leaves, std::size_t& position) {
   const auto count = static_cast<Py_ssize_t>(node.children.size());
   switch (node.kind) {
@@ -196,7 +196,7 @@ bool equal_nodes(const TreeNode& a, const TreeNode& b) {
   return true;
 }
 
-// Auxiliary data need not be hashable: the shape of the tree is enough to tell most structures apart.
+// Auxiliary data need not be hashable: the shape of the tree distinguishes most structures.
 std::size_t hash_node(const TreeNode& node) {
   std::size_t hash = static_cast<std::size_t>(node.kind) * 1000003u + node.children.size();
   if (node.data.is_valid() && node.kind != NodeKind::custom && node.kind != NodeKind::dataclass) {
@@ -256,7 +256,7 @@ void print_node(const TreeNode& node, std::string& out) {
   }
 }
 
-// Python's ==, item by item in tuples, so that an error can name the types of the two objects that it comes from.
+// Python's ==, item by item in tuples, so that errors can name the types of the two objects that raised.
 bool equal_objects(nb::handle a, nb::handle b) {
   if (a.is(b)) return true;
   if (PyTuple_CheckExact(a.ptr()) && PyTuple_CheckExact(b.ptr())) {

@@ -1,4 +1,4 @@
-// Python's pytrees: nested containers and registered classes, taken apart into leaves and put together again.
+// Python's pytrees: nested containers and registered classes, flattened into leaves and rebuilt.
 #pragma once
 
 #include <capibara/tree.h>
@@ -38,8 +38,8 @@ class PyTree {
 };
 
 PyTree flatten(nb::handle tree, std::vector<nb::object>& leaves, nb::handle is_leaf = nb::handle());
-nb::object none_is_leaf();  // an is_leaf that takes None as a leaf
-// Leaves with their key paths: tuples of SequenceKey, DictKey ... of capibara.jax.tree_util.
+nb::object none_is_leaf();  // an is_leaf that treats None as a leaf
+// Leaves with their key paths: tuples of SequenceKey, DictKey ... from capibara.jax.tree_util.
 PyTree flatten_with_paths(nb::handle tree, std::vector<std::pair<nb::object, nb::object>>& leaves, nb::handle is_leaf);
 
 Array to_operand(nb::handle leaf, const char* operation);  // to_array, or the handle of a ref
@@ -48,9 +48,9 @@ Arrays to_arrays(const std::vector<nb::object>& leaves, const char* operation);
 nb::object unflatten_arrays(const PyTree& tree, std::span<const Array> leaves);
 nb::object unflatten_arrays(const PyTree& tree, Arrays&& leaves);
 
-// A pytree structure, and other Python objects beside it, as a static part of the core's tree structures.
+// A pytree structure, or another Python object, as a static part of the core's tree structures.
 TreeDef static_part(nb::handle object);
-// One static part, then n leaves: how Python's structures stand in the core's caches and messages.
+// One static part, then n leaves: the form of Python's structures in the core's caches and messages.
 TreeDef leaves_behind(nb::handle static_object, std::size_t leaves);
 nb::object static_object(const TreeDef& tree);  // of leaves_behind
 TreeDef plain_leaves(std::size_t count);        // a tuple of leaves

@@ -1,4 +1,4 @@
-// custom_partitioning from Python: the function on leaves, its factors, and the callback that divides it.
+// custom_partitioning from Python: the function on leaves, its factors, and the callback that partitions it.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -40,8 +40,8 @@ FlatFunction on_lists(nb::handle function) {
   };
 }
 
-// `divide` takes the devices and the axes of operands and results: (function on lists of parts, axes of operands, of
-// results).
+// `divide` takes the devices and the axes of operands and results, and returns (function on lists of shards, axes of
+// operands, axes of results).
 DivideRule divide_rule(nb::handle divide) {
   auto kept = std::make_shared<KeptObject>(divide);
   return [kept](const NamedSharding& devices, const std::vector<PartitionSpec>& operands,
@@ -56,7 +56,7 @@ DivideRule divide_rule(nb::handle divide) {
   };
 }
 
-// `sizes` and `uses` (0 free, 1 summed, 2 whole) of factors; numbers of factors of each dimension.
+// `sizes` and `uses` (0 free, 1 summed, 2 whole) of factors; `operands` and `results`: the factors of each dimension.
 nb::list custom_partitioning(nb::object run, const std::string& name, nb::list inputs,
                              const std::vector<int64_t>& sizes, const std::vector<int>& uses,
                              const std::vector<ValueFactors>& operands, const std::vector<ValueFactors>& results,

@@ -1,4 +1,4 @@
-// Values of the library's table to and from Python's objects.
+// Conversions of the library table's values to and from Python objects.
 #include <capibara/ref.h>
 #include <nanobind/stl/string.h>
 
@@ -36,7 +36,7 @@ class ForeignObject final : public library::Foreign {
 
 constexpr const char* swapped_hint = "Hint: pass x.astype(x.dtype.newbyteorder('=')).";
 
-// An array in the other byte order: NumPy converts it where the caller says the dtype.
+// An array in non-native byte order, which NumPy converts if the caller passes a dtype.
 class SwappedArray final : public library::Foreign {
  public:
   explicit SwappedArray(nb::handle object) : object_(object) {}
@@ -54,7 +54,7 @@ class SwappedArray final : public library::Foreign {
   KeptObject object_;
 };
 
-// A level of nesting; Python's limit ends sequences that hold themselves.
+// A level of nesting; Python's recursion limit stops sequences that contain themselves.
 class Nesting {
  public:
   Nesting() {
@@ -177,7 +177,7 @@ library::Value to_value(nb::handle object) {
     return sequence;
   }
   if (PyMemoryView_Check(o) || PyByteArray_Check(o))
-    return array_from_numpy(object);  // of the dtype that the memory is described by
+    return array_from_numpy(object);  // with the dtype that describes the buffer
   if (PySlice_Check(o)) {
     library::Sequence parts;
     parts.type_name = "slice";
@@ -193,14 +193,14 @@ library::Value to_value(nb::handle object) {
   }
   if (std::optional<DType> dtype = dtype_if(object)) return *dtype;
   if (nb::hasattr(object, "_as_zeros")) return nb::cast<Array>(object.attr("_as_zeros")());
-  // Enumerations of the Python face say what the library calls them.
+  // Enumerations defined in Python carry the library's name for each member.
   if (nb::hasattr(object, "_library_name")) return nb::cast<std::string>(object.attr("_library_name"));
   if (is_byte_swapped(object)) return std::shared_ptr<const library::Foreign>(std::make_shared<SwappedArray>(object));
   if (std::optional<Array> array = array_if(object)) return *array;
   if (PyUnicode_Check(o)) return nb::cast<std::string>(nb::str(object));
   if (PyCallable_Check(o)) return to_callable(object);
-  // A ref has a length and can be indexed, but is read only where the user says so.
-  // Sparse matrices of other libraries are no sequences of rows: those are matrices of one row again.
+  // A ref has a length and can be indexed, but is read only explicitly.
+  // Sparse matrices of other libraries are not sequences: each row is again a matrix.
   const bool can_be_read = !PyDict_Check(o) && !nb::hasattr(object, "__jax_array__") &&
                            !nb::isinstance<jax::Ref>(object) &&
                            !(nb::hasattr(object, "shape") && nb::hasattr(object, "dtype"));

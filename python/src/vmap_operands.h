@@ -1,4 +1,4 @@
-// The leaves of a call that vmap sees; the others reach the function as they are and need not be arrays.
+// The leaves of a call that vmap sees; the others are passed to the function unchanged and need not be arrays.
 #pragma once
 
 #include <capibara/sharding.h>
@@ -14,7 +14,7 @@ namespace capibara::python {
 
 struct VmapOperands {
   Arrays leaves;
-  std::vector<int64_t> mapped_axes;    // of those that are mapped, which come first
+  std::vector<int64_t> mapped_axes;    // of the mapped leaves, which come first
   std::vector<std::size_t> positions;  // among all leaves of the call
   std::vector<jax::Axes> leaf_axes;
 
@@ -28,7 +28,7 @@ struct VmapOperands {
     }
   }
 
-  // Leaves that are not mapped but have Explicit types, which must not be split along the mapped axis.
+  // Adds unmapped leaves with Explicit types, which must not be sharded along the mapped axis.
   void add_typed(const std::vector<nb::object>& objects, const LeafAxes& axes) {
     for (std::size_t i = 0; explicit_types_exist() && i < objects.size(); ++i) {
       if (axes[i] || !nb::isinstance<Array>(objects[i])) continue;

@@ -1,4 +1,4 @@
-// Windows between Python's brackets: jax.ds, whose position may be known only when the program runs.
+// Indexing with windows (jax.ds), whose position may be known only at run time.
 #include <capibara/config.h>
 #include <capibara/device.h>
 #include <capibara/lax.h>
@@ -30,7 +30,7 @@ int64_t static_size(nb::handle size) {
   return nb::cast<int64_t>(index);
 }
 
-// How many dimensions an entry of the key selects from.
+// The number of dimensions that an entry of the key consumes.
 int64_t consumed(nb::handle entry) {
   if (entry.is_none() || PyBool_Check(entry.ptr())) return 0;
   if (PySlice_Check(entry.ptr()) || PyLong_Check(entry.ptr()) || is_window(entry)) return 1;
@@ -48,7 +48,7 @@ Array start_of(nb::handle window) {
   return jax::lax::convert_element_type(start, DType::int32, false);
 }
 
-// Whether a window that begins at `start`, counted from the end where it is negative, lies in the dimension.
+// True if a window starting at `start` (counted from the end if negative) fits within the dimension.
 Array lies_within(const Array& start, int64_t extent, int64_t dimension) {
   auto constant = [&](int64_t value) { return jax::lax::full_like(start, Array(value)); };
   Array low = jax::lax::ge(start, constant(-dimension)), high = jax::lax::le(start, constant(dimension - extent));
@@ -102,7 +102,7 @@ IndexedPart indexed_part(const Array& array, nb::handle key) {
   IndexedPart result;
   result.array = jax::lax::dynamic_slice(array, starts, sizes);
   result.indices = index_entries(nb::tuple(rest), result.array);
-  // A window that does not fit is clamped where it is read, and dropped where it is written.
+  // A window that does not fit is clamped on reads and dropped on writes.
   result.put_back = [array, starts, sizes](const Array& updated) {
     Array fits = Array(true);
     for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -116,10 +116,10 @@ IndexedPart indexed_part(const Array& array, nb::handle key) {
 
 namespace {
 
-// x[i] and x[i, j] of an array in the host's memory: the elements are contiguous and are copied, without the operations
-// that slice and reshape. Nothing for all other cases.
+// Fast path for x[i] and x[i, j] of an array in host memory: copies the contiguous elements instead of binding slice
+// and reshape. Empty in all other cases.
 std::optional<Array> read_neighbours(const Array& array, PyObject* key) {
-  constexpr int64_t max_bytes = 1 << 16;  // bytes; more is worth the threads of a backend
+  constexpr int64_t max_bytes = 1 << 16;  // bytes; above this, a backend's threads pay off
   if (array.is_tracer() || !evaluating()) return std::nullopt;
   const ArrayType& type = array.type();
   if (type.ref || is_key(type.dtype) || type.dtype == DType::token || !type.sharding.single_device() ||

@@ -54,7 +54,7 @@ from capibara.jax._key_reuse import scope as _key_reuse_scope
 from capibara.jax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp  # noqa: F401
 from capibara.jax.version import __version__, __version_info__  # noqa: F401
 
-# Modules that are imported when they are first asked for: most programs need few of them, and NumPy takes its time.
+# Modules that are imported on first use: most programs need few of them, and NumPy is slow to import.
 _MODULES = (
     "ad", "ad_checkpoint", "api_util", "checkpoint_policies", "core", "custom_batching", "custom_derivatives", "debug", "dlpack",
     "distributed", "dtypes", "errors", "experimental", "export", "extend", "ffi", "flatten_util", "image", "interpreters", "lax", "lib",
@@ -88,7 +88,7 @@ thread_guard = _flag_scope("jax_thread_guard", True)
 
 
 def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
-    """A function's forward pass, which also returns what its backward pass needs, and the backward pass."""
+    """A function's forward pass, which also returns the residuals for the backward pass, and the backward pass."""
     single = isinstance(argnums, int)
 
     def fwd(*args, **kwargs):
@@ -111,12 +111,12 @@ def fwd_and_bwd(fun, argnums, has_aux=False, jitted=True):
 
 
 def debug_key_reuse(new_val=True):
-    """Whether a key that is used a second time is an error, on this thread while the context lasts."""
+    """A context that enables or disables the check for key reuse on this thread."""
     return _key_reuse_scope(new_val)
 
 
 def print_environment_info(return_string=False):
-    """What a bug report should say of the machine."""
+    """Prints or returns the information about the machine that a bug report should contain."""
     import os
     import platform
     import sys
@@ -133,7 +133,7 @@ def print_environment_info(return_string=False):
 
 
 def ds(start, size=None, stride=None):
-    """A window of `size` elements from `start` on, which may be traced: x[jax.ds(i, 2)] is x[i:i+2]."""
+    """A window of `size` elements from `start`, which may be traced: x[jax.ds(i, 2)] is x[i:i+2]."""
     if start is None:
         return slice(None)
     if stride is not None and not isinstance(stride, int):
@@ -144,7 +144,7 @@ def ds(start, size=None, stride=None):
 
 
 def effects_barrier():
-    """Waits until all side effects have happened."""
+    """Waits for all side effects to complete."""
     _core.effects_barrier()
 
 

@@ -1,4 +1,4 @@
-"""Meshes without devices, the mesh in context, and the sharding that is part of an array's type."""
+"""Abstract meshes, the context mesh, and the sharding in an array's type."""
 import math
 import threading
 
@@ -12,7 +12,7 @@ no_mesh = AbstractMesh((), ())
 
 
 class TypeSharding(NamedSharding):
-    """The sharding in the type of an array: which axes of a mesh without devices split which dimension."""
+    """The sharding in the type of an array: which axes of an abstract mesh split which dimension."""
 
     def __init__(self, mesh, spec, *, memory_kind=None):
         self.mesh, self.spec = mesh, spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
@@ -41,7 +41,7 @@ class TypeSharding(NamedSharding):
         return self == other
 
     def update(self, *, mesh=None, spec=None):
-        """The same with another mesh or specification."""
+        """A copy with another mesh or specification."""
         return TypeSharding(self.mesh if mesh is None else mesh, self.spec if spec is None else spec)
 
     def __eq__(self, other):
@@ -58,7 +58,7 @@ NamedSharding.of_types = TypeSharding
 
 
 def type_sharding(rank, names=(), sizes=(), kinds=(), spec=None, unreduced=(), reduced=()):
-    """The sharding of a type: its Explicit axes, or the mesh in context where nothing is said."""
+    """The sharding of a type: its Explicit axes, or the context mesh if it has none."""
     if not names:
         return TypeSharding(get_abstract_mesh(), PartitionSpec(*(None,) * rank))
     mesh = AbstractMesh(sizes, names, tuple(AxisType(kind) for kind in kinds))
@@ -78,7 +78,7 @@ def _abstract_stack():
 
 
 class use_abstract_mesh:
-    """The axes that programs see, while the context lasts."""
+    """A context that sets the mesh axes visible to programs."""
 
     def __init__(self, mesh):
         if not isinstance(mesh, AbstractMesh):
@@ -102,13 +102,13 @@ class use_abstract_mesh:
 
 
 def concrete_mesh(mesh):
-    """The mesh in context that has devices for the axes of this one; None where there is none."""
+    """The context mesh, if it has devices for the axes of this mesh; otherwise None."""
     around = current_mesh()
     return around if around is not None and around.shape_tuple == mesh.shape_tuple else None
 
 
 def get_abstract_mesh():
-    """The axes of the mesh in whose context the program is; without one, the mesh without axes."""
+    """The axes of the context mesh; the empty mesh if there is none."""
     if _abstract_stack():
         return _abstract_stack()[-1]
     mesh = set_mesh_in_use()

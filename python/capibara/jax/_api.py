@@ -1,4 +1,4 @@
-"""The transforms of functions: thin wrappers that hand their arguments to the core."""
+"""The function transforms: thin wrappers that pass their arguments to the core."""
 import functools
 import types
 import weakref
@@ -12,7 +12,7 @@ from capibara.jax._sharding import common_devices_indices_map
 
 
 def _wraps(function, wrapper, doc=None):
-    """A wrapper that shows itself as the function it wraps, in tracebacks too. `doc` may say what it does of {fun}."""
+    """Gives a wrapper the attributes of the wrapped function and makes it a boundary. `doc` may format {fun} and {doc}."""
     wrapper = _tracebacks.boundary(wrapper)
     copy_attributes(function, wrapper)
     if doc is not None:
@@ -26,7 +26,7 @@ def _check_callable(function, operation):
         raise TypeError(f"{operation}: staticmethod arguments are not supported, got {function!r}; put @staticmethod outside")
     if not callable(function):
         raise TypeError(f"{operation}: Expected a callable value, got {function!r}")
-    import inspect  # takes long: not before it is needed
+    import inspect  # slow to import
     if inspect.isgeneratorfunction(function):
         raise TypeError(f"{operation}: Expected a function, got a generator function: {function}")
 
@@ -48,7 +48,7 @@ def _signature(function):
 
 
 def _positions_and_names(function, positions, names, what):
-    """Completes positions by names and names by positions where the others are None; `what` is 'static' or 'donate'."""
+    """Infers positions from names, or names from positions, if the others are None; `what` is 'static' or 'donate'."""
     infer_positions, infer_names = positions is None, names is None
     positions, names = list(_tuple_of(positions)), list(_tuple_of(names))
     signature = _signature(function)
@@ -129,20 +129,20 @@ def jit(fun=None, /, *, in_shardings=None, out_shardings=None, static_argnums=No
 
 
 class _Known:
-    """What is traced and compiled of a function with one set of options."""
+    """The traced and compiled calls of a function with one set of options."""
     calls = None
 
 
-_functions = weakref.WeakKeyDictionary()  # {function: {options: what is known of it}}
+_functions = weakref.WeakKeyDictionary()  # {function: {options: _Known}}
 
 
 def _known_calls(fun, options):
-    """The same for every jit of a function with these options; None where the function cannot tell itself from others."""
+    """The calls shared by all jits of a function with these options; None for functions without a stable identity."""
     if not isinstance(fun, (types.FunctionType, types.BuiltinFunctionType, functools.partial)):
         return None
     try:
         return _functions.setdefault(fun, {}).setdefault(options, _Known())
-    except TypeError:  # not hashable, or no weak reference to it
+    except TypeError:  # not hashable, or not weakly referenceable
         return None
 
 
@@ -185,13 +185,13 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False, redu
 
 
 def jvp(fun, primals, tangents, has_aux=False):
-    """A function's value and its derivative along tangents."""
+    """A function's value and its directional derivative along the tangents."""
     _check_callable(fun, "jvp")
     return _core.jvp(fun, primals, tangents, has_aux)
 
 
 def vjp(fun, *primals, has_aux=False, reduce_axes=()):
-    """A function's value and the function from cotangents of its result to cotangents of its arguments."""
+    """A function's value and its pullback, from cotangents of the result to cotangents of the arguments."""
     _check_callable(fun, "vjp")
     _refuse_reduce_axes(reduce_axes, "vjp")
     from capibara.jax.ad import VJP
@@ -200,7 +200,7 @@ def vjp(fun, *primals, has_aux=False, reduce_axes=()):
 
 
 def linearize(fun, *primals, has_aux=False):
-    """A function's value and its derivative there as a linear function."""
+    """A function's value and its derivative at that point as a linear function."""
     _check_callable(fun, "linearize")
     return _core.linearize(fun, primals, has_aux)
 
@@ -241,7 +241,7 @@ def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
 
 
 def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_name=None, sum_match=False):
-    """Maps a function over an axis of its arguments; `spmd_axis_name`: mesh axes along which it lies, for what is sharded inside."""
+    """Maps a function over an axis of its arguments; `spmd_axis_name`: the mesh axes over which the mapped axis is sharded inside."""
     _check_callable(fun, "vmap")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -264,7 +264,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_name=None, axis_size=None, spmd_axis_n
 
 
 def checkpoint(fun=None, *, prevent_cse=True, policy=None, static_argnums=(), static_argnames=(), concrete=False):
-    """A function whose intermediate values are computed again in the backward pass, as the policy says."""
+    """A function whose intermediate values are recomputed in the backward pass, unless the policy saves them."""
     if concrete:
         raise NotImplementedError("checkpoint: concrete=True is not supported, as in jax; name the arguments that must have values in "
                                   "static_argnums, or compute them under jax.ensure_compile_time_eval()")
@@ -302,7 +302,7 @@ remat = checkpoint
 
 
 def make_jaxpr(fun, static_argnums=(), axis_env=None, return_shape=False, abstracted_axes=None):
-    """The program that a function traces to. `axis_env` is [(name, size)]: axes that collectives may name."""
+    """A function that returns the traced program of `fun`. `axis_env` is [(name, size)]: axes that collectives may name."""
     _check_callable(fun, "make_jaxpr")
     if abstracted_axes is not None:
         raise NotImplementedError(f"make_jaxpr: abstracted_axes is not supported, got {abstracted_axes!r}")
@@ -338,7 +338,7 @@ def _named_axes(axis_env):
 
 
 def eval_shape(fun, *args, **kwargs):
-    """The shapes and dtypes of a function's result, without computing it; a result may be given by its type alone."""
+    """The shapes and dtypes of a function's result, without computing it; results may also be returned as types."""
     _check_callable(fun, "eval_shape")
 
     def of_types(*args, **kwargs):
@@ -348,7 +348,7 @@ def eval_shape(fun, *args, **kwargs):
 
 
 def ensure_compile_time_eval():
-    """Operations inside run at once, even while a function is being traced."""
+    """A context in which operations are evaluated immediately, even while a function is being traced."""
     return _core.NamedScope("")
 
 
@@ -379,7 +379,7 @@ class named_scope:
 
 
 def named_call(fun, *, name=None):
-    """A function whose operations carry its name."""
+    """A function whose operations are traced in a scope with its name."""
     return named_scope(name or fun.__name__)(fun)
 
 
@@ -389,7 +389,7 @@ def block_until_ready(x):
 
 
 def device_get(x):
-    """Every array of a tree as a NumPy array; traced arrays and keys, which have none, stay as they are."""
+    """Every array of a tree as a NumPy array; tracers and keys, which have no NumPy form, are returned unchanged."""
     import numpy as np
     leaves, tree = _core.tree_flatten(x)
     arrays = [isinstance(leaf, _core.ArrayImpl) and isinstance(leaf.dtype, np.dtype) for leaf in leaves]
@@ -400,7 +400,7 @@ def device_get(x):
 
 
 def copy_to_host_async(x):
-    """Starts copies to the host of every leaf that offers one; a later device_get waits for less."""
+    """Starts copies to the host for every leaf that supports it, so that a later device_get waits less."""
     for leaf in _core.tree_leaves(x):
         copy = getattr(leaf, "copy_to_host_async", None)
         if copy is not None:
@@ -409,13 +409,13 @@ def copy_to_host_async(x):
 
 
 def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
-    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says.
+    """Places every leaf of a tree: on the default device, on a device, or according to a sharding.
 
-    `src` says where the arrays are: devices are asked themselves. With `may_alias=False` each result has memory of its own.
+    `src` is only checked: arrays know their devices. With `may_alias=False` each result has its own memory.
     """
     from capibara.jax import _placing
     if src is not None:
-        _placing.spread(src, x, "device_put src")  # raises where it does not fit the tree
+        _placing.spread(src, x, "device_put src")  # raises if it does not fit the tree
     if device is None and not donate and may_alias is None:
         leaves, tree = _core.tree_flatten(x)
         return tree.unflatten(_placing.put_by_default(leaves))
@@ -444,7 +444,7 @@ def _check_result_types(types):
 
 
 def _reporting(callback, api):
-    """The same function; its errors are logged where they happen: whoever waits for the result may be far away."""
+    """Wraps a callback to log its errors where they occur: the code that waits for the result may be far away."""
     @functools.wraps(callback, assigned=("__name__",), updated=())
     def call(*args, **kwargs):
         try:
@@ -456,12 +456,12 @@ def _reporting(callback, api):
     named = callback
     while isinstance(named, functools.partial):
         named = named.func
-    call.__name__ = getattr(named, "__name__", type(named).__name__)  # by which programs and profiles call it
+    call.__name__ = getattr(named, "__name__", type(named).__name__)  # shown in programs and profiles
     return call
 
 
 def clear_caches():
-    """Forgets what was traced and compiled, and everything derived from it: functions are traced again when they are called."""
+    """Clears all caches of traced and compiled functions and everything derived from them; later calls retrace."""
     import gc
     _core.clear_caches()
     common_devices_indices_map.cache_clear()
@@ -469,7 +469,7 @@ def clear_caches():
 
 
 def _named(sharding):
-    """A sharding on a mesh; None for others, which are no part of types."""
+    """The sharding if it is on a mesh; None for others, which are not part of types."""
     return sharding if hasattr(sharding, "mesh") and not sharding.mesh.empty else None
 
 

@@ -1,4 +1,4 @@
-"""Types of the transforms: what a function takes and gives survives them where Python's types can say it."""
+"""Types of the transforms, which preserve a function's argument and result types where Python can express this."""
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, ParamSpec, TypeVar, overload
@@ -46,19 +46,19 @@ def value_and_grad(
     """The value of a scalar function and its gradient."""
 @overload
 def jvp(fun: Callable[..., _R], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[False] = False) -> tuple[_R, _R]:
-    """A function's value and its derivative along tangents."""
+    """A function's value and its directional derivative along the tangents."""
 @overload
 def jvp(fun: Callable[..., tuple[_R, _T]], primals: Sequence[Any], tangents: Sequence[Any], has_aux: Literal[True]) -> tuple[_R, _R, _T]: ...
 @overload
 def vjp(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False, reduce_axes: Sequence[AxisName] = ()) -> tuple[_R, VJP]:
-    """A function's value and the function from cotangents of its result to cotangents of its arguments."""
+    """A function's value and its pullback, from cotangents of the result to cotangents of the arguments."""
 @overload
 def vjp(
     fun: Callable[..., tuple[_R, _T]], *primals: Any, has_aux: Literal[True], reduce_axes: Sequence[AxisName] = ()
 ) -> tuple[_R, VJP, _T]: ...
 @overload
 def linearize(fun: Callable[..., _R], *primals: Any, has_aux: Literal[False] = False) -> tuple[_R, Callable[..., _R]]:
-    """A function's value and its derivative there as a linear function."""
+    """A function's value and its derivative at that point as a linear function."""
 @overload
 def linearize(fun: Callable[..., tuple[_R, _T]], *primals: Any, has_aux: Literal[True]) -> tuple[_R, Callable[..., _R], _T]: ...
 def linear_transpose(fun: Callable[..., Any], *primals: Any, reduce_axes: Sequence[AxisName] = ()) -> Callable[[PyTree], tuple[PyTree, ...]]:
@@ -89,7 +89,7 @@ def checkpoint(
     fun: _F, *, prevent_cse: PyTree = True, policy: CheckpointPolicy | Callable[..., Any] | None = None,
     static_argnums: int | Sequence[int] = (), static_argnames: str | Sequence[str] = (), concrete: bool = False,
 ) -> _F:
-    """A function whose intermediate values are computed again in the backward pass, as the policy says."""
+    """A function whose intermediate values are recomputed in the backward pass, unless the policy saves them."""
 @overload
 def checkpoint(
     fun: None = None, *, prevent_cse: PyTree = True, policy: CheckpointPolicy | Callable[..., Any] | None = None,
@@ -102,16 +102,16 @@ def make_jaxpr(
     fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[AxisName, int]] | None = None,
     return_shape: Literal[False] = False, abstracted_axes: None = None,
 ) -> Callable[_P, ClosedJaxpr]:
-    """The program that a function traces to. `axis_env` is [(name, size)]: axes that collectives may name."""
+    """A function that returns the traced program of `fun`. `axis_env` is [(name, size)]: axes that collectives may name."""
 @overload
 def make_jaxpr(
     fun: Callable[_P, Any], static_argnums: int | Sequence[int] = (), axis_env: Sequence[tuple[AxisName, int]] | None = None, *,
     return_shape: Literal[True], abstracted_axes: None = None,
 ) -> Callable[_P, tuple[ClosedJaxpr, PyTree]]: ...
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> PyTree:
-    """The shapes and dtypes of a function's result, without computing it; a result may be given by its type alone."""
+    """The shapes and dtypes of a function's result, without computing it; results may also be returned as types."""
 def ensure_compile_time_eval() -> AbstractContextManager[None]:
-    """Operations inside run at once, even while a function is being traced."""
+    """A context in which operations are evaluated immediately, even while a function is being traced."""
 
 class named_scope:
     """A name for the operations traced inside; also a decorator."""
@@ -122,19 +122,19 @@ class named_scope:
     def __call__(self, fun: _F) -> _F: ...
 
 def named_call(fun: _F, *, name: str | None = None) -> _F:
-    """A function whose operations carry its name."""
+    """A function whose operations are traced in a scope with its name."""
 def block_until_ready(x: _T) -> _T:
     """Waits for every array of a tree."""
 def device_get(x: PyTree) -> PyTree:
-    """Every array of a tree as a NumPy array; traced arrays and keys, which have none, stay as they are."""
+    """Every array of a tree as a NumPy array; tracers and keys, which have no NumPy form, are returned unchanged."""
 def copy_to_host_async(x: _T) -> _T:
-    """Starts copies to the host of every leaf that offers one; a later device_get waits for less."""
+    """Starts copies to the host for every leaf that supports it, so that a later device_get waits less."""
 @overload
 def device_put(
     x: ArrayLike, device: Device | Sharding | None = None, *, src: Device | Sharding | None = None, donate: bool = False,
     may_alias: bool | None = None,
 ) -> Array:
-    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says."""
+    """Places every leaf of a tree: on the default device, on a device, or according to a sharding."""
 @overload
 def device_put(x: _T, device: PyTree = None, *, src: PyTree = None, donate: PyTree = False, may_alias: PyTree = None) -> _T: ...
 def pure_callback(
@@ -147,6 +147,6 @@ def io_callback(
 ) -> PyTree:
     """Calls a Python function with side effects from a program, exactly once."""
 def clear_caches() -> None:
-    """Forgets what was traced and compiled, and everything derived from it: functions are traced again when they are called."""
+    """Clears all caches of traced and compiled functions and everything derived from them; later calls retrace."""
 def typeof(x: Any) -> ShapedArray:
     """The abstract type of a value."""

@@ -1,4 +1,4 @@
-"""The methods of arrays: functions of jax.numpy with the array first."""
+"""The methods of arrays: functions of jax.numpy with the array as first argument."""
 import collections
 
 from capibara import _core, _tracebacks
@@ -25,21 +25,21 @@ def complete():
     array.__cuda_array_interface__ = property(_refuse_cuda_interface)
     array._base_array = property(_key_words)
     array._impl = property(_key_implementation)
-    array.__copy__ = lambda self: self.copy()  # memory of its own, which may be donated or deleted
+    array.__copy__ = lambda self: self.copy()  # a deep copy, which may be donated or deleted
     array.__deepcopy__ = lambda self, memo: self.copy()
     array._value = property(_numpy_value)
-    array._npy_value = None  # NumPy reads the memory of arrays: there is no copy
+    array._npy_value = None  # NumPy reads the arrays' memory: no cached copy exists
     array._arrays = property(lambda self: None if self.is_deleted() else [shard.data for shard in self.addressable_shards])
     array._committed = property(lambda self: self.committed)
     array._check_if_deleted = _check_if_deleted
     array._fully_replicated_shard = lambda self: self.addressable_data(0)
-    array._consumed = False  # of keys, while their reuse is looked for
+    array._consumed = False  # for keys, while key reuse is checked
     _core.ShapedArray.mat = _core.ShapedArray.manual_axis_type = property(_manual_axis_type)
     _core.Tracer.mat = property(lambda self: self.aval.mat)
     _core.Tracer._trace = property(_core.tracer_trace)
     _core.Tracer.primal = property(lambda self: _jvp_part(self, "primal", 0))
     _core.Tracer.tangent = property(lambda self: _jvp_part(self, "tangent", 1))
-    _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to be pickled
+    _core.Tracer.__reduce__ = lambda self: self.tobytes()  # raises: a traced value has no bytes to pickle
 
 
 def _numpy_value(self):
@@ -91,7 +91,7 @@ def _key_implementation(self):
 
 
 class _Methods:
-    """What is not a function of jax.numpy under the same signature."""
+    """Methods that are not functions of jax.numpy with the same signature."""
 
     def reshape(self, *args, order="C", copy=None, out_sharding=None):
         shape = args[0] if len(args) == 1 and not hasattr(args[0], "__index__") and not isinstance(args[0], (str, float)) else args

@@ -1,11 +1,11 @@
-"""Named axes of meshes, and meshes without devices."""
+"""Named axes of meshes, and abstract meshes."""
 import collections
 import enum
 import math
 
 
 class AxisType(enum.Enum):
-    """Who decides along an axis of a mesh: the compiler, the types of values, or the function inside shard_map."""
+    """What determines sharding along a mesh axis: the compiler, the types of values, or the function inside shard_map."""
     Auto = 0
     Explicit = 1
     Manual = 2
@@ -15,7 +15,7 @@ class AxisType(enum.Enum):
 
 
 class NamedAxes:
-    """What meshes with and without devices share: axes with names and sizes."""
+    """The common base of concrete and abstract meshes: axes with names and sizes."""
 
     @property
     def shape(self):
@@ -44,7 +44,7 @@ class NamedAxes:
 
 
 class ManualAxisType:
-    """Along which manual axes the values of a type differ between devices (varying), are still to be summed (unreduced), or have
+    """The manual axes along which the values of a type differ between devices (varying), are partial sums (unreduced), or have
     cotangents that will be summed (reduced)."""
 
     __slots__ = ("varying", "unreduced", "reduced")
@@ -68,11 +68,11 @@ class ManualAxisType:
         return not self.vur
 
     def invarying(self, mesh):
-        """The manual axes of a mesh along which every device has the same value."""
+        """The manual axes of a mesh along which all devices have the same value."""
         return frozenset(mesh.manual_axes) - self.vur
 
     def update(self, **changes):
-        """The same with other axes."""
+        """A copy with other axes."""
         return ManualAxisType(**{word: changes.get(word, getattr(self, word)) for word in self.__slots__})
 
     def __eq__(self, other):
@@ -86,7 +86,7 @@ class ManualAxisType:
 
 
 class AbstractDevice:
-    """What is known of the devices of an abstract mesh."""
+    """The known properties of an abstract mesh's devices."""
 
     def __init__(self, device_kind, num_cores=None, platform=None):
         self.device_kind, self.num_cores, self.platform = device_kind, num_cores, platform
@@ -102,7 +102,7 @@ class AbstractDevice:
 
 
 def checked_types(given, names, what):
-    """A type for each axis; without any, all are Auto."""
+    """Checks the type of each axis; the default is Auto for all."""
     if given is None:
         return (AxisType.Auto,) * len(names)
     types = tuple(given) if isinstance(given, (tuple, list)) else (given,)
@@ -125,13 +125,13 @@ class AbstractMesh(NamedAxes):
         self.axis_types = checked_types(axis_types, self.axis_names, "AbstractMesh")
 
     def update(self, axis_sizes=None, axis_names=None, axis_types=None, **changes):
-        """The same with other sizes, names or types of axes, or another abstract device."""
+        """A copy with other axis sizes, names or types, or another abstract device."""
         return AbstractMesh(self.axis_sizes if axis_sizes is None else axis_sizes, self.axis_names if axis_names is None else axis_names,
                             self.axis_types if axis_types is None else axis_types,
                             abstract_device=changes.get("abstract_device", self.abstract_device))
 
     def update_axis_types(self, changes):
-        """The same with other types of the axes that a dictionary names."""
+        """A copy with the axis types replaced for the axes in a dictionary."""
         types = tuple(changes.get(name, own) for name, own in zip(self.axis_names, self.axis_types))
         return AbstractMesh(self.axis_sizes, self.axis_names, types, abstract_device=self.abstract_device)
 
@@ -160,7 +160,7 @@ class AbstractMesh(NamedAxes):
 
 
 def abstract(mesh):
-    """A mesh without its devices."""
+    """The abstract mesh of a mesh."""
     device = mesh.devices.flat[0] if mesh.size else None
     known = None if device is None else AbstractDevice(device.device_kind, None, device.platform)
     return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types, abstract_device=known)

@@ -1,4 +1,4 @@
-"""Types of named axes, and of meshes without devices."""
+"""Types of named axes, and of abstract meshes."""
 import collections
 import enum
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,14 +7,14 @@ from capibara._stub_types import AxisName
 from capibara.jax._mesh import Mesh
 
 class AxisType(enum.Enum):
-    """Who decides along an axis of a mesh: the compiler, the types of values, or the function inside shard_map."""
+    """What determines sharding along a mesh axis: the compiler, the types of values, or the function inside shard_map."""
 
     Auto = 0
     Explicit = 1
     Manual = 2
 
 class ManualAxisType:
-    """Along which manual axes the values of a type differ between devices, are still to be summed, or have summed cotangents."""
+    """The manual axes along which the values of a type differ between devices, are partial sums, or have summed cotangents."""
 
     varying: frozenset[AxisName]
     unreduced: frozenset[AxisName]
@@ -34,7 +34,7 @@ class ManualAxisType:
     def update(self, **changes: Iterable[AxisName]) -> ManualAxisType: ...
 
 class NamedAxes:
-    """What meshes with and without devices share: axes with names and sizes."""
+    """The common base of concrete and abstract meshes: axes with names and sizes."""
 
     axis_names: tuple[AxisName, ...]
     axis_types: tuple[AxisType, ...]
@@ -56,7 +56,7 @@ class NamedAxes:
     def are_all_axes_manual(self) -> bool: ...
 
 class AbstractDevice:
-    """What is known of the devices of an abstract mesh."""
+    """The known properties of an abstract mesh's devices."""
 
     device_kind: str
     num_cores: int | None
@@ -73,7 +73,7 @@ class AbstractMesh(NamedAxes):
         *, abstract_device: AbstractDevice | None = None
     ) -> None: ...
     def update_axis_types(self, changes: Mapping[AxisName, AxisType]) -> AbstractMesh:
-        """The same with other types of the axes that a dictionary names."""
+        """A copy with the axis types replaced for the axes in a dictionary."""
     @property
     def size(self) -> int: ...
     @property
@@ -82,4 +82,4 @@ class AbstractMesh(NamedAxes):
     def abstract_mesh(self) -> AbstractMesh: ...
 
 def abstract(mesh: Mesh) -> AbstractMesh:
-    """A mesh without its devices."""
+    """The abstract mesh of a mesh."""

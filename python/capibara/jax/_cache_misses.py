@@ -1,4 +1,4 @@
-"""jax_explain_cache_misses: says in the log why a jitted function is traced again."""
+"""jax_explain_cache_misses: logs why a jitted function is retraced."""
 import logging
 import os
 import sys
@@ -6,19 +6,19 @@ import weakref
 
 from capibara import _core, _origins
 
-_OWN = os.path.dirname(_origins.__file__)  # frames of this package are not the caller
+_OWN = os.path.dirname(_origins.__file__)  # frames of this package are skipped when looking for the caller
 _logger = logging.getLogger("jax._src.pjit")
-_seen = {}  # where functions are defined: a weak reference to the last one traced there
+_seen = {}  # {definition site: weak reference to the last function traced from there}
 
 
 def set_explaining(on):
-    """Functions that have to be traced are explained from now on, or no longer."""
+    """Enables or disables explanations of cache misses."""
     _core.set_miss_explainer(explain if on else None)
     return bool(on)
 
 
 def explain(function, known, now):
-    """Logs what the call has that earlier ones had not: `known` and `now` are (structure, types, settings) of calls."""
+    """Logs how the call differs from earlier ones: `known` is a list of, and `now` one, (structure, types, settings) of a call."""
     lines = [f"TRACING CACHE MISS at {_caller()} because:"]
     defined = _definition(function)
     name = getattr(function, "__name__", repr(function))

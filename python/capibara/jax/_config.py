@@ -1,4 +1,4 @@
-"""jax.config: settings of the process, and scopes that change them on this thread."""
+"""jax.config: process-wide settings, and thread-local scopes that change them."""
 import contextlib
 import os
 
@@ -7,7 +7,7 @@ from capibara.jax import _key_reuse
 from capibara.jax._devices import Device, devices, find_plugins
 from capibara.jax._flags import WITHOUT_EFFECT, check as _check_flag
 
-# jax_<name>: settings that the core holds, or that the Python face holds itself with what they may be.
+# jax_<name>: settings held by the core, or held in Python with their allowed values.
 _CORE = tuple(_core.config_values())
 _OWN = {
     "platform_name": (None, None),
@@ -34,18 +34,18 @@ _OWN = {
     "disable_bwd_checks": (False, (True, False)),
     "check_static_indices": (False, (True, False)),
 }
-_warned = set()  # settings without effect that were set to another value once
+_warned = set()  # settings without effect that have been changed once
 
 
-_NATIVE = _core.platform()  # what this build runs programs on by itself
+_NATIVE = _core.platform()  # this build's default platform
 
 
 def choose_platform(value):
-    """'cuda', or a list such as 'cuda,cpu' whose first member programs run on; 'cpu' or nothing is the native backend."""
+    """Sets the platform: 'cuda', or a list such as 'cuda,cpu', whose first entry is used; 'cpu' or empty is the native backend."""
     if not isinstance(value, (str, type(None))):
         raise ValueError(f"jax_platforms must be None or a string such as 'cuda,cpu', got {value!r} of type {type(value)}")
     first = (value or "cpu").split(",")[0].strip()
-    if first == "capibara":  # as jax calls this library's plugin; here it is the native backend
+    if first == "capibara":  # jax's name for this library's plugin; here the native backend
         first = "cpu"
     if first not in ("cpu", "reference") and not _core.is_plugin_platform(first):
         raise RuntimeError(f"Unable to initialize backend '{first}': Backend '{first}' is not in the list of known backends: "
@@ -55,14 +55,14 @@ def choose_platform(value):
 
 
 class Config:
-    """What `jax.config` is: attributes jax_..., and update."""
+    """The class of `jax.config`: attributes jax_..., and update."""
 
     def __init__(self):
         object.__setattr__(self, "_own", {name: value for name, (value, _) in _OWN.items()})
         object.__setattr__(self, "_without_effect", {name: value for name, (value, _) in WITHOUT_EFFECT.items()})
 
     def update(self, name, value):
-        """Changes a setting of the process: config.update('jax_enable_x64', True)."""
+        """Changes a process-wide setting: config.update('jax_enable_x64', True)."""
         short = name.removeprefix("jax_")
         if name in WITHOUT_EFFECT:
             self._without_effect[name] = _check_flag(name, value)
@@ -75,7 +75,7 @@ class Config:
             _core.config_update(short, value)
             return
         allowed = _OWN[short][1]
-        if short == "explicit_x64_dtypes":  # jax's own values are members of an enumeration
+        if short == "explicit_x64_dtypes":  # jax's values are enum members
             value = getattr(value, "name", value).lower() if value is not None else value
         if allowed is not None and value not in allowed:
             raise ValueError(f"config.update: {name} must be one of {allowed}, got {value!r}")
@@ -115,7 +115,7 @@ class Config:
         self.update(name, value)
 
     def parse_flags_with_absl(self):
-        """Flags of absl are read by jax programs; none of them is defined here."""
+        """Does nothing: no absl flags are defined here."""
 
 
 def _warn_without_effect(name, value):
@@ -184,7 +184,7 @@ def _set_explain_cache_misses(value):
 def _set_optimization_level(value):
     options = [] if value == "UNKNOWN" else [("xla_backend_optimization_level", int(value[1:]))]
     _core.set_default_compiler_options(options)
-    _core.clear_caches()  # what was compiled otherwise
+    _core.clear_caches()  # drops programs compiled with the old setting
     return value
 
 
@@ -200,11 +200,11 @@ def _set_captured_constants(value):
     return value
 
 
-_usual_cache = []  # the folder of the cache before a setting moved it
+_usual_cache = []  # the cache's folder before a setting moved it
 
 
 def _cache_setter(name):
-    """The disk cache is where three settings together say."""
+    """A setter for one of the three settings that together determine the location of the disk cache."""
 
     def set_one(value):
         own = {short: getattr(config, f"jax_{short}") for short in ("compilation_cache_dir", "compilation_cache_max_size", "enable_compilation_cache")}
@@ -268,7 +268,7 @@ _set_captured_constants(config.jax_captured_constants_warn_bytes)
 
 
 def _from_environment():
-    """JAX_ENABLE_X64=1 and its kin: the variable of a setting is its name in capitals."""
+    """Reads settings from environment variables such as JAX_ENABLE_X64=1, named after the setting in capitals."""
     for name, now in config.values.items():
         text = os.environ.get(name.upper())
         if text is None or name == "jax_platform_name":
@@ -287,8 +287,8 @@ _from_environment()
 
 
 def scope(name, *default):
-    """A context manager of one setting: scope('enable_x64')(True)."""
-    keyword = "disable" if name == "disable_jit" else "new_val"  # as jax calls the argument
+    """A context manager for one setting: scope('enable_x64')(True)."""
+    keyword = "disable" if name == "disable_jit" else "new_val"  # jax's name of the argument
 
     def make(*given, **named):
         given += tuple(named.pop(keyword) for _ in range(keyword in named))
@@ -319,7 +319,7 @@ class _Scope(contextlib.ContextDecorator):
 
 
 class default_device(contextlib.ContextDecorator):
-    """Computations whose arguments are placed nowhere run on this device while the context lasts."""
+    """A context in which computations on uncommitted arguments run on this device."""
 
     def __init__(self, device):
         self._device = device_named(device)
@@ -350,7 +350,7 @@ class _FlagScope(contextlib.ContextDecorator):
 
 
 def flag_scope(name, *default):
-    """A context manager of a setting that the core does not hold."""
+    """A context manager for a setting that the core does not hold."""
 
     def make(*given):
         if len(given) > 1 or not (given or default):

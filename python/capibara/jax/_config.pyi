@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from capibara.jax._devices import Device
 
 class Setting(Protocol):
-    """A context manager of one setting: jax.enable_x64(True)."""
+    """A context manager for one setting: jax.enable_x64(True)."""
 
     def __call__(self, new_val: Any = ..., /) -> AbstractContextManager[None]: ...
 
@@ -25,7 +25,7 @@ class Config:
 config: Config
 
 class default_device(ContextDecorator):
-    """Arrays and programs without a device of their own go to this one, on this thread, while the context lasts."""
+    """A context in which uncommitted arrays and computations on them are on this device, on this thread."""
 
     def __init__(self, device: Device | str | None) -> None: ...
     def __enter__(self) -> None: ...

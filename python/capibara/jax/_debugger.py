@@ -16,7 +16,7 @@ _one_at_a_time = threading.Lock()
 
 
 class _Frame:
-    """A frame of the traced function: where it stands, its source, and its variables."""
+    """A frame of the traced function: its position, source and variables."""
 
     def __init__(self, info):
         self.filename, self.lineno, self.function = info.filename, info.lineno, info.function
@@ -102,7 +102,7 @@ class _Debugger(cmd.Cmd):
         self._say(*lines)
 
     def do_continue(self, _):
-        """c(ont(inue)): goes on with the program."""
+        """c(ont(inue)): continues the program."""
         return True
 
     def do_quit(self, _):
@@ -115,10 +115,10 @@ class _Debugger(cmd.Cmd):
 
 
 def breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=False, token=None, **kwargs):
-    """Opens a debugger when the program gets here, with the values that variables then have.
+    """Opens a debugger when the program gets here, with the current values of variables.
 
-    `stdin` and `stdout` may be given in place of the terminal. With `token`, a tree of arrays that is returned as it
-    is, the debugger opens once they are computed.
+    `stdin` and `stdout` may be passed to replace the terminal. With `token`, a tree of arrays that is returned
+    unchanged, the debugger opens once they are computed.
     """
     if token is not None and ordered:
         raise ValueError("breakpoint: `ordered` and `token` are mutually exclusive arguments.")
@@ -126,7 +126,7 @@ def breakpoint(*, backend=None, filter_frames=True, num_frames=None, ordered=Fal
         raise ValueError(f"breakpoint: the debugger 'cli' exists, got {backend!r}")
     frames = [_Frame(info) for info in inspect.stack()[1:] if not (filter_frames and info.filename.startswith(_PACKAGE))]
     frames = frames[:num_frames]
-    # The variables that are arrays reach the debugger as the running program computed them.
+    # Variables that are arrays are passed to the callback, with the values of the running program.
     traced = [{name: value for name, value in frame.locals.items() if isinstance(value, _core.Array)} for frame in frames]
 
     def enter(values, *_):

@@ -1,4 +1,4 @@
-"""How much memory devices have in use, and had at most."""
+"""The current and peak memory use of devices."""
 from capibara import _core
 from capibara.jax._devices import devices
 
@@ -12,10 +12,10 @@ def _in_use_and_peak(device):
 
 
 def device_memory_allocated(device=None):
-    """Bytes of arrays and temporaries on a device, the first where none is named."""
+    """Bytes of arrays and temporaries on a device, by default the first."""
     return _in_use_and_peak(device)[0]
 
 
 def device_memory_peak(device=None):
-    """The most bytes that were in use on a device at once, the first where none is named."""
+    """Peak bytes in use on a device, by default the first."""
     return _in_use_and_peak(device)[1]

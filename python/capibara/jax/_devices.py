@@ -7,7 +7,7 @@ import sys
 from capibara import _core
 
 _search_begun = False  # of plugins
-_xla_flags = [os.environ.get("XLA_FLAGS", "")]  # as the core has read them; empty once devices were listed
+_xla_flags = [os.environ.get("XLA_FLAGS", "")]  # as read by the core; empty once devices have been listed
 
 
 class Memory:
@@ -76,7 +76,7 @@ class Device:
         return hash((self.platform, self.id))
 
     def memory_stats(self):
-        """What is known of the device's memory; None where nothing is counted, as on the host."""
+        """Statistics of the device's memory; None if there are none, as on the host."""
         return _core.memory_stats(self.platform, self.id)
 
     def addressable_memories(self):
@@ -84,7 +84,7 @@ class Device:
         return [Memory(self, kind) for kind in self._memories]
 
     def default_memory(self):
-        """The memory of arrays that are placed by default."""
+        """The memory in which arrays are placed by default."""
         return Memory(self, self._default_memory)
 
     def memory(self, kind):
@@ -135,11 +135,11 @@ class Backend:
         return f"Backend({self.platform!r})"
 
 
-_known = {}  # rows of the core as devices: the same objects each time
+_known = {}  # {row of the core: Device}, so that each device is one object
 
 
 def live_arrays(platform=None):
-    """The arrays that Python holds on a platform: on the default one where none is named."""
+    """The arrays that Python holds on a platform, by default on the default one."""
     wanted = devices(platform)[0].platform
     return [x for x in gc.get_objects() if isinstance(x, _core.ArrayImpl) and not x.is_deleted() and device_of(x).platform == wanted]
 
@@ -147,7 +147,7 @@ def live_arrays(platform=None):
 def device_of(array):
     """The device that holds an array."""
     platform, number = _core.array_device(array)
-    if (platform, number) == ("cpu", 0) and _core.process_group()[1] > 1:  # nothing was said: the first device of this process
+    if (platform, number) == ("cpu", 0) and _core.process_group()[1] > 1:  # not placed explicitly: the first device of this process
         return local_devices(backend="cpu")[0]
     for device in devices(_called(platform)):
         if (device.platform, device.id) == (platform, number):
@@ -156,7 +156,7 @@ def device_of(array):
 
 
 def find_plugins():
-    """Tells the core where this interpreter keeps its packages: plugins are among them."""
+    """Passes the package folders of this interpreter to the core, which searches them for plugins."""
     global _search_begun
     if not _search_begun:
         _search_begun = True
@@ -164,7 +164,7 @@ def find_plugins():
 
 
 def _read_xla_flags():
-    """XLA_FLAGS may ask for several CPU devices until devices are first listed: programs set it after their imports."""
+    """Reads XLA_FLAGS, which may request several CPU devices until devices are first listed: programs set it after their imports."""
     read, flags = _xla_flags.pop(), os.environ.get("XLA_FLAGS", "")
     counts = re.findall(r"--xla_force_host_platform_device_count=(\S*)", flags)
     if flags == read or not counts or os.environ.get("JAX_NUM_CPU_DEVICES") or _core.config_values()["num_cpu_devices"] != 1:
@@ -175,7 +175,7 @@ def _read_xla_flags():
 
 
 def devices(backend=None):
-    """The devices of a backend, those of other processes too."""
+    """The devices of a backend, including those of other processes."""
     if _xla_flags:
         _read_xla_flags()
     find_plugins()
@@ -217,30 +217,30 @@ def default_backend():
 
 
 def process_count(backend=None):
-    """The number of processes of this program."""
+    """The number of processes in this program."""
     _require_platform(backend)
     return _core.process_group()[1]
 
 
 def process_index(backend=None):
-    """The number of this process."""
+    """The index of this process."""
     _require_platform(backend)
     return _core.process_group()[0]
 
 
 def process_indices(backend=None):
-    """The numbers of all processes."""
+    """The indices of all processes."""
     return list(range(process_count(backend)))
 
 
 def _require_platform(backend):
-    """All platforms have the same processes; one that does not exist has none."""
+    """Raises if the platform does not exist; otherwise all platforms have the same processes."""
     if backend is not None:
         devices(backend)
 
 
 def target_of(device, backend, operation):
-    """(platform, number) of the device that device= or backend= names; None where neither does."""
+    """(platform, number) of the device named by device= or backend=; None without either."""
     if device is not None and backend is not None:
         raise ValueError(f"can't specify both a device and a backend for {operation}, got device={device} and backend={backend}.")
     if backend is not None:
@@ -256,6 +256,6 @@ def target_of(device, backend, operation):
 
 
 def _called(platform):
-    """The name by which programs ask for the devices of a platform: a plugin may have been chosen as 'pjrt'."""
+    """The name under which a platform's devices are requested: a plugin may have been selected as 'pjrt'."""
     own = _core.platform().split(",")[0]
     return own if _core.is_plugin_platform(own) and devices(own)[0].platform == platform else platform

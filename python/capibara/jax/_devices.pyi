@@ -33,7 +33,7 @@ class Device:
     def memory(self, kind: str) -> Memory: ...
 
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices of a backend, those of other processes too."""
+    """The devices of a backend, including those of other processes."""
 def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
     """The devices of this process, or of another one; `host_id` is an older name of process_index."""
 def device_count(backend: str | None = None) -> int:
@@ -43,10 +43,10 @@ def local_device_count(backend: str | None = None) -> int:
 def default_backend() -> str:
     """The platform that programs run on."""
 def process_count(backend: str | None = None) -> int:
-    """The number of processes of this program."""
+    """The number of processes in this program."""
 def process_index(backend: str | None = None) -> int:
-    """The number of this process."""
+    """The index of this process."""
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes."""
+    """The indices of all processes."""
 def device_of(array: Any) -> Device:
     """The device that holds an array."""

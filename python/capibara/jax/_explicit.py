@@ -1,4 +1,4 @@
-"""Explicit axes of meshes: shardings in types, and the functions that change them."""
+"""Explicit mesh axes: shardings in types, and the functions that change them."""
 import functools
 
 from capibara import _core, _tracebacks
@@ -11,7 +11,7 @@ from capibara.jax.tree_util import tree_leaves, tree_map
 
 
 def canonical(sharding, operation, check_mesh=True):
-    """The sharding that a specification or sharding means for a type, in the mesh that surrounds it; None stays None."""
+    """Resolves a specification or sharding to the sharding of a type in the context mesh; None stays None."""
     if sharding is None or (isinstance(sharding, NamedSharding) and sharding.mesh.empty):
         return None
     if not isinstance(sharding, (NamedSharding, PartitionSpec)):
@@ -49,7 +49,7 @@ def _named(spec):
 
 
 def placement_of(sharding, mesh=None):
-    """(the sharding of a type as the core knows it, whether its devices are known)."""
+    """(the core's form of a type's sharding, True if its devices are known)."""
     axes = [[entry] if isinstance(entry, str) else list(entry) if isinstance(entry, tuple) else [] for entry in sharding.spec.partitions]
     own = sharding.mesh
     grid = mesh if mesh is not None else concrete_mesh(own)
@@ -62,7 +62,7 @@ def placement_of(sharding, mesh=None):
 
 
 def resharded(array, sharding, mesh=None):
-    """An array whose type has this sharding; entries of None beyond its dimensions say nothing."""
+    """The array with this sharding in its type; entries of None beyond its dimensions are dropped."""
     if not any(sharding.spec.partitions[array.ndim:]):
         sharding = sharding.update(spec=sharding.spec.update(partitions=sharding.spec.partitions[:array.ndim]))
     if len(sharding.spec) > array.ndim:
@@ -74,7 +74,7 @@ def resharded(array, sharding, mesh=None):
 
 
 def asked(out_sharding, operation):
-    """The argument `out_sharding` of a library function as the core knows it; None where it asks for nothing."""
+    """The core's form of a library function's `out_sharding` argument; None if it requests nothing."""
     sharding = canonical(out_sharding, "einsum" if operation == "jnp.einsum" else operation)
     if sharding is None or not sharding.mesh.explicit_axes:
         return None
@@ -82,13 +82,13 @@ def asked(out_sharding, operation):
 
 
 def placed_as(array, out_sharding, operation):
-    """An array whose type has what the argument `out_sharding` of a function asks for."""
+    """The array with the sharding that a function's `out_sharding` argument requests."""
     sharding = canonical(out_sharding, operation)
     return array if sharding is None or not sharding.mesh.explicit_axes else resharded(array, sharding)
 
 
 def reshard(xs, out_shardings):
-    """Every leaf of a tree with another sharding in its type; values stay as they are."""
+    """Changes the sharding in the type of every leaf of a tree; the values stay the same."""
     leaves, structure = _core.tree_flatten(xs)
     results = []
     for leaf, target in zip(leaves, spread(out_shardings, xs, "reshard out_shardings")):
@@ -102,7 +102,7 @@ def reshard(xs, out_shardings):
 
 
 def _changed_mesh(axes, kind, operation, shardings=None):
-    """(the mesh before, the mesh with these axes of another type, the axes); None where there is no mesh."""
+    """(previous mesh, mesh with these axes changed to another type, the axes); None if there is no mesh."""
     around = get_abstract_mesh()
     given = None
     for sharding in tree_leaves(shardings, is_leaf=lambda leaf: isinstance(leaf, (NamedSharding, PartitionSpec))):
@@ -147,7 +147,7 @@ def _chosen(given, kwargs, word):
 
 
 def auto_axes(f=None, /, *, axes=None, out_sharding=None):
-    """A function inside which axes of the mesh are left to the compiler; its results get `out_sharding` in their types."""
+    """A function inside which mesh axes are Auto, left to the compiler; its results get `out_sharding` in their types."""
     if f is None:
         return lambda function: auto_axes(function, axes=axes, out_sharding=out_sharding)
 
@@ -166,7 +166,7 @@ def auto_axes(f=None, /, *, axes=None, out_sharding=None):
 
 
 def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
-    """A function inside which axes of the mesh are in the types of values; its arguments get `in_sharding`."""
+    """A function inside which mesh axes are Explicit, part of types; its arguments get `in_sharding`."""
     if f is None:
         return lambda function: explicit_axes(function, axes=axes, in_sharding=in_sharding)
 
@@ -187,7 +187,7 @@ def explicit_axes(f=None, /, *, axes=None, in_sharding=None):
 
 
 def at_asking(array, key, method, values, out_sharding, options):
-    """array.at[key].get(out_sharding=...) and its like."""
+    """array.at[key].get(out_sharding=...) and the other methods of at."""
     sharding = canonical(out_sharding, f".at[...].{method}")
     if method == "get":
         options["fill_value"], given = values, ()

@@ -1,4 +1,4 @@
-"""Exported programs as the bytes that jax keeps them in: a flatbuffer around a StableHLO artifact."""
+"""Serializes exported programs in jax's format: a flatbuffer around a StableHLO artifact."""
 import collections
 import json
 
@@ -10,7 +10,7 @@ from capibara.jax._exported_values import type_name
 _OLD_MARK = b"capibara exported program 1\n"
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
 _MEMORIES = {"MemorySpace.Device": 1, "MemorySpace.Host": 2, "MemorySpace.Any": 3}
-_nodes, _names = {}, {}  # by class; by the name in the bytes
+_nodes, _names = {}, {}  # keyed by class; by serialized name
 
 
 def _register(nodetype, serialized_name, *functions):
@@ -26,7 +26,7 @@ def _register(nodetype, serialized_name, *functions):
 
 
 def register_pytree_node_serialization(nodetype, *, serialized_name, serialize_auxdata, deserialize_auxdata, from_children=None):
-    """How the nodes of a class that is a registered pytree are kept in exported programs."""
+    """Registers the serialization of a registered pytree class in exported programs."""
     if nodetype in _nodes or serialized_name in _names:
         return _register(nodetype, serialized_name)
 
@@ -40,7 +40,7 @@ def register_pytree_node_serialization(nodetype, *, serialized_name, serialize_a
 
 
 def register_namedtuple_serialization(nodetype, *, serialized_name):
-    """How a class of named tuples is kept in exported programs."""
+    """Registers the serialization of a named tuple class in exported programs."""
     if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
         raise ValueError(f"Use `register_pytree_node_serialization` for types other than `collections.namedtuple`, got {nodetype}")
     return _register(nodetype, serialized_name, lambda node: (tuple(node), None),
@@ -130,12 +130,12 @@ def _facts(exported, vjp_order):
 
 
 def write(exported, vjp_order):
-    """Bytes that `read` and jax make the same program of."""
+    """Serializes a program to bytes that `read` and jax can deserialize."""
     return bytearray(_core.write_exported(_facts(exported, vjp_order)))
 
 
 def read(blob, make):
-    """The exported program of these bytes, by the function that makes one of its parts."""
+    """Deserializes an exported program; `make` constructs it from its parts."""
     blob = bytes(blob)
     if blob.startswith(_OLD_MARK):
         raise ValueError("export.deserialize: these bytes are of an older version of this library, which had a format of its own; export "

@@ -1,4 +1,4 @@
-"""Values at the border of exported texts, which hold PRNG keys as words and have booleans where a tangent is float0."""
+"""Converts arguments and results of exported texts, in which PRNG keys are words and float0 tangents are booleans."""
 import numpy as np
 
 from capibara import _core
@@ -12,7 +12,7 @@ _KEY_KINDS = {"key<fry>": "threefry2x32", "key<rbg>": "rbg", "key<urbg>": "unsaf
 
 
 def type_name(dtype) -> str:
-    """A name that `_core.ShapedArray` takes for every dtype, keys and float0 among them."""
+    """A name that `_core.ShapedArray` accepts, for every dtype including keys and float0."""
     if isinstance(dtype, KeyType):
         return dtype.name
     return "float0" if dtype == float0 else np.dtype(dtype).name
@@ -31,8 +31,8 @@ def _from_text(value, aval):
 
 
 def evaluate_module(module, in_avals, out_avals, kept, platforms, platform):
-    """The function of a StableHLO text or artifact, of all arguments, of which it takes those that are kept. A module for several
-    platforms takes the number of one first. Where the module leaves sizes open, its program is made for the sizes of each call."""
+    """A function of all arguments that runs a StableHLO text or artifact on the `kept` ones. A module for several platforms also takes
+    the platform's index as its first argument. A module with symbolic sizes is specialized for the sizes of each call."""
     symbolic = any(map(has_symbolic_shape, in_avals))
     takes_platform, first = len(platforms) > 1, None
     programs = {}

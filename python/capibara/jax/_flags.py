@@ -1,9 +1,9 @@
-"""The settings of jax 0.10.2 that change nothing here: accepted and readable; setting one to another value warns once.
+"""The settings of jax 0.10.2 that have no effect here: accepted and readable; changing one warns once.
 
-Most of them steer XLA's pipeline, its GPU kernels, its cluster services, or parts of jax that are not here.
+Most of them control XLA's pipeline, its GPU kernels, its cluster services, or parts of jax that do not exist here.
 """
 
-# name: (default, what it may be: a type, or the allowed texts). None is always allowed where it is the default.
+# name: (default, type or allowed texts). None is always allowed if it is the default.
 WITHOUT_EFFECT = {
     "check_vma": (False, bool),
     "eager_constant_folding": (False, bool),
@@ -103,7 +103,7 @@ WITHOUT_EFFECT = {
 
 
 def check(name, value):
-    """The value as it is kept; raises where it is none of this setting's."""
+    """The value in the form to store; raises if the setting does not allow it."""
     default, kind = WITHOUT_EFFECT[name]
     if value is None and default is None:
         return value

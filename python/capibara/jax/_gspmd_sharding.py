@@ -1,4 +1,4 @@
-"""Shardings that are made of XLA's description of the parts."""
+"""Shardings given by an XLA description of the tiles."""
 import functools
 
 from capibara.jax._hlo_sharding import HloSharding, tile_slices
@@ -8,14 +8,14 @@ from capibara.jax._sharding import IndivisibleError, NamedSharding, Sharding, _o
 
 
 class GSPMDSharding(Sharding):
-    """A list of devices, and XLA's description of the parts that they hold."""
+    """A list of devices, and XLA's description of the tiles that they hold."""
 
     def __init__(self, devices, op_sharding, *, memory_kind=None):
         self._device_list, self._memory_kind = tuple(devices), memory_kind
         self._hlo_sharding = op_sharding if isinstance(op_sharding, HloSharding) else HloSharding.from_proto(op_sharding)
         self._unconstrained = []
         if memory_kind is not None:
-            _own_kind(self._device_list[0], memory_kind)  # raises where the device has no such memory
+            _own_kind(self._device_list[0], memory_kind)  # raises if the device has no such memory
 
     @classmethod
     def get_replicated(cls, device_assignment, *, memory_kind=None):
@@ -44,7 +44,7 @@ class GSPMDSharding(Sharding):
 
     @functools.cached_property
     def _named(self):
-        """The same by the names of a mesh."""
+        """An equivalent sharding with the named axes of a mesh."""
         hlo, devices = self._hlo_sharding, self._device_list
         if hlo.is_replicated():
             sizes, of_dims = [len(devices)], []
@@ -76,7 +76,7 @@ class GSPMDSharding(Sharding):
 
     def devices_indices_map(self, global_shape):
         """{device: the slices of its part}."""
-        self.shard_shape(global_shape)  # raises where a dimension does not divide
+        self.shard_shape(global_shape)  # raises if a dimension does not divide
         if self.is_fully_replicated:
             return dict.fromkeys(self._device_list, (slice(None),) * len(global_shape))
         return dict(zip(self._device_list, tile_slices(self._hlo_sharding, global_shape)))

@@ -1,4 +1,4 @@
-"""Shardings as XLA writes them: a grid of tiles and the devices that hold them, by number instead of by the names of a mesh."""
+"""XLA's form of shardings: a grid of tiles and the numbers of the devices that hold them, without named mesh axes."""
 import enum
 import functools
 import math
@@ -7,7 +7,7 @@ from capibara.jax._mesh import Unconstrained
 
 
 class _Type(enum.IntEnum):
-    """What a sharding, or one of the last dimensions of its grid, means. The numbers are those of XLA's messages."""
+    """The kind of a sharding, or of one of the last dimensions of its grid. The values are those of XLA's protocol buffers."""
     REPLICATED = 0
     MAXIMAL = 1
     TUPLE = 2
@@ -21,7 +21,7 @@ class _Type(enum.IntEnum):
 
 
 class OpSharding:
-    """The fields of XLA's message for a sharding; HloSharding.from_proto reads them."""
+    """The fields of XLA's OpSharding message; HloSharding.from_proto reads them."""
 
     Type = _Type
 
@@ -66,7 +66,7 @@ class HloSharding:
 
     @staticmethod
     def iota_tile(dims, reshape_dims=(), transpose_perm=(), subgroup_types=()):
-        """The devices counted along a grid of `reshape_dims`, transposed, and cut into a grid of `dims`."""
+        """The devices numbered along a grid of `reshape_dims`, transposed, and reshaped to a grid of `dims`."""
         import numpy as np
         count = math.prod(dims)
         if not dims:
@@ -149,7 +149,7 @@ class HloSharding:
         return [] if self._grid is None else [int(device) for device in self._grid.flat]
 
     def tiles(self):
-        """(the number of parts of each dimension, how many devices hold each part)."""
+        """(number of tiles along each dimension, number of devices that hold each tile)."""
         if self._grid is None or self._kind is _Type.MAXIMAL:
             return [], 1
         split = self._grid.ndim - len(self._subgroups)
@@ -157,11 +157,11 @@ class HloSharding:
         return list(self._grid.shape[:split]), math.prod(replicas)
 
     def get_axis_sizes(self):
-        """The sizes of the axes of the smallest mesh whose axes are not cut."""
+        """The axis sizes of the smallest mesh whose axes need not be split."""
         return [] if self._iota is None else self.axes_of_dimensions()[0]
 
     def axes_of_dimensions(self):
-        """(the sizes of the axes of the smallest mesh whose axes are not cut, of each dimension of the grid the numbers of its axes)."""
+        """(axis sizes of the smallest mesh whose axes need not be split, axis numbers for each dimension of the grid)."""
         shape, order = self._iota
         left = [[axis, shape[axis]] for axis in order]
         pieces, of_dims = [], []
@@ -211,7 +211,7 @@ def _listed(numbers):
 
 
 def _with_subgroups(grid, subgroups, iota=None):
-    """One dimension for each kind of subgroup, replicated ones last; where nothing else splits, the sharding of that kind."""
+    """Merges subgroups to one dimension per kind, replicated last; if nothing else is split, returns the sharding of that kind."""
     split = grid.ndim - len(subgroups)
     kinds = sorted(set(subgroups), key=lambda kind: (kind is _Type.REPLICATED, kind))
     members = [[split + place for place, own in enumerate(subgroups) if own is kind] for kind in kinds]
@@ -229,7 +229,7 @@ def _with_subgroups(grid, subgroups, iota=None):
 
 
 def _axes_of_dimensions(dims, shape, order):
-    """Which axes make up each dimension of a grid; None where a dimension is a part of an axis."""
+    """The axes that make up each dimension of a grid; None if a dimension is part of an axis."""
     left, found = [axis for axis in order if shape[axis] > 1], []
     for size in dims:
         own = []
@@ -242,7 +242,7 @@ def _axes_of_dimensions(dims, shape, order):
 
 
 def _merged(iota):
-    """The same order of devices with as few dimensions as possible: dimensions that stay neighbours are one."""
+    """The same device order with as few dimensions as possible: dimensions that stay adjacent are merged."""
     if iota is None:
         return None
     shape, order = iota
@@ -261,7 +261,7 @@ def _merged(iota):
 
 
 def tile_slices(sharding, shape):
-    """Of each device, the slices of its tile of an array."""
+    """The slices of each device's tile of an array."""
     import numpy as np
     counts, found = sharding.tiles()[0], {}
     for place, device in np.ndenumerate(sharding._grid):
@@ -296,5 +296,5 @@ def hlo_of_named(sharding, rank):
 
 
 def hlo_of(sharding, rank):
-    """XLA's form of any sharding: what has no mesh is on one device."""
+    """XLA's form of any sharding: one without a mesh is on one device."""
     return hlo_of_named(sharding, rank) if hasattr(sharding, "mesh") else HloSharding.replicate()

@@ -1,10 +1,10 @@
-"""Standing in for jax: `import jax` as capibara.jax, and what is covered of a version."""
+"""Replaces jax: `import jax` becomes capibara.jax, and reports the coverage of jax versions."""
 import importlib
 import sys
 
 
 class _Finder:
-    """Answers `import jax...` with the module capibara.jax..., and `import jaxlib...` with the few names of it that mean something here."""
+    """Resolves `import jax...` to capibara.jax..., and `import jaxlib...` to the few of its names that exist here."""
 
     def find_spec(self, name, path=None, target=None):
         if name.split(".")[0] not in ("jax", "jaxlib"):
@@ -29,7 +29,7 @@ _finder = _Finder()
 
 
 def install():
-    """From here on `import jax` in this process means capibara.jax."""
+    """From now on, `import jax` in this process imports capibara.jax."""
     loaded = sys.modules.get("jax")
     if loaded is not None and not loaded.__name__.startswith("capibara."):
         raise ImportError("capibara.jax.install: the real jax is already imported in this process; call install first")
@@ -44,7 +44,7 @@ def install():
 
 
 class Compatibility(dict):
-    """What `check_compatibility` found: true where nothing is missing; it prints in words."""
+    """The result of `check_compatibility`: true if nothing is missing; prints a summary."""
 
     def __bool__(self):
         return self["compatible"]
@@ -62,7 +62,7 @@ class Compatibility(dict):
 def check_compatibility(version="0.10.2"):
     """Which public names of a jax version, from 0.4.20 to 0.10.2, exist here: {'version', 'compatible', 'names', 'missing'}.
 
-    The answer is true where all of them do. Names alone are compared: what they do is that of jax 0.10.2.
+    The answer is true if all of them do. Only names are compared; the semantics are those of jax 0.10.2.
     """
     from capibara.jax import _ledger
     known = _ledger.versions()

@@ -1,4 +1,4 @@
-"""Arrays of the parts that devices have: from callbacks, from arrays on single devices, from the data of each process."""
+"""Assembles arrays from per-device shards: from callbacks, from arrays on single devices, from the data of each process."""
 from capibara import _core, _tracebacks
 from capibara._errors import UnexpectedTracerError
 from capibara.jax import tree_util
@@ -8,7 +8,7 @@ from capibara.jax._sharding import SingleDeviceSharding
 
 
 def make_array_from_callback(shape, sharding, data_callback, dtype=None):
-    """An array whose part on each device is what the callback returns for its slices."""
+    """An array whose shard on each device is the callback's result for its slices."""
     import numpy as np
     sharding = resolve(sharding, "make_array_from_callback")
     parts = {}
@@ -25,7 +25,7 @@ def make_array_from_callback(shape, sharding, data_callback, dtype=None):
 
 
 def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None):
-    """One array of parts that are on its devices. `dtype` is needed where this process has no part, and is that of the parts."""
+    """One array from shards on its devices. `dtype`, that of the shards, is required if this process has no shard."""
     import numpy as np
     name = "jax.make_array_from_single_device_arrays"
     if not isinstance(arrays, (list, tuple)):
@@ -51,7 +51,7 @@ def make_array_from_single_device_arrays(shape, sharding, arrays, *, dtype=None)
 
 
 def check_parts(shape, dtype, sharding, arrays):
-    """Raises where parts are not on the devices of a sharding, one on each, of the shape and type that it gives them."""
+    """Raises unless there is one shard on each device of a sharding, with the shape and type that it requires."""
     ids = [device_of(array).id for array in arrays]
     wanted = {device.id for device in sharding._device_list if device.addressable}
     if len(ids) != len(wanted):
@@ -77,7 +77,7 @@ def check_parts(shape, dtype, sharding, arrays):
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None):
-    """A tree of arrays of the data that this process has, which are all of it where there is one process."""
+    """A tree of arrays from this process's part of the data, which is all of it for a single process."""
     leaves, structure = _core.tree_flatten(local_data)
     name = "make_array_from_process_local_data"
     shardings = [resolve(one, name) for one in spread(sharding, local_data, f"{name} sharding")]
@@ -108,7 +108,7 @@ def _from_local_data(data, sharding, global_shape):
         slices = []
         for dim, (size, whole) in enumerate(zip(data.shape, global_shape)):
             begin, end, _ = index[dim].indices(whole)
-            if size != whole:  # the parts that this process has, one behind the other
+            if size != whole:  # local data: this process's parts, concatenated
                 place = own[dim].index(begin * counts[dim] // whole)
                 begin, end = place * (end - begin), (place + 1) * (end - begin)
             slices.append(slice(begin, end))
@@ -118,7 +118,7 @@ def _from_local_data(data, sharding, global_shape):
 
 
 def _part_numbers(sharding, ndim):
-    """Of each dimension, the numbers of the parts that this process has, and how many there are."""
+    """For each dimension, the numbers of this process's parts; and the number of parts per dimension."""
     counts = [sharding._placement.parts(dim) for dim in range(ndim)]
     own = [set() for _ in counts]
     for index in sharding.addressable_devices_indices_map(counts).values():

@@ -1,4 +1,4 @@
-"""jax_debug_key_reuse: while it is on, a key that is used a second time is an error."""
+"""jax_debug_key_reuse: while enabled, reusing a key is an error."""
 import contextlib
 import threading
 
@@ -6,7 +6,7 @@ from capibara import _core
 from capibara.jax._api import make_jaxpr
 
 _default = False
-_own = threading.local()  # what this thread's scopes say
+_own = threading.local()  # the setting of this thread's scopes
 
 
 def is_on():
@@ -14,7 +14,7 @@ def is_on():
 
 
 def set_default(value):
-    """Turns it on or off for the process."""
+    """Enables or disables the check for the process."""
     global _default
     _default = bool(value)
     if _default:
@@ -22,7 +22,7 @@ def set_default(value):
 
 
 class scope(contextlib.ContextDecorator):
-    """Turns it on or off on this thread while the context lasts."""
+    """A context that enables or disables the check on this thread."""
 
     def __init__(self, new_val=True):
         self._value, self._before = bool(new_val), []
@@ -46,7 +46,7 @@ def _is_key(leaf):
 
 
 def _checked_call(function, args, kwargs):
-    """A call of a jitted function or of one of jax.random, whose keys are followed."""
+    """Calls a jitted function or one of jax.random, and tracks its keys."""
     if not is_on():
         return function(*args, **kwargs)
     leaves = _core.tree_leaves((args, kwargs))
@@ -66,9 +66,9 @@ def _checked_call(function, args, kwargs):
 
 
 def _signature(function, args, kwargs, leaves):
-    """({input: key}, signature, what errors call it) of a call."""
+    """({input: key}, signature, name for errors) of a call."""
     from capibara.jax.experimental.key_reuse._core import jaxpr_type_signature
-    if hasattr(function, "trace"):  # of a jitted function the program is known, or will be needed anyway
+    if hasattr(function, "trace"):  # a jitted function's program is cached, or needed anyway
         traced = function.trace(*args, **kwargs)
         program = traced.jaxpr.jaxpr
         dynamic = [leaf for leaf in leaves if isinstance(leaf, _core.Array) or _is_number(leaf)]

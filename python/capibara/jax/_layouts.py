@@ -3,14 +3,14 @@ from capibara._records import FrozenRecord
 
 
 class AutoLayout:
-    """Stands for a layout that the compiler chooses."""
+    """A layout chosen by the compiler."""
 
     def __repr__(self):
         return "AUTO"
 
 
 class Layout(FrozenRecord):
-    """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
+    """The order of dimensions in memory, slowest first; tiles are for devices with tiled layouts."""
 
     __match_args__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")
 
@@ -18,7 +18,7 @@ class Layout(FrozenRecord):
         super().__init__(major_to_minor, tiling, sub_byte_element_size_in_bits)
 
     def check_compatible_aval(self, aval_shape):
-        """Raises where arrays of this shape have another number of dimensions."""
+        """Raises if this shape has a different number of dimensions."""
         if len(self.major_to_minor) != len(aval_shape):
             raise ValueError(f"Length of major_to_minor and the rank of the value should match. Got "
                              f"major_to_minor={self.major_to_minor} and "

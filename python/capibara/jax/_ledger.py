@@ -12,7 +12,7 @@ def ledger():
 
 
 def exists(module, name):
-    """Whether a name of a module of jax exists here."""
+    """True if a name of a jax module exists here."""
     full = "capibara.jax" if module == "jax" else f"capibara.jax.{module}"
     try:
         getattr(importlib.import_module(full), name)
@@ -23,12 +23,12 @@ def exists(module, name):
 
 @functools.cache
 def _changes():
-    """{"versions", "since", "until"}: made of jax's tags by tools/python/make_jax_versions.py."""
+    """{"versions", "since", "until"}: generated from jax's tags by tools/python/make_jax_versions.py."""
     return json.loads(pathlib.Path(__file__).with_name("_versions.json").read_text())
 
 
 def versions():
-    """The releases of jax whose names are known, the oldest first."""
+    """The releases of jax whose names are known, oldest first."""
     return _changes()["versions"]
 
 

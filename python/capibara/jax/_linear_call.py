@@ -1,11 +1,11 @@
-"""linear_call: a function that is linear in its second argument, with a transpose of the user's."""
+"""linear_call: a function that is linear in its second argument, with a user-defined transpose."""
 import functools
 
 from capibara import _core
 
 
 class _Direction:
-    """A program of (captured values, residuals, linear operands), and how the one of the other direction is made."""
+    """A program of (captured values, residuals, linear operands), and the constructor of the opposite direction."""
 
     def __init__(self, program, captured, transposed):
         self.program, self.captured, self.transposed = program, captured, transposed

@@ -1,4 +1,4 @@
-"""Types of functions that are linear by promise."""
+"""Types of functions promised to be linear."""
 from collections.abc import Callable
 
 from capibara._stub_types import PyTree

@@ -1,4 +1,4 @@
-"""Meshes of devices with named axes, and specifications of how they split the dimensions of arrays."""
+"""Meshes of devices with named axes, and specifications of how these split the dimensions of arrays."""
 import contextlib
 import threading
 import weakref
@@ -9,7 +9,7 @@ from capibara.jax._devices import devices as _all_devices  # where `devices` is 
 
 
 class Unconstrained:
-    """The only one of its class, also after pickling."""
+    """A singleton, also after pickling."""
 
     def __reduce__(self):
         return "UNCONSTRAINED"
@@ -26,9 +26,9 @@ def _specification(entries, unreduced, reduced):
 
 
 class PartitionSpec:
-    """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z')).
+    """The mesh axes that split each dimension of an array: P('x', None, ('y', 'z')).
 
-    Beyond jax, dimensions may have names, which only explain: P(batch='x', features=None) is P('x', None).
+    Unlike in jax, dimensions may have names, as documentation: P(batch='x', features=None) is P('x', None).
     """
 
     UNCONSTRAINED = Unconstrained()
@@ -62,7 +62,7 @@ class PartitionSpec:
         return self._entries
 
     def update(self, **changes):
-        """The same with other partitions, unreduced or reduced axes."""
+        """A copy with other partitions, unreduced or reduced axes."""
         return PartitionSpec(*changes.get("partitions", self._entries), unreduced=changes.get("unreduced", self.unreduced),
                              reduced=changes.get("reduced", self.reduced))
 
@@ -144,7 +144,7 @@ _open_meshes = threading.local()
 
 
 def square_grid(count, axes):
-    """The sizes of so many axes, as equal as the factors of `count` allow, the largest first: 8 devices on two axes are 4 x 2."""
+    """The sizes of `axes` axes, as equal as the factors of `count` allow, largest first: 8 devices on two axes are 4 x 2."""
     sizes, factor = [1] * axes, 2
     factors = []
     while count > 1:
@@ -163,7 +163,7 @@ _meshes = weakref.WeakValueDictionary()
 class Mesh(NamedAxes, contextlib.ContextDecorator):
     """A grid of devices whose axes have names.
 
-    Beyond jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
+    Unlike in jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
     """
 
     def __new__(cls, devices, axis_names, axis_types=None):
@@ -193,7 +193,7 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
 
     @property
     def _opaque_view(self):
-        """The core's view of it, as a parameter of an equation."""
+        """The core's view of the mesh as an equation parameter."""
         return _core.mesh_view(core_mesh(self, self))
 
     @property
@@ -226,7 +226,7 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
         return self if not self.is_multi_process else self._local_mesh(self.devices.flat[0].client.process_index())
 
     def _local_mesh(self, process_index):
-        """The part of the grid whose devices belong to a process, which must be a block of it."""
+        """The subgrid of a process's devices, which must be a block of the grid."""
         import numpy as np
         own = np.vectorize(lambda device: device.process_index == process_index, otypes=[bool])(self.devices)
         block = tuple(slice(min(places), max(places) + 1) for places in np.nonzero(own))
@@ -244,7 +244,7 @@ class Mesh(NamedAxes, contextlib.ContextDecorator):
         return self.devices.ndim == 0
 
     def update(self, devices=None, axis_names=None, axis_types=None):
-        """The same with other devices, names or types of axes."""
+        """A copy with other devices, axis names or axis types."""
         return Mesh(self.devices if devices is None else devices, self.axis_names if axis_names is None else axis_names,
                     self.axis_types if axis_types is None else axis_types)
 
@@ -285,29 +285,29 @@ def _stack():
 
 
 def _entered():
-    """The meshes of `with mesh:`, which only pjit and constraints look at, as in jax."""
+    """The stack of `with mesh:`, which only pjit and constraints read, as in jax."""
     if not hasattr(_open_meshes, "entered"):
         _open_meshes.entered = []
     return _open_meshes.entered
 
 
 def entered_mesh():
-    """The innermost mesh of `with mesh:` on this thread; None where there is none."""
+    """The innermost mesh of `with mesh:` on this thread; None if there is none."""
     return _entered()[-1] if _entered() else None
 
 
 def set_mesh_in_use():
-    """The mesh of set_mesh; None where there is none."""
+    """The mesh of set_mesh; None if there is none."""
     return getattr(_open_meshes, "chosen", None)
 
 
 def current_mesh():
-    """The innermost mesh of `with mesh:` and `with set_mesh(mesh):` on this thread; None where there is none."""
+    """The innermost mesh of `with mesh:` and `with set_mesh(mesh):` on this thread; None if there is none."""
     return _stack()[-1] if _stack() else None
 
 
 def core_mesh(mesh, grid):
-    """A mesh as the core knows it, with the devices of another one that has some; None: none in particular."""
+    """The core's form of a mesh, with the devices of the mesh `grid`; None for no specific devices."""
     devices = list(grid.devices.flat) if grid is not None else []
     platform = devices[0]._placement_platform if devices else "cpu"
     return _core.NamedSharding(platform, [device.id for device in devices] or list(range(mesh.size)), list(mesh.axis_names),
@@ -315,7 +315,7 @@ def core_mesh(mesh, grid):
 
 
 class _MeshContext:
-    """The mesh around a program, until the context ends; it begins when it is made."""
+    """A context mesh, in effect from construction until the context ends."""
 
     def __init__(self, mesh):
         self._mesh, self._before = mesh, (list(_stack()), set_mesh_in_use())
@@ -333,7 +333,7 @@ class _MeshContext:
 
 
 class set_mesh(_MeshContext):
-    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
+    """Sets the mesh for specifications without one, from now on, or as a context until it ends. None means no mesh."""
 
     def __init__(self, mesh):
         if mesh is not None and not isinstance(mesh, Mesh):
@@ -348,13 +348,13 @@ class set_mesh(_MeshContext):
 
 
 def run_in_mesh(mesh, function, args, kwargs):
-    """A call in the context of a mesh, also while a function around it is traced."""
+    """Calls a function in the context of a mesh, also while an enclosing function is traced."""
     with _MeshContext(mesh):
         return function(*args, **kwargs)
 
 
 def get_mesh():
-    """The mesh of set_mesh; without one, the mesh without axes."""
+    """The mesh of set_mesh; the empty mesh if there is none."""
     if _core.is_tracing():
         raise ValueError("`get_mesh` can only be used outside of `jax.jit`. Maybe you want `jax.sharding.get_abstract_mesh()`?")
     mesh = set_mesh_in_use()
@@ -363,7 +363,7 @@ def get_mesh():
 
 
 def grid_of(devices, sizes):
-    """Devices as an array of these sizes."""
+    """Arranges devices in an array of these sizes."""
     import numpy as np
     grid = np.empty(len(devices), dtype=object)
     grid[:] = devices
@@ -371,7 +371,7 @@ def grid_of(devices, sizes):
 
 
 def make_mesh(axis_shapes, axis_names, axis_types=None, *, devices=None):
-    """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise."""
+    """A mesh of the first devices; its axes are Explicit unless `axis_types` is passed."""
     import math
     if not all(hasattr(size, "__index__") for size in axis_shapes):
         raise ValueError(f"`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got {axis_shapes}")

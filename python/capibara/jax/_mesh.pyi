@@ -15,9 +15,9 @@ _Entry: TypeAlias = str | Sequence[str] | Unconstrained | None
 
 @final
 class PartitionSpec:
-    """For each dimension of an array the mesh axes that split it: P('x', None, ('y', 'z')).
+    """The mesh axes that split each dimension of an array: P('x', None, ('y', 'z')).
 
-    Beyond jax, dimensions may have names, which only explain: P(batch='x', features=None) is P('x', None).
+    Unlike in jax, dimensions may have names, as documentation: P(batch='x', features=None) is P('x', None).
     """
 
     UNCONSTRAINED: ClassVar[Unconstrained]
@@ -30,7 +30,7 @@ class PartitionSpec:
     @property
     def partitions(self) -> tuple[_Entry, ...]: ...
     def update(self, **changes: tuple[_Entry, ...] | frozenset[str]) -> PartitionSpec:
-        """The same with other partitions, unreduced or reduced axes."""
+        """A copy with other partitions, unreduced or reduced axes."""
     def __iter__(self) -> Iterator[Any]: ...
     def __len__(self) -> int: ...
     def __getitem__(self, index: int | slice) -> Any: ...
@@ -42,12 +42,12 @@ class PartitionSpec:
 P = PartitionSpec
 
 def square_grid(count: int, axes: int) -> tuple[int, ...]:
-    """The sizes of so many axes, as equal as the factors of `count` allow, the largest first: 8 devices on two axes are 4 x 2."""
+    """The sizes of `axes` axes, as equal as the factors of `count` allow, largest first: 8 devices on two axes are 4 x 2."""
 
 class Mesh(NamedAxes):
     """A grid of devices whose axes have names.
 
-    Beyond jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
+    Unlike in jax, a flat list of devices for several axes becomes the squarest grid; an array of devices keeps its shape.
     """
 
     devices: np.ndarray[Any, np.dtype[np.object_]]
@@ -75,26 +75,26 @@ class Mesh(NamedAxes):
         self, devices: np.ndarray[Any, Any] | Sequence[Device] | None = None, axis_names: str | Sequence[AxisName] | None = None,
         axis_types: AxisType | Sequence[AxisType] | None = None
     ) -> Mesh:
-        """The same with other devices, names or types of axes."""
+        """A copy with other devices, axis names or axis types."""
     @property
     def is_multi_process(self) -> bool: ...
     def __enter__(self) -> Mesh: ...
     def __exit__(self, *exception: Any) -> bool: ...
 
 def current_mesh() -> Mesh | None:
-    """The innermost mesh of `with mesh:` and `with set_mesh(mesh):` on this thread; None where there is none."""
+    """The innermost mesh of `with mesh:` and `with set_mesh(mesh):` on this thread; None if there is none."""
 
 class set_mesh:
-    """Specifications without a mesh mean this one, from now on; as a context, until it ends. None means no mesh."""
+    """Sets the mesh for specifications without one, from now on, or as a context until it ends. None means no mesh."""
 
     def __init__(self, mesh: Mesh | None) -> None: ...
     def __enter__(self) -> Mesh | None: ...
     def __exit__(self, *exception: Any) -> bool: ...
 
 def get_mesh() -> Mesh:
-    """The mesh of set_mesh; without one, the mesh without axes."""
+    """The mesh of set_mesh; the empty mesh if there is none."""
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Sequence[AxisName], axis_types: AxisType | Sequence[AxisType] | None = None, *,
     devices: Sequence[Device] | None = None
 ) -> Mesh:
-    """A mesh of the first devices; its axes are Explicit unless `axis_types` says otherwise."""
+    """A mesh of the first devices; its axes are Explicit unless `axis_types` is passed."""

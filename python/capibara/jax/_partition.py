@@ -1,4 +1,4 @@
-"""Placing by specification alone: names that jax does not have."""
+"""Placement by specification alone: `partition`, which jax does not have, and pjit."""
 import functools
 
 from capibara import _core, _tracebacks
@@ -12,10 +12,10 @@ from capibara.jax.tree_util import tree_leaves, tree_map
 
 
 def partition(array, spec, mesh=None):
-    """The array, split over a mesh as the specification says.
+    """Splits an array over a mesh according to a specification.
 
-    Without a mesh, the one of `set_mesh` or `with mesh:` counts; where there is none, all devices, as a grid that is as square
-    as possible over the axes that the specification names.
+    The default mesh is the one of `set_mesh` or `with mesh:`; if there is none, all devices, in a grid as square as possible
+    over the axes that the specification names.
     """
     spec = spec if isinstance(spec, PartitionSpec) else PartitionSpec(*spec)
     return device_put(array, NamedSharding(mesh or current_mesh() or _mesh_of_all_devices(spec), spec))
@@ -27,8 +27,8 @@ def _mesh_of_all_devices(spec):
 
 
 def pjit(fun=None, in_shardings=UNSPECIFIED, out_shardings=UNSPECIFIED, *, in_axis_resources=None, out_axis_resources=None, **options):
-    """jit under its older name, which runs on the devices of the mesh of `with mesh:`, with the older names of in_shardings and
-    out_shardings. There None means the whole array on each device. Without a function it is a decorator."""
+    """jit under its older name, running on the devices of the mesh of `with mesh:`, with the older names of in_shardings and
+    out_shardings too. In these, None means the whole array on each device. Without a function it is a decorator."""
     asked = {"in_shardings": in_shardings, "out_shardings": out_shardings}
     for old, new, value in (("in_axis_resources", "in_shardings", in_axis_resources),
                             ("out_axis_resources", "out_shardings", out_axis_resources)):
@@ -46,11 +46,11 @@ def pjit(fun=None, in_shardings=UNSPECIFIED, out_shardings=UNSPECIFIED, *, in_ax
 
 
 class _OnMesh:
-    """A function compiled for each mesh that it is called in."""
+    """A function compiled separately for each mesh in whose context it is called."""
 
     def __init__(self, fun, asked, options):
         self._fun, self._asked, self._options, self._compiled = fun, asked, options, {}
-        self._unplaced = jit(fun, **options)  # raises at once where the options are wrong
+        self._unplaced = jit(fun, **options)  # raises immediately for wrong options
         functools.update_wrapper(self, fun, updated=())
 
     def __call__(self, *args, **kwargs):
@@ -98,7 +98,7 @@ class _OnMesh:
 
 
 def _in_mesh(target, mesh, word):
-    """What a specification or None means in the mesh around pjit."""
+    """Resolves a specification or None in the context mesh of pjit."""
     if target is None:
         return UNSPECIFIED if mesh is None or mesh.empty else NamedSharding(mesh, PartitionSpec())
     if not isinstance(target, PartitionSpec):

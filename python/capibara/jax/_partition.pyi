@@ -1,4 +1,4 @@
-"""Types of placing by specification alone."""
+"""Types of placement by specification alone."""
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
 
@@ -11,7 +11,7 @@ _R = TypeVar("_R")
 _Specs: TypeAlias = PartitionSpec | Sequence[PartitionSpec | None] | None
 
 def partition(array: ArrayLike, spec: PartitionSpec | Sequence[str | Sequence[str] | None], mesh: Mesh | None = None) -> Array:
-    """The array, split over a mesh as the specification says."""
+    """Splits an array over a mesh according to a specification."""
 @overload
 def pjit(
     fun: None = None,

@@ -1,4 +1,4 @@
-"""Jitted functions and those of the library for pickle and cloudpickle."""
+"""Pickle and cloudpickle support for jitted functions and library functions."""
 import copyreg
 import sys
 
@@ -11,7 +11,7 @@ def _from_pickle(fun, options):
 
 
 def _reduced(compiled):
-    """A jitted function's name where a module has it, else the function and what jit was told: it is traced anew."""
+    """A jitted function's name if a module has it, else the function and its jit options: it is traced again."""
     holder = sys.modules.get(compiled.__module__)
     for name in compiled.__qualname__.split("."):
         holder = getattr(holder, name, None)

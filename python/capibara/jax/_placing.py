@@ -1,4 +1,4 @@
-"""Moving arrays between devices and constraining values: what a device, a sharding or a specification means for a tree."""
+"""Moves arrays between devices and constrains values: applies devices, shardings and specifications to trees."""
 import enum
 
 from capibara import _core, _tracebacks
@@ -13,7 +13,7 @@ from capibara.jax._sharding import AutoLayout, Format, Layout, NamedSharding, Sh
 
 
 class UnspecifiedValue:
-    """Stands for a placement that the compiler chooses, where None would mean something else."""
+    """A placement chosen by the compiler, where None has another meaning."""
 
     def __repr__(self):
         return "UnspecifiedValue"
@@ -30,7 +30,7 @@ def _require_row_major(layout, operation):
 
 
 class Space(enum.Enum):
-    """Where arrays are: in the memory of their devices, in that of the host, or in either."""
+    """A memory space: device memory, host memory, or either."""
     Device = 1
     Host = 2
     Any = 3
@@ -42,18 +42,18 @@ class Space(enum.Enum):
 
 
 def _in_space(leaf, space):
-    """The sharding of an array in other memory."""
+    """The sharding of an array in another memory space."""
     own = leaf.sharding if isinstance(leaf, _core.ArrayImpl) else SingleDeviceSharding(local_devices()[0])
     return own.with_memory_kind("pinned_host" if space is Space.Host else None)
 
 
 def device_text(devices):
-    """Devices in the words of errors."""
+    """Devices as text for errors."""
     return f"with device ids {[device.id for device in devices]} on platform {devices[0].platform.upper()}"
 
 
 def check_same_devices(found):
-    """Raises where things of one program, [(description, devices)], are on different devices or on the same in another order."""
+    """Raises if the values of a program, [(description, devices)], are on different devices or on the same in a different order."""
     for what, devices in found[1:]:
         if tuple(devices) != tuple(found[0][1]):
             raise ValueError(f"Received incompatible devices for jitted computation. Got {found[0][0]} {device_text(found[0][1])} and "
@@ -62,7 +62,7 @@ def check_same_devices(found):
 
 
 def arguments_elsewhere(function, numbered, leaves):
-    """What a jitted function says of arguments that are on different devices; None where they are not."""
+    """A jitted function's error message for arguments on different devices; None if they are on the same."""
     name = getattr(function, "__qualname__", getattr(function, "__name__", "function"))
     found = [(f"argument {argument_name(function, numbered, i)} of {name} with shape {_core.type_of(leaf).str_short()} and",
               leaf.sharding._device_list)
@@ -74,7 +74,7 @@ def arguments_elsewhere(function, numbered, leaves):
 
 
 def resolve(target, operation):
-    """The sharding that a device, a sharding, or a specification inside a mesh's context means; None stays None."""
+    """Resolves a device, a sharding, or a specification in a mesh context to a sharding; None stays None."""
     if isinstance(target, UnspecifiedValue):
         return None
     if isinstance(target, Format):
@@ -85,7 +85,7 @@ def resolve(target, operation):
     if isinstance(target, Device):
         return SingleDeviceSharding(target)
     if isinstance(target, PartitionSpec):
-        mesh = current_mesh() or get_abstract_mesh()  # inside of shard_map: its own
+        mesh = current_mesh() or get_abstract_mesh()  # inside shard_map: its mesh
         if mesh.empty:
             # "pjit in_shardings" is the argument in_shardings of jit
             function, _, argument = operation.replace("pjit", "jit").partition(" ")
@@ -97,7 +97,7 @@ def resolve(target, operation):
 
 
 def _check_layout(layout, leaf, operation):
-    """Raises where a layout is for arrays of another rank."""
+    """Raises if a layout is for arrays of a different rank."""
     if isinstance(layout, Layout):
         try:
             layout.check_compatible_aval(_core.as_array(leaf).shape)
@@ -108,7 +108,7 @@ def _check_layout(layout, leaf, operation):
 
 
 def with_layout_constraint(x, layouts):
-    """The value of x, in the order that a layout says while a compiled program runs: that of all arrays."""
+    """Returns x, checking that the layouts are row-major, the layout of all arrays."""
     leaves, structure = _core.tree_flatten(x)
     kept = tree_util.tree_leaves(layouts, is_leaf=lambda leaf: isinstance(leaf, Layout))
     for leaf, layout in zip(leaves, kept * len(leaves) if len(kept) == 1 else kept):
@@ -122,7 +122,7 @@ def _is_target(value):
 
 
 def spread(targets, tree, operation):
-    """One target for each leaf of a tree, of a tree prefix of targets."""
+    """Broadcasts a tree prefix of targets to one target per leaf of a tree."""
     leaves, structure = tree_util.tree_flatten(targets, is_leaf=_is_target)
     try:
         below = structure.flatten_up_to(tree)
@@ -137,7 +137,7 @@ def spread(targets, tree, operation):
 
 
 def constrain(tree, targets, operation, border):
-    """Every leaf of a tree under its constraint."""
+    """Applies its sharding constraint to every leaf of a tree."""
     leaves, structure = _core.tree_flatten(tree)
     constrained = []
     for leaf, target in zip(leaves, spread(targets, tree, operation)):
@@ -153,7 +153,7 @@ def constrain(tree, targets, operation, border):
                     own = f"argument x of _identity_fn with shape {_core.type_of(array).str_short()} and"
                     check_same_devices([(own, array.sharding._device_list), ("explicit output sharding", sharding._device_list)])
             if border == 0 and not _is_even(sharding, array.shape):
-                constrained.append(array)  # a wish inside of a program, which the compiler need not follow
+                constrained.append(array)  # only a hint inside a program, which the compiler may ignore
                 continue
             sharding.shard_shape(array.shape)
             leaf = _constrained(array, sharding, border)
@@ -162,7 +162,7 @@ def constrain(tree, targets, operation, border):
 
 
 def _constrained(array, sharding, border):
-    """An array under its constraint; under Explicit axes its type says how it is placed."""
+    """Applies a constraint to an array; with Explicit axes, its type determines the placement."""
     kinds = sharding.mesh.axis_types if isinstance(sharding, NamedSharding) else ()
     if AxisType.Explicit not in kinds:
         if border == 0 and isinstance(array, _core.ArrayImpl) and not sharding._unconstrained:
@@ -183,7 +183,7 @@ def _constrained(array, sharding, border):
 
 
 def _check_argument(array, sharding):
-    """Raises where the type of an argument says that it is split otherwise than in_shardings do."""
+    """Raises if the sharding in an argument's type differs from in_shardings."""
     own = _core.type_of(array)
     if not own.sharding.mesh.explicit_axes or own.sharding.mesh.shape_tuple != sharding.mesh.shape_tuple:
         return
@@ -194,7 +194,7 @@ def _check_argument(array, sharding):
 
 
 def _check_manual(sharding):
-    """Inside shard_map, the axes that it maps split nothing."""
+    """Raises if a sharding uses Manual axes of the enclosing shard_map."""
     around = get_abstract_mesh()
     if not isinstance(sharding, NamedSharding) or not around.manual_axes:
         return
@@ -220,7 +220,7 @@ _NAMES_OF_VALUES = {"pjit in_shardings": "pjit arguments", "pjit out_shardings":
 
 
 def _check_rank(sharding, shape, operation):
-    """Raises where an array of this shape has too few dimensions."""
+    """Raises if an array of this shape has too few dimensions."""
     try:
         sharding.check_compatible_aval(shape)
     except ValueError as error:
@@ -233,7 +233,7 @@ def _is_even(sharding, shape):
 
 
 def _on_devices(sharding, array):
-    """A sharding on a mesh without devices, on those of the mesh in context or of the array itself."""
+    """Moves a sharding on an abstract mesh to the devices of the context mesh or of the array."""
     if not isinstance(sharding, NamedSharding) or not isinstance(sharding.mesh, AbstractMesh):
         return sharding
     around, count = current_mesh(), sharding.mesh.size
@@ -250,7 +250,7 @@ def _on_devices(sharding, array):
 
 
 def with_sharding_constraint(x, shardings):
-    """The value of x, placed as the shardings say while a compiled program runs."""
+    """The value of x, placed according to the shardings inside a compiled program."""
     if any(target is None for target in spread(shardings, x, "with_sharding_constraint shardings")):
         raise ValueError("One of with_sharding_constraint arguments got sharding None which is not allowed. Please only pass "
                          "`jax.sharding.Sharding` instances.")
@@ -258,10 +258,10 @@ def with_sharding_constraint(x, shardings):
 
 
 def device_put(x, device, may_alias=None, donate=False):
-    """Every leaf of a tree as an array on devices: on the default one, on a device, or as a sharding says.
+    """Places every leaf of a tree: on the default device, on a device, or according to a sharding.
 
-    `may_alias` and `donate` are trees of flags like `device`: False gives each leaf memory of its own, and the source of a
-    donated leaf is deleted where the result is on other devices or does not share its memory.
+    `may_alias` and `donate` are trees of flags like `device`: may_alias=False gives a leaf its own memory, and the source of
+    a donated leaf is deleted if the result is on other devices or does not share its memory.
     """
     leaves, structure = _core.tree_flatten(x)
     targets = [None] * len(leaves) if device is None else spread(device, x, "device_put device")
@@ -288,7 +288,7 @@ def device_put(x, device, may_alias=None, donate=False):
                 result = _core.copied(result)
             elif given and isinstance(leaf, _core.Array):
                 if shared and leaf.sharding.device_set != result.sharding.device_set:
-                    result, shared = _core.copied(result), False  # devices of one process may share what only one of them is to keep
+                    result, shared = _core.copied(result), False  # devices of one process may share memory that only one of them must keep
                 if not shared:
                     leaf.delete()
         results.append(result)
@@ -296,14 +296,14 @@ def device_put(x, device, may_alias=None, donate=False):
 
 
 def _is_placed(leaf, sharding):
-    """Whether a leaf is an array that is where it is to be put."""
+    """True if a leaf is an array that already has this placement."""
     if not isinstance(leaf, _core.ArrayImpl):
         return False
     return sharding is None or (leaf.committed and leaf.sharding == sharding)
 
 
 def _flags(given, tree, leaves):
-    """One flag of a tree prefix for each leaf; None: not said."""
+    """Broadcasts a tree prefix of flags to the leaves; None: unspecified."""
     if given is None or isinstance(given, bool):
         return [given] * len(leaves)
     flags, structure = tree_util.tree_flatten(given)
@@ -311,14 +311,14 @@ def _flags(given, tree, leaves):
 
 
 def put_by_default(leaves):
-    """Leaves as arrays that no one placed; in a traced function, as its tracers."""
+    """Leaves as uncommitted arrays; as tracers inside a traced function."""
     arrays = (leaf if isinstance(leaf, _core.ArrayImpl) else put(leaf, None) for leaf in leaves)
     traces = _core.is_tracing()
     return [_core.stage_value(leaf) if traces and isinstance(leaf, _core.Array) else leaf for leaf in arrays]
 
 
 def put(leaf, sharding):
-    """One leaf as an array that is placed so; without a sharding, on the default device."""
+    """Places one leaf according to a sharding; without one, on the default device."""
     array = _core.put_array(leaf)
     if sharding is None and isinstance(array, _core.ArrayImpl) and not array.committed:
         return _core.library_function("numpy", "asarray")(array)
@@ -338,7 +338,7 @@ def put(leaf, sharding):
 
 
 def _check_equal_in_all_processes(leaf, array, sharding):
-    """What goes to devices of several processes must be the same in each of them."""
+    """Raises if a value for devices of several processes differs between the processes."""
     if not array.is_fully_addressable or array.committed:
         return
     if not sharding.addressable_devices:
@@ -353,7 +353,7 @@ def _check_equal_in_all_processes(leaf, array, sharding):
 
 
 def check_targets(word, targets):
-    """Raises where the argument in_shardings or out_shardings of jit has what is no sharding."""
+    """Raises if jit's argument in_shardings or out_shardings contains anything but shardings."""
     for target in tree_util.tree_leaves(targets, is_leaf=_is_target):
         if not _is_target(target):
             raise TypeError(f"{word} leaf specifications are expected to be PartitionSpec instances or None, but got {target}")
@@ -364,7 +364,7 @@ def check_targets(word, targets):
 
 
 def bordered(fun, in_shardings, out_shardings, static_argnums):
-    """The function with demands on how its arguments and results are placed."""
+    """The function with sharding constraints on its arguments and results."""
     for word, targets in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
         check_targets(word, targets)
         for target in tree_util.tree_leaves(targets, is_leaf=_is_target):

@@ -1,4 +1,4 @@
-"""jax.pmap: a function mapped over devices, by shard_map over a mesh of one axis."""
+"""jax.pmap: maps a function over devices, with shard_map over a mesh of one axis."""
 from capibara import _core
 from capibara._tree_errors import prefix_errors
 from capibara.jax import tree_util
@@ -101,7 +101,7 @@ def _axes_of(axis, rank, name):
 
 
 def _leaf_axes(axes, tree, word, by_keyword=False):
-    """One axis or None for each leaf, of a tree prefix."""
+    """Broadcasts a tree prefix to one axis or None per leaf."""
     if axes is None or isinstance(axes, int):
         return [axes] * len(tree_util.tree_leaves(tree))
     axes = tuple(axes) if isinstance(axes, list) else axes

@@ -1,4 +1,4 @@
-"""Programs taken apart, put together again and run in Python: equations of one's own, and what is known of functions."""
+"""Taking apart, building and running programs in Python: user-built equations, and debug information of functions."""
 import contextlib
 import functools
 import inspect
@@ -18,7 +18,7 @@ no_effects = frozenset()
 
 
 class DebugInfo(NamedTuple):
-    """What is known of a traced function for messages: why it is traced, where it stands, its arguments and results."""
+    """Debug information of a traced function: the purpose, the source position, names of arguments and results."""
 
     traced_for: str
     func_src_info: str
@@ -44,16 +44,16 @@ class DebugInfo(NamedTuple):
         return self._replace(func_src_info=" ".join([name, *rest]))
 
     def resolve_result_paths(self):
-        """The same with the paths that a thunk stood for."""
+        """A copy with the result of the paths' thunk."""
         return self._replace(result_paths=tuple(self.result_paths())) if callable(self.result_paths) else self
 
     def safe_arg_names(self, expected):
-        """The names, empty where they are unknown; there must be as many as expected."""
+        """The names, empty if unknown; their number must be as expected."""
         assert self.arg_names is None or len(self.arg_names) == expected, (expected, self)
         return ("",) * expected if self.arg_names is None else self.arg_names
 
     def safe_result_paths(self, expected):
-        """The paths, empty where they are unknown; there must be as many as expected."""
+        """The paths, empty if unknown; their number must be as expected."""
         assert self.result_paths is None or len(self.result_paths) == expected, (expected, self)
         return ("",) * expected if self.result_paths is None else self.result_paths
 
@@ -64,7 +64,7 @@ class DebugInfo(NamedTuple):
 
 
 def source_of(function):
-    """'name at file:line' of a function, or its name where the place is unknown."""
+    """'name at file:line' of a function, or its name if the position is unknown."""
     while hasattr(function, "__wrapped__") or hasattr(function, "func"):
         function = getattr(function, "__wrapped__", None) or function.func
     name = getattr(function, "__name__", None) or "<unknown>"
@@ -73,7 +73,7 @@ def source_of(function):
 
 
 def argument_names(signature, args, kwargs, static_argnums=(), static_argnames=()):
-    """The paths of the leaves of the arguments that are not static, named after the parameters where they fit."""
+    """The paths of the leaves of the dynamic arguments, named after the parameters where these match."""
     fixed = {n % len(args) for n in static_argnums} if args else set()
     parameters = list(signature.parameters.values()) if signature else []
     try:
@@ -92,7 +92,7 @@ def argument_names(signature, args, kwargs, static_argnums=(), static_argnames=(
 
 
 def describe_function(traced_for, fun, args, kwargs, static_argnums=(), static_argnames=(), result_paths=None):
-    """The DebugInfo of a function and examples of its arguments."""
+    """The DebugInfo of a function for example arguments."""
     try:
         signature = inspect.signature(fun)
     except (ValueError, TypeError):
@@ -102,7 +102,7 @@ def describe_function(traced_for, fun, args, kwargs, static_argnums=(), static_a
 
 
 class _Equation(JaxprEqn):
-    """An equation that belongs to no program yet."""
+    """An equation that is not yet part of a program."""
 
     def __init__(self, invars, outvars, primitive, params, effects, source_info):
         self._parts = {"invars": list(invars), "outvars": list(outvars), "primitive": primitive, "params": dict(params),
@@ -121,7 +121,7 @@ _Equation.__name__ = _Equation.__qualname__ = "JaxprEqn"
 
 
 def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None, ctx=None):
-    """An equation from its parts, to make a Jaxpr of."""
+    """An equation from its parts, for building a Jaxpr."""
     if _core.config_values()["enable_checks"]:
         assert all(isinstance(atom, (Var, Literal)) for atom in invars), f"operands must be Var or Literal, got {invars}"
         assert all(isinstance(var, (Var, DropVar)) for var in outvars), f"results must be Var, got {outvars}"
@@ -129,24 +129,24 @@ def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None,
 
 
 def gensym():
-    """What makes new variables: Var itself, called with a type."""
+    """The constructor of new variables: Var itself, called with a type."""
     return Var
 
 
 def _replace_in_equation(self, **changes):
-    """The same equation with other parts."""
+    """A copy of the equation with parts replaced."""
     names = ("invars", "outvars", "primitive", "params", "effects", "source_info")
     parts = {name: getattr(self, name) for name in names} | {n: v for n, v in changes.items() if n != "ctx"}
     return new_jaxpr_eqn(**parts)
 
 
 def _replace_in_program(self, **changes):
-    """The same program with other parts."""
+    """A copy of the program with parts replaced."""
     parts = {name: getattr(self, name) for name in ("constvars", "invars", "outvars", "eqns")} | changes
     return Jaxpr(**parts)
 
 
-pytype_aval_mappings = RulesByClass(_core.type_of)  # {class that is no array itself: function that gives the type of its objects}
+pytype_aval_mappings = RulesByClass(_core.type_of)  # {class other than arrays: function that returns the type of its objects}
 
 
 @_tracebacks.boundary
@@ -160,7 +160,7 @@ def get_aval(x):
 
 @_tracebacks.boundary
 def _mesh_of(equation):
-    """The context in which an equation was traced: a function may have changed who decides along the axes of the mesh."""
+    """The mesh context in which an equation was traced: a function may have changed the types of mesh axes."""
     around = get_abstract_mesh()
     if around.empty or equation.primitive.name == "reshard":
         return contextlib.nullcontext()
@@ -198,7 +198,7 @@ def eval_jaxpr(jaxpr, consts, *args, propagate_source_info=True):
 
 
 def _bind_params(self, params):
-    """What bind takes for an equation with these parameters: calls of functions take the function, those with a rule keep it beside."""
+    """Arguments of bind for an equation with these parameters: calls take the function; calls with custom rules take it in addition."""
     if not self.call_primitive and self.name != "custom_jvp_call":
         return dict(params)
     from capibara.jax.extend.linear_util import wrap_init

@@ -1,10 +1,10 @@
-"""Shardings as Shardy writes them."""
+"""Shardy's form of shardings."""
 from capibara._records import FrozenRecord
 from capibara.jax._mesh import Unconstrained
 
 
 class SdyDim(FrozenRecord):
-    """The axes that split a dimension; an open one may be split further."""
+    """The axes that split a dimension; an open dimension may be split by more."""
 
     __match_args__ = ("axes", "is_open")
 
@@ -19,7 +19,7 @@ class SdyDim(FrozenRecord):
 
 
 class SdyArray(FrozenRecord):
-    """A sharding as Shardy writes it."""
+    """Shardy's form of a sharding."""
 
     __match_args__ = ("mesh_shape", "dim_shardings", "logical_device_ids", "replicated_axes", "unreduced_axes")
 

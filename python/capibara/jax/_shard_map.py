@@ -1,4 +1,4 @@
-"""jax.shard_map: a function that every device of a mesh runs on its part of the arguments."""
+"""jax.shard_map: a function that every device of a mesh runs on its shard of the arguments."""
 import functools
 import math
 
@@ -10,11 +10,11 @@ from capibara.jax._mesh import AxisType, Mesh, PartitionSpec, current_mesh
 from capibara.jax._placing import spread
 from capibara.jax._sharding import NamedSharding, sharding_of
 
-_devices_of = {}  # meshes of the maps whose functions are being traced, by their axes
+_devices_of = {}  # {axes: concrete mesh} of the shard_maps being traced
 
 
 class InferFromArgs:
-    """in_specs that are those of the arguments' own shardings."""
+    """in_specs inferred from the arguments' own shardings."""
 
     def __repr__(self):
         return "jax.sharding.Infer"
@@ -24,7 +24,7 @@ Infer = InferFromArgs()
 
 
 def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=frozenset(), check_vma=True):
-    """Maps a function over the devices of a mesh: it sees one device's parts and speaks to the others by the collectives of lax."""
+    """Maps a function over the devices of a mesh: it sees one device's shards and communicates by the collectives of lax."""
     if f is None:
         return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
                                  check_vma=check_vma)
@@ -38,7 +38,7 @@ def shard_map(f=None, /, *, out_specs, in_specs=Infer, mesh=None, axis_names=fro
 
 
 def smap(f=None, /, *, in_axes=Infer, out_axes, axis_name):
-    """Maps a function along one axis of the mesh in context; the dimension that it splits is named by its number, as for `vmap`."""
+    """Maps a function along one axis of the context mesh; the dimension to split is given by number, as for `vmap`."""
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
     if isinstance(axis_name, (list, tuple)):
@@ -92,7 +92,7 @@ class _Call:
 
         def on_leaves(parts):
             parts = iter(parts)
-            # A leaf whose specification is None is not mapped: the function gets it as it is.
+            # A leaf whose specification is None is not mapped: it is passed to the function unchanged.
             given = [leaf if spec is None else next(parts) for leaf, spec in zip(leaves, specs)]
             with use_abstract_mesh(self._mesh_inside()):
                 result = self.function(*tree.unflatten(given))
@@ -107,7 +107,7 @@ class _Call:
         return out_tree[-1].unflatten(results)
 
     def _check_devices(self, arrays):
-        """Outside of a program, a mesh without devices takes those of the arguments."""
+        """Outside a program, an abstract mesh takes the devices of the arguments."""
         if not isinstance(self.mesh, AbstractMesh) or self.is_abstract or any(isinstance(array, _core.Tracer) for array in arrays):
             return
         found = False
@@ -123,7 +123,7 @@ class _Call:
             raise ValueError(errors.NO_DEVICES)
 
     def _mesh_inside(self):
-        """The axes as the function sees them."""
+        """The mesh axes inside the function."""
         mesh = self.mesh if isinstance(self.mesh, AbstractMesh) else self.mesh.abstract_mesh
         inside = mesh.update_axis_types(dict.fromkeys(self.manual, AxisType.Manual))
         if isinstance(self.mesh, Mesh):
@@ -182,7 +182,7 @@ class _Call:
 
 
 def _mesh_in_use(mesh):
-    """The mesh of a call, and whether it is that of the surrounding map."""
+    """(the mesh of a call, True if it is the mesh of an enclosing shard_map)."""
     around = get_abstract_mesh()
     if mesh is None:
         if around.manual_axes:
@@ -202,7 +202,7 @@ def _mesh_in_use(mesh):
 
 
 def _placement(mesh):
-    """The mesh as the core knows it."""
+    """The core's form of the mesh."""
     grid = _devices_of.get(mesh.shape_tuple) if isinstance(mesh, AbstractMesh) else mesh
     ids = [device.id for device in grid.devices.flat] if grid is not None else list(range(mesh.size))
     platform = next(iter(grid.devices.flat))._placement_platform if grid is not None else "cpu"
@@ -217,7 +217,7 @@ def _own_spec(leaf):
 
 
 def _part_of(spec, manual):
-    """The specification without the axes that the map leaves alone."""
+    """The specification without the axes that are not mapped."""
     entries = []
     for entry in spec:
         names = [name if name in manual else None for name in (entry if isinstance(entry, tuple) else (entry,))]
@@ -234,7 +234,7 @@ def _axes(spec):
 
 
 def _spec_of(spec):
-    """The specification as the core knows it."""
+    """The core's form of the specification."""
     return _axes(spec), list(spec.unreduced), list(spec.reduced)
 
 
@@ -248,7 +248,7 @@ def _check_specs(word, specs, manual):
 
 
 def _check_sums(word, specs, mesh, manual):
-    """Sums that are still to be taken are in types of Explicit axes alone."""
+    """Raises for unreduced or reduced axes in specs unless the map is fully manual and these axes are Explicit."""
     if specs is Infer:
         return
     for spec in tree_util.tree_leaves(specs, is_leaf=lambda leaf: isinstance(leaf, PartitionSpec)):

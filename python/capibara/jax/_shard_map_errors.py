@@ -1,4 +1,4 @@
-"""What is said of specifications of shard_map that do not fit, in the words of jax."""
+"""Error messages for mismatched specifications of shard_map, in jax's words."""
 import inspect
 import math
 
@@ -29,7 +29,7 @@ def _type_text(array):
 
 
 def _argument(function, args, leaf):
-    """(how a leaf of the arguments is called, which parameter it is bound to)."""
+    """(name of a leaf of the arguments, parameter that it is bound to)."""
     try:
         bound = inspect.signature(function).bind(*args).arguments
         parameters = []

@@ -1,4 +1,4 @@
-"""How arrays are placed on devices: shardings, the shards of an array, layouts."""
+"""Placement of arrays on devices: shardings, the shards of an array, layouts."""
 import collections
 import functools
 import weakref
@@ -17,7 +17,7 @@ from capibara.jax._spec_checks import DuplicateSpecError, IndivisibleError, chec
 
 
 class Sharding:
-    """How an array is placed on devices."""
+    """The placement of an array on devices."""
 
     @property
     def num_devices(self):
@@ -44,7 +44,7 @@ class Sharding:
         return tuple(device for device in self._device_list if device.addressable)
 
     def shard_shape(self, global_shape):
-        """The shape of each device's part."""
+        """The shape of each device's shard."""
         try:
             return self._placement.shard_shape(list(global_shape))
         except ValueError as error:
@@ -59,18 +59,18 @@ class Sharding:
         return sdy_of_named(self, num_dimensions)
 
     def devices_indices_map(self, global_shape):
-        """{device: the slices of its part}."""
+        """{device: the slices of its shard}."""
         return dict(common_devices_indices_map(self, tuple(global_shape)))
 
     def addressable_devices_indices_map(self, global_shape):
         return {device: index for device, index in self.devices_indices_map(global_shape).items() if device.addressable}
 
     def check_compatible_aval(self, aval_shape):
-        """Raises ValueError where arrays of this shape have too few dimensions."""
+        """Raises ValueError if this shape has too few dimensions."""
         check_rank(self, getattr(self, "spec", ()), aval_shape)
 
     def is_equivalent_to(self, other, ndim):
-        """Whether an array of this rank is placed the same way under both."""
+        """True if both shardings place an array of this rank identically."""
         if not isinstance(other, Sharding) or self._device_list != other._device_list or self.memory_kind != other.memory_kind:
             return False
         shape = [8 * 27 * 5 * 7 * max(1, self.num_devices)] * ndim
@@ -79,7 +79,7 @@ class Sharding:
 
 @functools.lru_cache(maxsize=4096)
 def common_devices_indices_map(s, global_shape):
-    """{device: the slices of its part} of an array of this shape."""
+    """{device: the slices of its shard} for an array of this shape."""
     part = s.shard_shape(global_shape)
     return {device: _slices(s._placement.shard_offset(list(global_shape), i), part, global_shape)
             for i, device in enumerate(s._device_list)}
@@ -92,7 +92,7 @@ def _slices(offset, part, whole):
 class NamedSharding(Sharding):
     """A mesh, and which of its axes split which dimension."""
 
-    of_types = None  # the class of those on a mesh without devices, which types have
+    of_types = None  # the class of shardings in types, on an abstract mesh
 
     def __new__(cls, mesh, spec=None, *, memory_kind=None):
         return object.__new__(cls.of_types if cls is NamedSharding and isinstance(mesh, AbstractMesh) else cls)
@@ -126,7 +126,7 @@ class NamedSharding(Sharding):
 
     @functools.cached_property
     def _placement(self):
-        """The sharding as the core knows it."""
+        """The core's form of the sharding."""
         mesh, spec, first = self.mesh, self.spec, self._device_list[0]
         axes = [[entry] if isinstance(entry, str) else list(entry) if isinstance(entry, tuple) else [] for entry in spec]
         return _core.NamedSharding(getattr(first, "_placement_platform", first.platform), [device.id for device in self._device_list],
@@ -160,7 +160,7 @@ class NamedSharding(Sharding):
 
 
 class SingleDeviceSharding(Sharding):
-    """The layout of an array that lies on one device."""
+    """The sharding of an array on one device."""
 
     def __init__(self, device, *, memory_kind=None):
         self._device, self._memory_kind = device, memory_kind
@@ -193,7 +193,7 @@ class SingleDeviceSharding(Sharding):
 
 
 def _own_kind(device, kind):
-    """The empty text stands for the device's own memory."""
+    """The memory kind, or an empty string for the device's default memory."""
     if kind is None or kind == device.default_memory().kind:
         return ""
     known = [memory.kind for memory in device.addressable_memories()]
@@ -204,7 +204,7 @@ def _own_kind(device, kind):
 
 
 class Shard:
-    """The part of an array on one device."""
+    """The shard of an array on one device."""
 
     def __init__(self, device, index, replica_id, data):
         self.device, self.index, self.replica_id, self.data = device, index, replica_id, data
@@ -214,7 +214,7 @@ class Shard:
 
 
 def sharding_of(array):
-    """How an array is placed."""
+    """The sharding of an array."""
     placement = None if isinstance(array, _core.Tracer) else _core.array_placement(array)
     if placement is None:
         return SingleDeviceSharding(Device("cpu", 0) if isinstance(array, _core.Tracer) else device_of(array))
@@ -225,7 +225,7 @@ _known_shardings = weakref.WeakValueDictionary()
 
 
 def sharding_from(placement):
-    """The sharding of a placement of the core: the same object for equal ones."""
+    """Converts a placement of the core to a sharding: the same object for equal ones."""
     names, sizes = placement.axes
     key = (placement.platform, tuple(placement.devices), placement.memory_kind, tuple(names), tuple(sizes),
            tuple(map(tuple, placement.spec)), tuple(placement.axis_types), tuple(placement.unreduced), tuple(placement.reduced))
@@ -257,7 +257,7 @@ def _mesh_from(placement):
 
 
 def mesh_parameter(placement, view):
-    """The mesh of a shard_map's equation; the core's view where its devices are not here."""
+    """The mesh of a shard_map equation; the core's view if its devices are not present."""
     try:
         return _mesh_from(placement)
     except (KeyError, RuntimeError, ValueError):
@@ -265,13 +265,13 @@ def mesh_parameter(placement, view):
 
 
 class _Specs(tuple):
-    """The specifications of an equation, with the core's view of them."""
+    """The specs of an equation, with the core's view of them."""
 
     _opaque_view = None
 
 
 def specs_parameter(rows, view):
-    """in_specs and out_specs of a shard_map's equation."""
+    """in_specs and out_specs of a shard_map equation."""
     def entry(axes):
         return axes[0] if len(axes) == 1 else tuple(axes) or None
     specs = _Specs(PartitionSpec(*map(entry, dims), unreduced=frozenset(unreduced), reduced=frozenset(reduced))
@@ -281,9 +281,9 @@ def specs_parameter(rows, view):
 
 
 def placement_parameter(placement, view):
-    """The sharding that an equation asks for; the core's own where devices of that platform are not here."""
+    """The sharding that an equation requests; the core's view if devices of that platform are not present."""
     try:
-        sharding = _sharding_from(placement)  # of its own, which has the core's view
+        sharding = _sharding_from(placement)  # a new object, to hold the core's view
     except (KeyError, RuntimeError, ValueError):
         return view
     sharding._opaque_view = view
@@ -291,7 +291,7 @@ def placement_parameter(placement, view):
 
 
 def shards_of(array):
-    """The parts of an array on this process's devices."""
+    """The shards of an array on this process's devices."""
     if isinstance(array, _core.Tracer):
         raise ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {array}")
     sharding = sharding_of(array)
@@ -311,7 +311,7 @@ def shards_of(array):
 
 
 def _first_summands(sharding):
-    """The devices that hold all of a sum that is still to be taken, the others zeros; None where there is no such sum."""
+    """The devices that hold the values of an unreduced array, while the others hold zeros; None if nothing is unreduced."""
     spec = getattr(sharding, "spec", None)
     if spec is None or not spec.unreduced:
         return None
@@ -321,7 +321,7 @@ def _first_summands(sharding):
 
 
 def _nothing_like(part):
-    """Zeros in the place of a part."""
+    """Zeros with the type and placement of a shard."""
     import numpy as np
     placement = _core.array_placement(part)
     zeros = _core.put_array(np.zeros(part.shape, part.dtype))
@@ -329,7 +329,7 @@ def _nothing_like(part):
 
 
 class Format(FrozenRecord):
-    """A layout and a sharding; None for what is left open. It is a leaf of trees."""
+    """A layout and a sharding; None where unspecified. A leaf of pytrees."""
 
     __match_args__ = ("layout", "sharding")
 
@@ -348,7 +348,7 @@ class Format(FrozenRecord):
 
 
 def _checked_struct(given, shape):
-    """(the sharding or specification, the layout) of what is given for a type of this shape."""
+    """Checks a sharding passed for a type of this shape: (sharding or specification, layout)."""
     if not isinstance(given, (Sharding, Format, PartitionSpec)):
         raise ValueError("sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
                          f"`jax.experimental.layout.Format`. Got {given} of type {type(given)}.")
@@ -363,7 +363,7 @@ def _checked_struct(given, shape):
 
 
 def _struct_sharding(sharding):
-    """The sharding of a type: a specification means the mesh of set_mesh."""
+    """The sharding of a type: a specification refers to the mesh of set_mesh."""
     if not isinstance(sharding, PartitionSpec):
         return sharding
     around = current_mesh()
@@ -377,7 +377,7 @@ set_placement_rules(PlacementRules(_checked_struct, _struct_sharding, Format, Sh
 
 
 def format_of(array):
-    """The layout and sharding of an array: all are row-major."""
+    """The layout and sharding of an array: all arrays are row-major."""
     return Format(Layout(tuple(range(array.ndim))), array.sharding)
 
 

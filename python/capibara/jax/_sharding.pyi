@@ -10,7 +10,7 @@ from capibara.jax._devices import Device
 from capibara.jax._mesh import Mesh, PartitionSpec
 
 class Sharding:
-    """How an array is placed on devices."""
+    """The placement of an array on devices."""
 
     @property
     def device_set(self) -> set[Device]: ...
@@ -44,13 +44,13 @@ class NamedSharding(Sharding):
     def with_memory_kind(self, kind: str) -> NamedSharding: ...
 
 class SingleDeviceSharding(Sharding):
-    """The layout of an array that lies on one device."""
+    """The sharding of an array on one device."""
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None: ...
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding: ...
 
 class Shard:
-    """The part of an array on one device."""
+    """The shard of an array on one device."""
 
     device: Device
     index: tuple[slice, ...]
@@ -60,7 +60,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Layout:
-    """The order of dimensions in memory, the slowest first; tiles are for devices that have them."""
+    """The order of dimensions in memory, slowest first; tiles are for devices with tiled layouts."""
 
     major_to_minor: tuple[int, ...]
     tiling: tuple[Any, ...] | None = None
@@ -68,7 +68,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Format:
-    """A layout and a sharding; None for what is left open."""
+    """A layout and a sharding; None where unspecified."""
 
     layout: Layout | None = None
     sharding: object = None

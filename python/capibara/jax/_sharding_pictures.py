@@ -1,4 +1,4 @@
-"""Pictures of shardings: which device holds which part of an array, drawn as a table in the terminal by the package rich."""
+"""Pictures of shardings: the devices of each part of an array, drawn as a table in the terminal with the package rich."""
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,13 +7,13 @@ from capibara import _core
 from capibara.jax._abstract_mesh import concrete_mesh
 from capibara.jax._sharding import NamedSharding, Sharding
 
-_HEIGHT, _WIDTH_OF_LINE = 10, 2.5  # lines of a picture; a line is so many characters high
+_HEIGHT, _WIDTH_OF_LINE = 10, 2.5  # lines of a picture; height of a line in character widths
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
     """Calls a function with the sharding of each array of a tree.
 
-    Of a traced value the sharding is known where its type has Explicit axes, and the function is called while it is traced.
+    The sharding of a traced value is known if its type has Explicit axes; then the function is called during tracing.
     """
     for leaf in _core.tree_leaves(value):
         callback(_traced_sharding(leaf) if isinstance(leaf, _core.Tracer) else leaf.sharding)
@@ -68,7 +68,7 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
 
 
 def _cells(shape, sharding):
-    """{(row, column): (its share of the height, its share of the width, the numbers of its devices)}; one row has no height."""
+    """{(row, column): (fraction of the height, fraction of the width, device numbers)}; the height is None for vectors."""
     cells = {}
     part = sharding.shard_shape(shape)
     for device, index in sharding.devices_indices_map(tuple(shape)).items():
@@ -85,7 +85,7 @@ def _cell(text, lines, characters, color):
     import rich.padding
     import rich.style
     across, down = characters - len(text) - 2, lines - 2
-    more = color is not None  # a coloured cell has no border around it
+    more = color is not None  # a coloured cell has no border
     padding = (down // 2 + more, across - across // 2 + more, down - down // 2 + more, across // 2 + more)
     style = rich.style.Style(bgcolor=color, color=color and _readable_on(color))
     return rich.padding.Padding(rich.align.Align(text, "center", vertical="middle"), tuple(max(size, 0) for size in padding), style=style)
@@ -100,7 +100,7 @@ def _default_colors():
 
 
 def _colors(color_map, count):
-    """Colours of a map such that neighbours differ; None without a map."""
+    """Colours of a map, ordered so that adjacent cells differ; None without a map."""
     if color_map is None:
         return itertools.repeat(None)
     step = count // 2 + (count % 2 == 0)

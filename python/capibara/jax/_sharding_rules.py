@@ -1,10 +1,10 @@
-"""Sharding rules of custom_partitioning: which dimensions of operands and results go together, as text or as tuples."""
+"""Sharding rules of custom_partitioning: which dimensions of operands and results correspond, as text or as tuples."""
 from __future__ import annotations
 
 import re
 from typing import Any
 
-BATCHING = "…"  # any number of leading dimensions; behind it a number that tells several groups apart
+BATCHING = "…"  # any number of leading dimensions; a number after it distinguishes several groups
 
 
 def _check_name(name: str) -> None:
@@ -20,7 +20,7 @@ def _is_batching(name: str) -> bool:
 
 
 class CompoundFactor(tuple):
-    """Several factors that make up one dimension, the outermost first."""
+    """Several factors that make up one dimension, outermost first."""
 
     def __new__(cls, *factors: str) -> CompoundFactor:
         if len(factors) < 2:
@@ -51,7 +51,7 @@ class ArrayMapping(tuple):
 
 
 class SdyShardingRule:
-    """A rule: mappings of operands and results, which factors are summed, must be whole or move, and sizes of inner factors."""
+    """A rule: mappings of operands and results; factors that are reduced, replicated or permuted; sizes of inner factors."""
 
     def __init__(self, operand_mappings: tuple, result_mappings: tuple, *, reduction_factors: tuple[str, ...] = (),
                  need_replication_factors: tuple[str, ...] = (), permutation_factors: tuple[str, ...] = (), **factor_sizes: int) -> None:
@@ -107,7 +107,7 @@ def _check_kind(kind: str, names: Any, used: set[str], seen: set[str]) -> None:
 
 def str_to_sdy_sharding_rule(rule: str, *, reduction_factors: tuple[str, ...] = (), need_replication_factors: tuple[str, ...] = (),
                              permutation_factors: tuple[str, ...] = (), **factor_sizes: int) -> SdyShardingRule:
-    """The rule that a text such as "... i j, ... j k -> ... i k" means."""
+    """Parses a rule such as "... i j, ... j k -> ... i k"."""
     if not isinstance(rule, str):
         raise TypeError(f"rule must be a str, but got {type(rule)}")
     if not all(isinstance(size, int) for size in factor_sizes.values()):
@@ -157,7 +157,7 @@ def _parse(text: str) -> tuple[ArrayMapping, ...]:
 
 
 class Factors:
-    """A rule applied to shapes: sizes and uses of factors, and the numbers of those of each dimension."""
+    """A rule applied to shapes: the sizes and uses of factors, and the factor numbers of each dimension."""
 
     FREE, SUMMED, WHOLE = 0, 1, 2
 
@@ -165,7 +165,7 @@ class Factors:
         self.sizes: list[int] = []
         self.uses: list[int] = []
         self._numbers: dict[str, int] = {}
-        if rule is None:  # nothing is known to go together
+        if rule is None:  # no dimensions correspond
             self.operands = [[[self._add(size, self.WHOLE)] for size in shape] for shape in operands]
             self.results = [[[self._add(size, self.WHOLE)] for size in shape] for shape in results]
             return
@@ -173,7 +173,7 @@ class Factors:
             if len(mappings) != len(shapes):
                 raise ValueError(f"Sharding rule has {len(mappings)} {word}, but the operation has {len(shapes)} {word}")
         self._rule = rule
-        self._alone: dict[str, int] = {}  # sizes of factors that are a whole dimension somewhere
+        self._alone: dict[str, int] = {}  # sizes of factors that make up a whole dimension somewhere
         for one, shape in zip(rule.operand_mappings + rule.result_mappings, operands + results):
             self._alone.update((name, size) for name, size in zip(reversed(one), reversed(shape)) if isinstance(name, str))
         self.operands = [self._dims(one, shape, f"{i}th operand") for i, (one, shape) in enumerate(zip(rule.operand_mappings, operands))]

@@ -1,9 +1,9 @@
-"""Checks of specifications against meshes and shapes, and the errors they raise."""
+"""Checks specifications against meshes and shapes, and defines the errors raised."""
 from capibara.jax._axes import AxisType
 
 
 class IndivisibleError(ValueError):
-    """A dimension cannot be divided into as many parts as a sharding asks for."""
+    """A dimension's size is not divisible by the number of shards that a sharding requires."""
 
 
 class DuplicateSpecError(Exception):
@@ -11,7 +11,7 @@ class DuplicateSpecError(Exception):
 
 
 def check_once(what, spec):
-    """Raises where an axis is to split two dimensions."""
+    """Raises if an axis would split two dimensions."""
     seen = set()
     for name in (name for entry in spec for name in (entry if isinstance(entry, tuple) else (entry,)) if isinstance(name, str)):
         if name in seen:
@@ -22,7 +22,7 @@ def check_once(what, spec):
 
 
 def check_rank(shown, spec, shape):
-    """Raises where arrays of this shape have too few dimensions for a specification."""
+    """Raises if this shape has too few dimensions for a specification."""
     if len(spec) > len(shape):
         hint = "" if shape else " For scalars the PartitionSpec should be P()"
         raise ValueError(f"{'Sharding' if shown is not spec else 'PartitionSpec'} {shown} is only valid for values of rank at least "

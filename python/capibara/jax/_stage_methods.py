@@ -1,4 +1,4 @@
-"""What compiled functions say of themselves: shardings, layouts and text."""
+"""Methods of compiled functions: shardings, layouts and text."""
 import os
 import types
 from collections.abc import Sequence
@@ -25,14 +25,14 @@ def _output_shardings(self):
 
 
 def _formats(shardings, trees):
-    """The same with layouts: all arrays are row-major."""
+    """Adds layouts to shardings: all arrays are row-major."""
     leaves, tree = _core.tree_flatten(shardings)
     layouts = (Layout(tuple(range(len(info.shape)))) for info in _core.tree_leaves(trees))
     return tree.unflatten([Format(layout, sharding) for layout, sharding in zip(layouts, leaves)])
 
 
 def refuse_placements(function, numbered, found):
-    """Raises where arguments, (number, array, required placement), are split otherwise than compiled for."""
+    """Raises for arguments, (number, array, required placement), whose shardings differ from those compiled for."""
     texts = []
     for number, array, placement in found:
         required = sharding_from(placement)
@@ -45,7 +45,7 @@ def refuse_placements(function, numbered, found):
 
 
 def _compiled_out_info(self):
-    """Types of the results, with how they are placed."""
+    """Types of the results, with their placement."""
     leaves, tree = _core.tree_flatten(_out_info(self))
     shardings = _core.tree_leaves(self.output_shardings)
     return tree.unflatten([ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=Format(Layout(tuple(range(len(leaf.shape)))), sharding),
@@ -59,13 +59,13 @@ _NAMES_IN_XLA = {"psum": "all-reduce", "pmax": "all-reduce", "pmin": "all-reduce
 
 
 def _compiled_text(self):
-    """The compiled program; where arguments are split over devices, also what these exchange when it is divided among them."""
+    """The compiled program as text; for arguments split over devices, also the collectives of the partitioned program."""
     text = _compiled_program(self)
     if not any(placement is not None and len(placement.devices) > 1 for placement in self._input_placements):
         return text
     try:
         exchanges = self._inserted_collectives()
-    except (NotImplementedError, RuntimeError, ShardingTypeError, TypeError, ValueError):  # it is computed as a whole
+    except (NotImplementedError, RuntimeError, ShardingTypeError, TypeError, ValueError):  # it is not partitioned
         return text
     lines = [f"  {_NAMES_IN_XLA.get(name, name.replace('_', '-'))} over {', '.join(axes)}: {count} bytes, {times} times, {cause}\n"
              for name, axes, count, times, _, cause in exchanges]
@@ -76,7 +76,7 @@ _compiled_program = _core.Compiled.as_text
 
 
 def _leaf_names(tree, roots):
-    """Leaves as C headers call them: args[0]['w'] where `roots` has a name for each element of the tree, otherwise result['y']."""
+    """The names of leaves in C headers: args[0]['w'] if `roots` has a name for each element of the tree, otherwise result['y']."""
     paths = [path for path, _ in tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0]]
     if isinstance(roots, str):
         return [roots + keystr(path) for path in paths]
@@ -87,9 +87,9 @@ def _write_object(self, object_path: str | os.PathLike, header_path: str | os.Pa
                   name: str | None = None, weights: str | os.PathLike | None = None) -> None:
     """Writes the program as an object file with one C function, and the header that declares it; docs/objects.md describes both.
 
-    `targets`: one or several of native, x86-64-v3, x86-64-v4 and aarch64; of several levels the function takes the highest that the
-    processor has. `name`: of the C function, otherwise that of the Python function. `weights`: a file for constants of 256 bytes and more,
-    which the C function then takes a pointer to; without it they are in the object.
+    `targets`: one or several of native, x86-64-v3, x86-64-v4 and aarch64; with several levels the function selects the highest that the
+    processor supports. `name`: of the C function, by default that of the Python function. `weights`: a file for constants of at least
+    256 bytes, to which the C function then takes a pointer; without it they are in the object.
     """
     names = [targets] if isinstance(targets, str) else list(targets)
     if not all(isinstance(one, str) for one in names):
@@ -111,12 +111,12 @@ class _Module:
 
 
 def _compiler_ir(self, dialect=None):
-    """The program as the compiler gets it; its text is as_text(dialect)."""
+    """The program passed to the compiler; its text is as_text(dialect)."""
     return _Module(self.as_text(dialect))
 
 
 def complete():
-    """Gives the classes of stages their methods."""
+    """Adds methods to the classes of stages."""
     compiled = _core.Compiled
     _core.Lowered.compiler_ir = _compiler_ir
     compiled.as_text = _compiled_text
@@ -129,7 +129,7 @@ def complete():
     compiled.out_info = property(_compiled_out_info, doc="Types of the results, with how they are placed.")
     compiled.write_object = _write_object
     compiled.runtime_executable = lambda self: self
-    # What libraries look for in jax's private parts: constants that are passed beside the arguments, of which there are none.
+    # Libraries read this private attribute of jax: constants passed in addition to the arguments, of which there are none.
     compiled._params = property(lambda self: types.SimpleNamespace(const_args=[]))
     compiled._executable = property(lambda self: types.SimpleNamespace(in_avals=_core.tree_leaves(self.in_avals)))
     _core.Lowered._lowering = property(lambda self: types.SimpleNamespace(const_args=[]))

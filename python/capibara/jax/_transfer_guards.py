@@ -1,4 +1,4 @@
-"""Transfer guards: contexts in which arrays travel between host and devices only when told to."""
+"""Transfer guards: contexts in which arrays move between host and devices only explicitly."""
 import contextlib
 import threading
 
@@ -6,11 +6,11 @@ from capibara import _core
 
 _DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 _LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
-_own = threading.local()  # what each direction's guard is on this thread; None: the process's
+_own = threading.local()  # each direction's guard on this thread; None: that of the process
 
 
 def check_level(value):
-    """Raises for what is no level."""
+    """Raises if the value is not a guard level."""
     if value is not None and value not in _LEVELS:
         raise ValueError(f"new enum value must be None or in {list(_LEVELS)}, got {value} of type {type(value)}.")
 

@@ -1,4 +1,4 @@
-"""Types of the guards of transfers between host and devices."""
+"""Types of transfer guards between host and devices."""
 from contextlib import AbstractContextManager
 
 def transfer_guard(value: str) -> AbstractContextManager[None]:

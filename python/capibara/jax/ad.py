@@ -1,4 +1,4 @@
-"""jax.ad: what the function that vjp returns is told of each argument's cotangent, and what it answers."""
+"""jax.ad: requests to a vjp function for each argument's cotangent, and its answers."""
 import dataclasses
 
 from capibara import _core
@@ -22,20 +22,20 @@ class DontWant:
 @register_static
 @dataclasses.dataclass(frozen=True)
 class GradRef:
-    """In place of a cotangent: it was added to the ref that was given."""
+    """Takes the place of a cotangent that was added to the ref passed for it."""
 
 
 @register_static
 @dataclasses.dataclass(frozen=True)
 class DidntWant:
-    """In place of a cotangent that was not wanted."""
+    """Takes the place of a cotangent that was not requested."""
 
 
 class VJP(Partial):
-    """The function from cotangents of a result to cotangents of the arguments."""
+    """The pullback: from cotangents of a result to cotangents of the arguments."""
 
     def with_refs(self, *wanted):
-        """The same with a ref to add to, GradValue() or DontWant() for each leaf of the arguments."""
+        """The pullback with a ref to accumulate into, GradValue() or DontWant() for each leaf of the arguments."""
         requests, tree = _core.tree_flatten(wanted, lambda x: isinstance(x, (GradValue, DontWant)))
 
         def pull_back(cotangent):
@@ -51,7 +51,7 @@ register_pytree_node(VJP, lambda vjp: ((vjp.args, vjp.keywords), vjp.func), lamb
 
 
 def _wanted_alone(pull_back, cotangent, requests):
-    """All cotangents; in place of those that no one wants, zeros that cost nothing."""
+    """All cotangents; those not requested are zeros without cost."""
     if not any(isinstance(request, DontWant) for request in requests):
         return pull_back(cotangent)
     from capibara.jax.interpreters.partial_eval import dce_jaxpr

@@ -12,13 +12,13 @@ class DontWant:
     """The cotangent of this argument is not computed."""
 
 class GradRef:
-    """In place of a cotangent: it was added to the ref that was given."""
+    """Takes the place of a cotangent that was added to the ref passed for it."""
 
 class DidntWant:
-    """In place of a cotangent that was not wanted."""
+    """Takes the place of a cotangent that was not requested."""
 
 class VJP(Partial[tuple[Any, ...]]):
-    """The function from cotangents of a result to cotangents of the arguments."""
+    """The pullback: from cotangents of a result to cotangents of the arguments."""
 
     def __call__(self, cotangent: PyTree, /) -> tuple[Any, ...]: ...
     def with_refs(self, *wanted: Ref | GradValue | DontWant | PyTree) -> VJP: ...

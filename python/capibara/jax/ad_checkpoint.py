@@ -1,4 +1,4 @@
-"""jax.ad_checkpoint: checkpointing, names for policies, and what is saved."""
+"""jax.ad_checkpoint: checkpointing, names for policies, and saved residuals."""
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara._origins import argument_name as _argument_name
@@ -7,13 +7,13 @@ from capibara.jax._api import checkpoint, remat  # noqa: F401
 
 
 def checkpoint_name(x, name):
-    """The same values under a name that policies can ask for."""
+    """The same values under a name that policies can refer to."""
     leaves, tree = _core.tree_flatten(x)
     return tree.unflatten([_core.checkpoint_name(leaf, name) for leaf in leaves])
 
 
 def saved_residuals(f, *args, **kwargs):
-    """What the backward pass of f would keep: pairs of a type and of where the value comes from, in words."""
+    """The residuals that f would keep for its backward pass: pairs of a type and a description of the value's origin."""
     leaves, tree = _core.tree_flatten((args, kwargs))
     numbered = tree.unflatten(list(range(len(leaves))))
 
@@ -30,7 +30,7 @@ def saved_residuals(f, *args, **kwargs):
 
 
 def print_saved_residuals(f, *args, **kwargs):
-    """Prints what the backward pass of f would keep."""
+    """Prints the residuals that f would keep for its backward pass."""
     for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short(True)} {origin}")
 

@@ -1,4 +1,4 @@
-"""Types of jax.ad_checkpoint: checkpointing, names for policies, and what is saved."""
+"""Types of jax.ad_checkpoint: checkpointing, names for policies, and saved residuals."""
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -10,8 +10,8 @@ from capibara.jax._api import remat as remat
 _T = TypeVar("_T")
 
 def checkpoint_name(x: _T, name: str) -> _T:
-    """The same values under a name that policies know."""
+    """The same values under a name that policies can refer to."""
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[ShapedArray, str]]:
-    """What the backward pass keeps, with where it comes from."""
+    """The residuals kept for the backward pass, with their origins."""
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Prints what the backward pass keeps."""
+    """Prints the residuals kept for the backward pass."""

@@ -1,4 +1,4 @@
-"""jax.api_util: pieces of the transforms that libraries use."""
+"""jax.api_util: helpers of the transforms that libraries use."""
 import numpy as np
 
 from capibara import _core
@@ -9,14 +9,14 @@ from capibara.jax.extend.linear_util import WrappedFun
 
 
 def shaped_abstractify(x):
-    """The abstract type of a value, or of something with a shape and a dtype."""
+    """The abstract type of a value, or of an object with a shape and a dtype."""
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (_core.Array, _core.Ref, np.ndarray, np.generic)):
         return _core.ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
     return _core.type_of(x)
 
 
 def debug_info(traced_for, fun, args, kwargs, *, static_argnums=(), static_argnames=(), result_paths_thunk=None, **_):
-    """What is known of a function and examples of its arguments, for messages."""
+    """Debug information of a function with example arguments, for messages."""
     return describe_function(traced_for, fun, args, kwargs, static_argnums, static_argnames, result_paths_thunk)
 
 
@@ -32,7 +32,7 @@ def resolve_kwargs(fun, args, kwargs):
 
 
 def safe_map(f, *args):
-    """map as a list, over sequences of one length."""
+    """map as a list, over sequences of equal length."""
     args = [list(arg) for arg in args]
     if len({len(arg) for arg in args}) > 1:
         raise ValueError(f"safe_map: the arguments have different lengths: {[len(arg) for arg in args]}")
@@ -40,7 +40,7 @@ def safe_map(f, *args):
 
 
 def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
-    """One axis for each leaf of a structure, from a prefix of it with integers and None."""
+    """Broadcasts a prefix of integers and None to one axis per leaf of a structure."""
     leaves, prefix = _core.tree_flatten(axis_tree, lambda x: x is None)
     full = treedef.unflatten([object() for _ in range(treedef.num_leaves)])
     try:
@@ -54,7 +54,7 @@ def flatten_axes(name, treedef, axis_tree, *, kws=False, tupled_args=False):
 
 
 class _OutTree:
-    """The structure of what a flattened function returned, known after its first call."""
+    """The structure of a flattened function's result, known after its first call."""
 
     def __call__(self):
         if not hasattr(self, "tree"):
@@ -73,7 +73,7 @@ def _flattened(fun, in_tree, call):
 
 
 def flatten_fun(fun, in_tree):
-    """A wrapped function of (args, kwargs) as one of their leaves, and what tells the structure of its result."""
+    """A wrapped function of (args, kwargs) as one of their leaves, and a callable that returns the structure of its result."""
     return _flattened(fun, in_tree, lambda both: fun.call_wrapped(*both[0], **both[1]))
 
 
@@ -105,7 +105,7 @@ def argnums_partial(f, dyn_argnums, args, require_static_args_hashable=True):
 
 
 def donation_vector(donate_argnums, donate_argnames, in_tree, kws=True):
-    """Whether each leaf of the arguments is donated."""
+    """A flag for each leaf of the arguments: True if it is donated."""
     args_tree, kwargs_tree = in_tree.children() if kws else (in_tree, None)
     donated = [(position in donate_argnums, tree) for position, tree in enumerate(args_tree.children())]
     if kwargs_tree is not None:
@@ -114,7 +114,7 @@ def donation_vector(donate_argnums, donate_argnames, in_tree, kws=True):
 
 
 def rebase_donate_argnums(donate_argnums, static_argnums):
-    """Positions of donated arguments when the static ones are left out."""
+    """Positions of donated arguments after removing the static ones."""
     static, donated = set(static_argnums), sorted(set(donate_argnums))
     if static & set(donated):
         raise ValueError(f"`static_argnums` {sorted(static)} and `donate_argnums` {donated} cannot intersect.")

@@ -1,4 +1,4 @@
-"""jax.checkpoint_policies: what a checkpointed function may keep."""
+"""jax.checkpoint_policies: which values a checkpointed function may save."""
 from typing import NamedTuple
 
 from capibara import _core
@@ -13,18 +13,18 @@ from capibara._modules import explain_missing
 
 
 class SaveableType:
-    """The answer of a policy that a value is kept."""
+    """A policy's answer: the value is saved."""
 
 
 class RecomputeType:
-    """The answer of a policy that a value is computed again."""
+    """A policy's answer: the value is recomputed."""
 
     def __bool__(self):
         return False
 
 
 class Offloadable(NamedTuple):
-    """The answer of a policy that a value is kept in another memory; on the host all memory is one."""
+    """A policy's answer: the value is saved in another memory space; the host has only one."""
 
     src: str
     dst: str
@@ -36,22 +36,22 @@ checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 
 def save_anything_except_these_names(*names_not_to_save):
-    """Everything but the values with these names."""
+    """Saves everything but the values with these names."""
     return _core.save_anything_except_these_names(list(names_not_to_save))
 
 
 def save_any_names_but_these(*names_not_to_save):
-    """Named values, but not those with these names."""
+    """Saves named values, except those with these names."""
     return _core.save_any_names_but_these(list(names_not_to_save))
 
 
 def save_only_these_names(*names_which_can_be_saved):
-    """Only the values with these names."""
+    """Saves only the values with these names."""
     return _core.save_only_these_names(list(names_which_can_be_saved))
 
 
 def offload_dot_with_no_batch_dims(offload_src, offload_dst):
-    """Products without batch dimensions offloaded, all else computed again."""
+    """Offloads matmuls without batch dimensions; everything else is recomputed."""
     def policy(primitive, *avals, **params):
         kept = dots_with_no_batch_dims_saveable(primitive, *avals, **params)
         return Offloadable(offload_src, offload_dst) if kept else Recompute
@@ -59,7 +59,7 @@ def offload_dot_with_no_batch_dims(offload_src, offload_dst):
 
 
 def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src, offload_dst):
-    """Some names saved where they are, some offloaded, all else computed again."""
+    """Saves some names in place and offloads others; everything else is recomputed."""
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     if saved & offloaded:
         raise ValueError(f"save_and_offload_only_these_names: {sorted(saved & offloaded)} are to be saved and offloaded")
@@ -73,7 +73,7 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_c
 
 
 def save_from_both_policies(policy_1, policy_2):
-    """What one of two policies keeps."""
+    """Saves what either of two policies saves."""
     if isinstance(policy_1, CheckpointPolicy) and isinstance(policy_2, CheckpointPolicy):
         return _core.save_from_both_policies(policy_1, policy_2)
 

@@ -1,19 +1,19 @@
-"""Types of jax.checkpoint_policies: what a checkpointed function may keep."""
+"""Types of jax.checkpoint_policies: which values a checkpointed function may save."""
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from capibara._core import CheckpointPolicy as CheckpointPolicy
 
 class SaveableType:
-    """The answer of a policy that a value is kept."""
+    """A policy's answer: the value is saved."""
 
 class RecomputeType:
-    """The answer of a policy that a value is computed again."""
+    """A policy's answer: the value is recomputed."""
 
     def __bool__(self) -> bool: ...
 
 class Offloadable(NamedTuple):
-    """The answer of a policy that a value is kept in another memory; on the host all memory is one."""
+    """A policy's answer: the value is saved in another memory space; the host has only one."""
 
     src: str
     dst: str
@@ -29,16 +29,16 @@ checkpoint_dots: CheckpointPolicy
 checkpoint_dots_with_no_batch_dims: CheckpointPolicy
 
 def save_anything_except_these_names(*names_not_to_save: str) -> CheckpointPolicy:
-    """Everything but the values with these names."""
+    """Saves everything but the values with these names."""
 def save_any_names_but_these(*names_not_to_save: str) -> CheckpointPolicy:
-    """Named values, but none with these names."""
+    """Saves named values, except those with these names."""
 def save_only_these_names(*names_which_can_be_saved: str) -> CheckpointPolicy:
-    """The values with these names."""
+    """Saves only the values with these names."""
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., Any]:
-    """The results of products without batch dimensions, in another memory."""
+    """Saves the results of matmuls without batch dimensions in another memory space."""
 def save_and_offload_only_these_names(
     *, names_which_can_be_saved: Sequence[str], names_which_can_be_offloaded: Sequence[str], offload_src: str, offload_dst: str
 ) -> Callable[..., Any]:
-    """The values with these names, some of them in another memory."""
+    """Saves the values with these names, some of them in another memory space."""
 def save_from_both_policies(policy_1: _Policy, policy_2: _Policy) -> _Policy:
-    """What either policy keeps."""
+    """Saves what either policy saves."""

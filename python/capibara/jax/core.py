@@ -1,4 +1,4 @@
-"""jax.core: programs seen from outside, primitives of one's own, and evaluation of programs."""
+"""jax.core: inspection and evaluation of programs, and user-defined primitives."""
 import difflib
 import functools
 import typing
@@ -33,14 +33,14 @@ _user_primitives = {}
 
 
 class _PrimitiveClass(type):
-    """Operations of the library are primitives too, though no one makes them by the class."""
+    """Makes the library's operations instances of Primitive too."""
 
     def __instancecheck__(cls, value):
         return super().__instancecheck__(value) or (cls is Primitive and isinstance(value, _core.CatalogPrimitive))
 
 
 class Primitive(metaclass=_PrimitiveClass):
-    """An operation of one's own, with rules given one by one."""
+    """A user-defined operation, with rules added one by one."""
 
     def __init__(self, name):
         self.name = name
@@ -64,17 +64,17 @@ class Primitive(metaclass=_PrimitiveClass):
         return self._handle.bind(*args, **params)
 
     def get_bind_params(self, params):
-        """What bind takes for an equation with these parameters."""
+        """The arguments of bind for an equation with these parameters."""
         return dict(params)
 
     def def_impl(self, impl):
-        """How it is evaluated on concrete arrays."""
+        """Sets the evaluation on concrete arrays."""
         self.impl = impl
         self._handle.set_impl(impl)
         return impl
 
     def def_abstract_eval(self, abstract_eval):
-        """The types of its results, from those of its arguments."""
+        """Sets the rule for the types of results, given those of the arguments."""
         def rule(*avals, **params):
             return self._avals(abstract_eval(*avals, **params))
         self._handle.set_abstract_eval(rule)
@@ -93,7 +93,7 @@ class Primitive(metaclass=_PrimitiveClass):
         return abstract_eval
 
     def result_avals(self, *avals, **params):
-        """The types of its results as a list, by its abstract evaluation."""
+        """The types of the results as a list, from the abstract evaluation."""
         types = self._result_avals(*avals, **params)
         return types if self.multiple_results else [types]
 
@@ -126,7 +126,7 @@ class Primitive(metaclass=_PrimitiveClass):
         return batch
 
     def def_lowering(self, lowering):
-        """How it is written in terms of other operations."""
+        """Sets the lowering to other operations."""
         self._handle.set_lowering(lowering)
         return lowering
 
@@ -145,7 +145,7 @@ call = call_p.bind
 
 
 def call_impl(*args, subfuns):
-    """A call outside of any program: the function's own results."""
+    """A call outside any program: the results of the function."""
     fun, = subfuns
     return fun.call_wrapped(*args)
 
@@ -157,7 +157,7 @@ def _as_aval(value):
 
 
 def find_user_primitive(name):
-    """The user's primitive of this name."""
+    """The user's primitive with this name."""
     if isinstance(name, Primitive):
         return name
     if name not in _user_primitives:
@@ -170,9 +170,9 @@ def find_user_primitive(name):
 
 
 def custom_prim(name, impl=None, *, abstract_eval=None, jvp=None, transpose=None, batch=None):
-    """A primitive from its evaluation and whatever rules there are; also a decorator of the evaluation.
+    """A primitive from its evaluation and any rules; also a decorator for the evaluation.
 
-    Without an abstract_eval the result has the type that the evaluation gives for arrays of zeros.
+    Without an abstract_eval the type of the result is found by evaluating arrays of zeros.
     """
     if impl is None:
         return functools.partial(custom_prim, name, abstract_eval=abstract_eval, jvp=jvp, transpose=transpose, batch=batch)
@@ -191,9 +191,9 @@ def custom_prim(name, impl=None, *, abstract_eval=None, jvp=None, transpose=None
 
 
 def custom_jit(fun=None, **options):
-    """`jax.jit` itself, under the name that programs for other back ends use: the same options, the same compiled program.
+    """`jax.jit` under the name that programs for other back ends use: the same options, the same compiled program.
 
-    What helps to find mistakes are options of jit: debug=True runs the function on concrete values, so that Python's print shows them.
+    For debugging, use jit's options: debug=True runs the function on concrete values, so that Python's print shows them.
     """
     return _jit(fun, **options) if fun is not None else functools.partial(_jit, **options)
 
@@ -206,7 +206,7 @@ def jaxpr_as_fun(closed_jaxpr):
 
 
 def valid_jaxtype(x):
-    """Whether a value can be an argument of traced functions."""
+    """True if a value can be an argument of traced functions."""
     try:
         _core.type_of(x)
         return True
@@ -215,7 +215,7 @@ def valid_jaxtype(x):
 
 
 def check_jaxpr(jaxpr):
-    """Raises JaxprTypeError where a program breaks its own typing."""
+    """Raises JaxprTypeError if a program is not well-typed."""
     if not isinstance(jaxpr, ClosedJaxpr):
         zeros = _core.library_function("numpy", "zeros")
         jaxpr = ClosedJaxpr(jaxpr, [zeros(var.aval.shape, var.aval.dtype) for var in jaxpr.constvars])
@@ -223,7 +223,7 @@ def check_jaxpr(jaxpr):
 
 
 def concrete_or_error(force, value, context=""):
-    """A concrete value, or an error that says what needed it."""
+    """A concrete value; otherwise raises an error that says what needed it."""
     if isinstance(value, Tracer):
         raise _ConcretizationTypeError(f"Abstract tracer value encountered where concrete value is expected: {value}\n{context}")
     return value if force is None else force(value)
@@ -250,7 +250,7 @@ def unmapped_aval(size, axis, aval, *_):
 
 
 def raise_to_shaped(aval, weak_type=None):
-    """The type itself: all types here have shapes."""
+    """Returns the type: all types here have shapes."""
     return aval if weak_type is None else aval.update(weak_type=weak_type)
 
 
@@ -271,12 +271,12 @@ def subjaxprs(jaxpr):
 
 
 def is_constant_dim(dimension):
-    """Whether a dimension is a number: always, since shapes are static."""
+    """True if a dimension is a number: always, since shapes are static."""
     return isinstance(dimension, int)
 
 
 def eval_context():
-    """A context in which operations are evaluated at once, even while a function is being traced."""
+    """A context in which operations are evaluated immediately, even while a function is being traced."""
     return _core.NamedScope("")
 
 
@@ -294,24 +294,24 @@ def max_dim(d1, d2):
 
 
 def trace_state_clean():
-    """Whether no function is being traced on this thread."""
+    """True if no function is being traced on this thread."""
     return not _core.is_tracing()
 
 
 def get_opaque_trace_state(convention=None):
-    """Something equal as long as the same functions are being traced; the convention is the name of the library that asks."""
+    """An object that compares equal as long as the same functions are being traced; `convention` names the calling library."""
     if not isinstance(convention, (str, type(None))):
         raise TypeError(f"get_opaque_trace_state: the convention must be a name, got {convention!r}")
     return _core.trace_state()
 
 
 def find_top_trace(_):
-    """The trace that operations go to."""
+    """The current trace, to which operations go."""
     return _core.current_trace()
 
 
 def take_current_trace():
-    """A context in which operations are evaluated at once; entering it gives the trace that was current."""
+    """A context in which operations are evaluated immediately; __enter__ returns the previous trace."""
     return _core.TraceSwitch(_core.evaluation_trace())
 
 
@@ -329,7 +329,7 @@ class set_current_trace:
 
 
 class TraceTag:
-    """Marks the tracers that one transformation made; all marks are equal."""
+    """Marks the tracers of one transformation; all marks are equal."""
 
     def __eq__(self, other):
         return isinstance(other, TraceTag)
@@ -339,22 +339,22 @@ class TraceTag:
 
 
 def unsafe_am_i_under_a_jit():
-    """Whether some function around is being traced into a program."""
+    """True if an enclosing function is being traced into a program."""
     return "jit" in _core.trace_kinds()
 
 
 def unsafe_am_i_under_a_vmap():
-    """Whether some function around is being mapped."""
+    """True if an enclosing function is being mapped."""
     return "vmap" in _core.trace_kinds()
 
 
 def unsafe_get_axis_names():
-    """The names of mapped axes, the outermost first."""
+    """The names of mapped axes, outermost first."""
     return _core.axis_names()
 
 
 def nonempty_axis_env():
-    """Whether a mapped axis has a name."""
+    """True if a mapped axis has a name."""
     return bool(_core.axis_names())
 
 

@@ -1,4 +1,4 @@
-"""jax.custom_batching: functions with the user's own rule for vmap."""
+"""jax.custom_batching: functions with a user-defined rule for vmap."""
 import functools
 
 from capibara import _core
@@ -21,7 +21,7 @@ class custom_vmap:
         return vmap_rule
 
     def __getattr__(self, name):
-        """Definitions of rules that the wrapped function takes itself: decorators can be stacked."""
+        """Forwards definitions of rules to the wrapped function, so that decorators can be stacked."""
         if name in ("defjvp", "defjvps", "defvjp"):
             return getattr(self.fun, name)
         raise AttributeError(f"'custom_vmap' object has no attribute {name!r}")
@@ -34,7 +34,7 @@ class custom_vmap:
 
 
 def sequential_vmap(f):
-    """A function that vmap runs one element after the other."""
+    """A function that vmap runs sequentially, element by element."""
     wrapped = custom_vmap(f)
 
     @wrapped.def_vmap

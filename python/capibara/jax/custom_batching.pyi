@@ -1,4 +1,4 @@
-"""Types of functions with the user's own rule for vmap."""
+"""Types of functions with a user-defined rule for vmap."""
 from collections.abc import Callable
 from typing import Any, Generic, ParamSpec, TypeVar
 

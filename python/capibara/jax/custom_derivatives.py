@@ -1,4 +1,4 @@
-"""Functions with the user's own derivative rules."""
+"""Functions with user-defined derivative rules."""
 import functools
 
 from capibara import _core, _tracebacks
@@ -10,7 +10,7 @@ from capibara._types import CustomVJPPrimal, SymbolicZero
 def positional_arguments(kind, fun, args, kwargs):
     """Arguments by position, defaults filled in, as rules receive them; `kind` is the decorator's name, for errors."""
     import inspect
-    if isinstance(fun, functools.partial):  # what it holds already is its own affair
+    if isinstance(fun, functools.partial):  # its bound arguments are not checked
         if kwargs:
             raise _unresolved(kind, fun, f"The following keyword arguments could not be resolved to positions: {', '.join(kwargs)}")
         return tuple(args)
@@ -56,13 +56,13 @@ class _CustomFunction:
         return self if instance is None else functools.partial(self, instance)
 
     def __getattr__(self, name):
-        """Definitions of rules that the wrapped function takes itself: decorators can be stacked."""
+        """Forwards definitions of rules to the wrapped function, so that decorators can be stacked."""
         if name in ("defjvp", "defjvps", "defvjp", "def_vmap"):
             return getattr(self.fun, name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _split(self, args):
-        """The arguments that are differentiated, those that are not, and the function of the former."""
+        """(differentiated arguments, other arguments, the function of the former)."""
         static = sorted({n % len(args) for n in self.nondiff_argnums}) if args else []
         if not static:
             return args, (), self.fun
@@ -151,7 +151,7 @@ def _refuse_tracers(static):
 
 
 def custom_vjp_primal_tree_values(tree):
-    """The values of a tree of CustomVJPPrimal, as a forward rule that asked for symbolic zeros receives it."""
+    """The values of a tree of CustomVJPPrimal, the argument of a forward rule with symbolic_zeros=True."""
     leaves, structure = _core.tree_flatten(tree)
     for leaf in leaves:
         if type(leaf) is not CustomVJPPrimal:
@@ -182,7 +182,7 @@ def custom_gradient(fun):
 
 
 def zero_from_primal(value, symbolic_zeros=False):
-    """The zero tangents of a tree of values, as arrays or, where asked for, as symbols."""
+    """The zero tangents of a tree of values, as arrays or, with symbolic_zeros, as symbolic zeros."""
     leaves, tree = _core.tree_flatten(value)
     tangents = [_core.as_array(leaf).aval.to_tangent_aval() for leaf in leaves]
     if symbolic_zeros:
@@ -191,7 +191,7 @@ def zero_from_primal(value, symbolic_zeros=False):
 
 
 def closure_convert(fun, *example_args):
-    """A function without captured values that a derivative may flow through, and these values, which it takes last."""
+    """A function without closed-over differentiable values, and the list of these values, which are its last arguments."""
     from capibara.jax._programs import eval_jaxpr
     program, out_tree, _ = _core.make_program(fun, example_args, {})
     in_tree = _core.tree_structure(example_args)

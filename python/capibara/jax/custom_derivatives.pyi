@@ -1,4 +1,4 @@
-"""Types of functions with the user's own derivative rules."""
+"""Types of functions with user-defined derivative rules."""
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar, overload
 
@@ -48,13 +48,13 @@ class custom_vjp(_CustomFunction[_P, _R]):
 
 def positional_arguments(kind: str, fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...]: ...
 def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
-    """The values of a tree of CustomVJPPrimal, as a forward rule that asked for symbolic zeros receives it."""
+    """The values of a tree of CustomVJPPrimal, the argument of a forward rule with symbolic_zeros=True."""
 def custom_gradient(fun: Callable[_P, tuple[_T, Callable[..., Any]]]) -> Callable[_P, _T]:
     """A function that returns (value, rule): the rule maps the value's cotangent to those of the arguments."""
 def zero_from_primal(value: Any, symbolic_zeros: bool = False) -> Array | SymbolicZero:
-    """The zero tangent of a value, as an array or, where asked for, as a symbol."""
+    """The zero tangent of a value, as an array or, with symbolic_zeros, as a symbolic zero."""
 def closure_convert(fun: Callable[..., _T], *example_args: Any) -> tuple[Callable[..., _T], list[Any]]:
-    """A function without captured values that a derivative may flow through, and these values, which it takes last."""
+    """A function without closed-over differentiable values, and the list of these values, which are its last arguments."""
 
 custom_jvp_call_p: CatalogPrimitive
 custom_vjp_call_p: CatalogPrimitive

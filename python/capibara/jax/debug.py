@@ -1,4 +1,4 @@
-"""jax.debug: looking at values while a program runs."""
+"""jax.debug: inspecting values while a program runs."""
 import builtins
 import functools
 import logging
@@ -13,13 +13,13 @@ from capibara._modules import explain_missing
 from capibara.jax._debugger import breakpoint  # noqa: F401
 from capibara.jax._sharding_pictures import inspect_array_sharding, visualize_array_sharding, visualize_sharding  # noqa: F401
 
-_logger = logging.getLogger("jax._src.debugging")  # the name under which programs ask for it
+_logger = logging.getLogger("jax._src.debugging")  # the name that programs use
 
 
 def callback(callback=None, *args, ordered=False, partitioned=False, **kwargs):
     """Calls a Python function with values of the running program: callback(f, x), or callback(ordered=True)(f, x).
 
-    Arguments that are no arrays, such as dtypes and texts, are handed over as they are.
+    Arguments that are not arrays, such as dtypes and strings, are passed unchanged.
     """
     if callback is not None:
         return _call(ordered, callback, *args, **kwargs)
@@ -49,7 +49,7 @@ class _FieldCheck(string.Formatter):
 
 
 class _Fields(string.Formatter):
-    """Fills fields with values of the program: formats are those of NumPy's arrays, `!r` is the array's own."""
+    """Fills fields with values of the program: formats are those of NumPy arrays, `!r` is the array's repr."""
 
     def convert_field(self, value, conversion):
         return repr(value) if conversion == "r" else super().convert_field(_shown(value), conversion)
@@ -70,10 +70,10 @@ def print(fmt=None, *args, ordered=False, partitioned=False, skip_format_check=F
 def _print(ordered, skip_format_check, use_logging, fmt, /, *args, **kwargs):
     if not skip_format_check:
         _FieldCheck().format(fmt, *args, **kwargs)
-    # A text without a field in front is written as it is, the values behind it.
+    # A text that does not start with a field is written unchanged, followed by the values.
     first = next(string.Formatter().parse(fmt), (None, None))
     has_fields = first[1] is not None
-    options = np.get_printoptions()  # of the place that prints, not of the thread that runs the program
+    options = np.get_printoptions()  # those of the calling thread, not of the thread that runs the program
     caller = sys._getframe()
     while caller.f_back is not None and _tracebacks.is_internal(caller):
         caller = caller.f_back
@@ -91,7 +91,7 @@ def _print(ordered, skip_format_check, use_logging, fmt, /, *args, **kwargs):
 
 
 def _shown(value):
-    """What formats are applied to: NumPy's arrays know them; keys show themselves."""
+    """The object to format: a NumPy array, which supports formats; keys format themselves."""
     return np.asarray(value) if isinstance(value, _core.Array) and isinstance(value.dtype, np.dtype) else value
 
 

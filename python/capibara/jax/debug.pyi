@@ -1,4 +1,4 @@
-"""Types of jax.debug: looking at values while a program runs."""
+"""Types of jax.debug: inspecting values while a program runs."""
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -27,4 +27,4 @@ def print(
 def log(
     fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False, skip_format_check: bool = False, **kwargs: Any
 ) -> None:
-    """The same through Python's logging."""
+    """Logs values of the running program with Python's logging."""

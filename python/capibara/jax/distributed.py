@@ -1,4 +1,4 @@
-"""jax.distributed: this process as one of several that run one program."""
+"""jax.distributed: several processes that run one program."""
 import atexit
 import os
 import sys
@@ -10,22 +10,22 @@ from capibara._modules import explain_missing
 
 _METHODS = ("ompi", "slurm", "mpi4py", "deactivate")
 _previous_hook = None
-_watching = None  # the thread that says where the main thread is
+_watching = None  # the thread that reports the main thread's position
 
 
 def initialize(coordinator_address=None, num_processes=None, process_id=None, local_device_ids=None, cluster_detection_method=None,
                initialization_timeout=300, heartbeat_timeout_seconds=10, shutdown_timeout_seconds=300, coordinator_bind_address=None,
                slice_index=None, partition_index=None, *, collective_timeout_seconds=None):
-    """Meets the other processes. Call it once, before anything is computed.
+    """Connects to the other processes. Call it once, before any computation.
 
-    Without arguments, processes that `capibara launch`, mpirun, mpiexec or srun started meet by MPI. Otherwise they meet at the
-    coordinator's HOST:PORT, where process 0 serves a key-value store; what is not given is read from JAX_COORDINATOR_ADDRESS,
-    JAX_NUM_PROCESSES, JAX_PROCESS_ID and JAX_COORDINATOR_BIND_ADDRESS. There only processes that know the job's secret are let
-    in: CAPIBARA_JOB_SECRET, or the content of the file CAPIBARA_JOB_SECRET_FILE, or one that process 0 leaves in the user's cache
-    folder. cluster_detection_method="deactivate" ignores what started the processes.
+    Without arguments, processes started by `capibara launch`, mpirun, mpiexec or srun connect by MPI. Otherwise they connect to the
+    coordinator's HOST:PORT, where process 0 serves a key-value store; missing arguments are read from JAX_COORDINATOR_ADDRESS,
+    JAX_NUM_PROCESSES, JAX_PROCESS_ID and JAX_COORDINATOR_BIND_ADDRESS. The store only admits processes that know the job's secret:
+    CAPIBARA_JOB_SECRET, or the content of the file CAPIBARA_JOB_SECRET_FILE, or a secret that process 0 writes to the user's cache
+    folder. cluster_detection_method="deactivate" ignores the launcher of the processes.
 
-    A process that is silent for heartbeat_timeout_seconds counts as dead. A collective that is waited for longer than
-    collective_timeout_seconds raises DistributedError; without it, only a warning says who has not come.
+    A process that is silent for heartbeat_timeout_seconds counts as dead. A collective that takes longer than
+    collective_timeout_seconds raises DistributedError; without that timeout, only a warning names the missing processes.
     """
     _check(num_processes, process_id, local_device_ids, cluster_detection_method, slice_index, partition_index)
     if cluster_detection_method == "deactivate":
@@ -40,12 +40,12 @@ def initialize(coordinator_address=None, num_processes=None, process_id=None, lo
 
 
 def is_initialized():
-    """Whether this process has met the others."""
+    """True if this process is connected to the others."""
     return _core.process_group()[2]
 
 
 def shutdown():
-    """Waits for the others and leaves."""
+    """Waits for the other processes and disconnects."""
     global _watching
     _watching = None
     _core.shut_down_processes()
@@ -70,7 +70,7 @@ def _check(num_processes, process_id, local_device_ids, method, slice_index, par
 
 
 def _line_of(frame):
-    """FILE:LINE of the user's program: of what called the library, where the frame is inside of it."""
+    """FILE:LINE of the user's program: of the call into the library if the frame is inside the library."""
     own = frame
     while frame is not None:
         if _tracebacks.is_internal(frame):
@@ -80,7 +80,7 @@ def _line_of(frame):
 
 
 def _watch_main_thread():
-    """Tells the watch where the main thread is and which exception ends it, for the others to say."""
+    """Reports the main thread's position, and the exception that ends it, for the other processes' messages."""
     global _watching, _previous_hook
     main = threading.main_thread().ident
 

@@ -7,8 +7,8 @@ def initialize(
     heartbeat_timeout_seconds: int = 10, shutdown_timeout_seconds: int = 300, coordinator_bind_address: str | None = None,
     slice_index: int | None = None, partition_index: int | None = None, *, collective_timeout_seconds: float | None = None
 ) -> None:
-    """Meets the other processes. Call it once, before anything is computed."""
+    """Connects to the other processes. Call it once, before any computation."""
 def is_initialized() -> bool:
-    """Whether this process has met the others."""
+    """True if this process is connected to the others."""
 def shutdown() -> None:
-    """Waits for the others and leaves."""
+    """Waits for the other processes and disconnects."""

@@ -8,7 +8,7 @@ from capibara.jax._api import device_put as _device_put
 
 
 def from_dlpack(external_array, device=None, copy=None):
-    """An array of another library: sharing its memory where it can, or as `copy` says; then on `device`, where one is named."""
+    """Imports an array of another library: without a copy if possible, or according to `copy`; then moves it to `device` if passed."""
     array = _core.from_dlpack(external_array, copy)
     if device is None:
         return array
@@ -24,7 +24,7 @@ SUPPORTED_DTYPES_SET = frozenset(map(np.dtype, (
 
 
 def is_supported_dtype(dtype):
-    """Whether arrays of a dtype can be exchanged."""
+    """True if arrays of a dtype can be exchanged."""
     if dtype is None:
         raise TypeError(f"Expected a string or dtype-like object; got {dtype=}")
     return _core.dtype_of(dtype) in SUPPORTED_DTYPES_SET

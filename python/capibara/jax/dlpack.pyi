@@ -11,6 +11,6 @@ from capibara.jax.typing import DTypeLike
 SUPPORTED_DTYPES_SET: frozenset[np.dtype[Any]]
 
 def from_dlpack(external_array: Any, device: Device | Sharding | None = None, copy: bool | None = None) -> Array:
-    """An array of another library: sharing its memory where it can, or as `copy` says; then on `device`, where one is named."""
+    """Imports an array of another library: without a copy if possible, or according to `copy`; then moves it to `device` if passed."""
 def is_supported_dtype(dtype: DTypeLike) -> bool:
-    """Whether arrays of a dtype can be exchanged."""
+    """True if arrays of a dtype can be exchanged."""

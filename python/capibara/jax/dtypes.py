@@ -14,11 +14,11 @@ _ABSTRACT = (ShapeDtypeStruct, _core.ShapedArray)
 
 
 class iinfo(ml_dtypes.iinfo):
-    """What an integer dtype can hold."""
+    """The limits of an integer dtype."""
 
 
 def canonicalize_dtype(dtype, allow_extended_dtype=False):
-    """A dtype as the configuration narrows it; key types are no numbers, and only taken where they are allowed."""
+    """A dtype, narrowed according to the configuration; key types are accepted only with allow_extended_dtype."""
     if not allow_extended_dtype and dtype is not None and not isinstance(_core.dtype_of(dtype), np.dtype):
         raise ValueError(f"canonicalize_dtype: expected a dtype of numbers, got {dtype}")
     return _core.canonical_dtype(np.float64 if dtype is None else dtype)
@@ -53,7 +53,7 @@ def _scalar_type(dtype):
 
 
 def issubdtype(a, b):
-    """NumPy's issubdtype, with small floats, integers and keys in their places."""
+    """NumPy's issubdtype, extended to small floats, small integers and keys."""
     a_type, b_type = _scalar_type(a), _scalar_type(b)
     if a_type is not None and issubclass(a_type, extended) or b_type is not None and issubclass(b_type, extended):
         return a_type is not None and b_type is not None and issubclass(a_type, b_type)
@@ -90,12 +90,12 @@ _DEFAULTS = {np.signedinteger: np.int64, np.unsignedinteger: np.uint64, np.float
 
 
 def _default_dtype(dtype):
-    """What a number of Python's is: its kind is what counts, whatever it is kept in."""
+    """The default dtype of a Python number's kind, whatever dtype it is stored in."""
     return np.dtype(_DEFAULTS[next(kind for kind in _DEFAULTS if issubdtype(dtype, kind))])
 
 
 def result_type(*args, return_weak_type_flag=False):
-    """The dtype an operation on these values, dtypes or types has."""
+    """The result dtype of an operation on these values, dtypes or types."""
     if not args:
         raise ValueError("at least one array or dtype is required")
     dtype, weak = _core.promote_scalar_types([(a.dtype, a.weak_type) if isinstance(a, _ABSTRACT) else _core.scalar_type(np.float64 if a is None else a) for a in args])
@@ -106,18 +106,18 @@ def result_type(*args, return_weak_type_flag=False):
 
 
 def promote_types(a, b):
-    """The dtype two dtypes promote to."""
+    """The dtype that two dtypes promote to."""
     pairs = [(_core.dtype_of(t), t in (int, float, complex)) for t in (a, b)]
     dtype, weak = _core.promote_scalar_types(pairs)
     if weak:
         return _default_dtype(dtype)
-    # 64 bits come out only where they went in.
+    # The result has 64 bits only if an operand has.
     given_wide = any(_core.canonical_dtype(t) != t for t, is_number in pairs if not is_number)
     return dtype if given_wide else _core.canonical_dtype(dtype)
 
 
 def scalar_type_of(x):
-    """Python's type of the same kind as a value."""
+    """The Python type of the same kind as a value."""
     dtype = _core.scalar_type(x)[0]
     if dtype == np.dtype(bool):
         return bool

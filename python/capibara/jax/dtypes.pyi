@@ -14,20 +14,20 @@ from capibara._errors import TypePromotionError as TypePromotionError
 from capibara.jax.typing import DTypeLike
 
 class iinfo(ml_dtypes.iinfo):
-    """What an integer dtype can hold."""
+    """The limits of an integer dtype."""
 
 def canonicalize_dtype(dtype: DTypeLike | None, allow_extended_dtype: bool = False) -> np.dtype[Any]:
-    """A dtype as the configuration narrows it; key types are no numbers, and only taken where they are allowed."""
+    """A dtype, narrowed according to the configuration; key types are accepted only with allow_extended_dtype."""
 def itemsize_bits(dtype: DTypeLike) -> int:
     """The number of bits of a dtype's values."""
 def issubdtype(a: DTypeLike | KeyType | None, b: DTypeLike | KeyType | None) -> bool:
-    """NumPy's issubdtype, with small floats, integers and keys in their places."""
+    """NumPy's issubdtype, extended to small floats, small integers and keys."""
 @overload
 def result_type(*args: Any, return_weak_type_flag: Literal[False] = False) -> np.dtype[Any]:
-    """The dtype an operation on these values, dtypes or types has."""
+    """The result dtype of an operation on these values, dtypes or types."""
 @overload
 def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[np.dtype[Any], bool]: ...
 def promote_types(a: DTypeLike, b: DTypeLike) -> np.dtype[Any]:
-    """The dtype two dtypes promote to."""
+    """The dtype that two dtypes promote to."""
 def scalar_type_of(x: Any) -> type[bool] | type[int] | type[float] | type[complex]:
-    """Python's type of the same kind as a value."""
+    """The Python type of the same kind as a value."""

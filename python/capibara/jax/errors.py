@@ -1,4 +1,4 @@
-"""jax.errors: the classes of errors."""
+"""jax.errors: the error classes."""
 from capibara._errors import (  # noqa: F401
     ConcretizationTypeError,
     DistributedError,

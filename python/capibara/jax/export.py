@@ -1,8 +1,8 @@
-"""jax.export: functions as programs of their own, kept as bytes; and shapes with sizes that are not known yet.
+"""jax.export: exports functions as self-contained, serializable programs; and shapes with symbolic sizes.
 
-A function exported for known sizes is its StableHLO with the types and trees of its arguments and results; its bytes are those of jax,
-which reads ours as we read its own. Bytes of jax with symbolic sizes are read for every new combination of sizes that they are called with.
-A function exported here for symbolic sizes is traced again for each, and cannot be kept as bytes.
+A function exported for static sizes is its StableHLO with the types and trees of its arguments and results; it is serialized in jax's
+format, so each library reads the other's. Symbolic programs of jax are specialized for every new combination of sizes in a call.
+A function exported here for symbolic sizes is retraced for each, and cannot be serialized.
 """
 import dataclasses
 import re
@@ -30,33 +30,33 @@ minimum_supported_calling_convention_version = 9
 
 
 class DisabledSafetyCheck(str):
-    """A check that export leaves out, by its name; nothing here depends on them but that of the platform."""
+    """A check that export omits, by name; only the platform check has an effect here."""
 
     __slots__ = ()
 
     @classmethod
     def platform(cls) -> "DisabledSafetyCheck":
-        """That the program is called on the platform that it was exported for."""
+        """The check that the program is called on the platform that it was exported for."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> "DisabledSafetyCheck":
-        """That calls of this target stay as they are."""
+        """The check that calls of this target are stable."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The target, where it is about one."""
+        """The target of a custom_call check, otherwise None."""
         return self.removeprefix("custom_call:") if self.startswith("custom_call:") else None
 
 
 def default_export_platform() -> str:
-    """The platform that functions are exported for where none is named."""
+    """The default platform for which functions are exported."""
     return default_backend()
 
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """A function as a program of its own, with the types and trees of its arguments and results."""
+    """An exported program, with the types and trees of its arguments and results."""
 
     fun_name: str
     in_tree: Any
@@ -65,24 +65,24 @@ class Exported:
     out_avals: tuple
     platforms: tuple[str, ...]
     disabled_safety_checks: Sequence[DisabledSafetyCheck]
-    text: str | None  # None where sizes are symbolic, or an artifact is what was read
+    text: str | None  # None if sizes are symbolic, or an artifact was deserialized
     nr_devices: int = 1
     ordered_effects: tuple = ()
     unordered_effects: tuple = ()
     calling_convention_version: int = maximum_supported_calling_convention_version
-    module_kept_var_idx: tuple[int, ...] = ()  # which arguments the text takes: those that it reads
-    artifact: bytes | None = dataclasses.field(default=None, repr=False)  # the program as bytecode, where it was read
-    shardings: tuple | None = dataclasses.field(default=None, repr=False)  # of arguments and results, as the bytes say them
-    _call: Callable = dataclasses.field(default=None, repr=False)  # of flat arguments, to flat results
+    module_kept_var_idx: tuple[int, ...] = ()  # the arguments that the text takes: those that it reads
+    artifact: bytes | None = dataclasses.field(default=None, repr=False)  # the program as bytecode, if deserialized
+    shardings: tuple | None = dataclasses.field(default=None, repr=False)  # of arguments and results, in serialized form
+    _call: Callable = dataclasses.field(default=None, repr=False)  # maps flat arguments to flat results
     _get_vjp: Callable | None = dataclasses.field(default=None, repr=False)
 
     @property
     def uses_global_constants(self) -> bool:
-        """Whether sizes are symbolic, or the program takes the number of a platform."""
+        """True if sizes are symbolic, or the program takes a platform index."""
         return self.has_symbolic_sizes() or len(self.platforms) > 1
 
     def has_symbolic_sizes(self) -> bool:
-        """Whether it is a function of arguments of several sizes."""
+        """True if the function takes arguments of symbolic sizes."""
         return any(map(has_symbolic_shape, self.in_avals))
 
     def mlir_module(self, serialized: bool = True) -> str:
@@ -99,21 +99,21 @@ class Exported:
         return _core.stablehlo_artifact(self.mlir_module(), len(self.platforms) > 1)
 
     def has_vjp(self) -> bool:
-        """Whether the derivative is known."""
+        """True if the derivative is known."""
         return self._get_vjp is not None
 
     def vjp(self) -> "Exported":
-        """The reverse derivative: a function of the arguments and a cotangent of each result."""
+        """The reverse-mode derivative: a function of the arguments and a cotangent for each result."""
         if self._get_vjp is None:
             raise ValueError("No VJP is available")
         return self._get_vjp(self)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The program as bytes, with this many derivatives; `deserialize` reads them, here and in jax."""
+        """Serializes the program with this many derivatives, for `deserialize` here and in jax."""
         return _exported_bytes.write(self, vjp_order)
 
     def call(self, *args, **kwargs):
-        """Calls the program; inside of a function that is traced it becomes part of that."""
+        """Calls the program; inside a traced function it becomes part of the trace."""
         leaves, structure = tree_util.tree_flatten((args, kwargs))
         if structure != self.in_tree:
             raise ValueError("The invocation args and kwargs must have the same pytree structure as when the function "
@@ -151,7 +151,7 @@ def _check_argument(name, leaf, aval):
 
 
 def _solve(names, shapes, avals):
-    """Sizes of the variables from the sizes of arguments; those that contradict the shapes or the constraints are refused."""
+    """Solves for the variables from the arguments' sizes; raises for sizes that contradict the shapes or the constraints."""
     pairs = [(f"{name}.shape[{axis}]", size, expression) for name, shape, aval in zip(names, shapes, avals)
              for axis, (size, expression) in enumerate(zip(shape, aval.shape)) if isinstance(expression, SymbolicSize)]
     scope = scope_of([expression for _, _, expression in pairs])
@@ -180,7 +180,7 @@ def _solve(names, shapes, avals):
 
 
 def _add_solution(sizes, name, size, expression):
-    """Solves for the one unknown variable, where the expression is linear in it."""
+    """Solves for the one unknown variable if the expression is linear in it."""
     zero, one, two = (expression.value({**sizes, name: value}) for value in (0, 1, 2))
     slope = one - zero
     if slope == 0 or two - one != slope or (size - zero) % slope:
@@ -190,7 +190,7 @@ def _add_solution(sizes, name, size, expression):
 
 
 def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
-    """The types of arguments, with the shapes that texts describe: one for all, or a tree that is a prefix of theirs."""
+    """The types of arguments, with shapes given as text: one for all, or a tree prefix of the arguments."""
     if scope is not None and constraints:
         raise ValueError("Cannot use both `scope` and `constraints`")
     scope = SymbolicScope(constraints) if scope is None else scope
@@ -205,7 +205,7 @@ def symbolic_args_specs(args, shapes_specs, constraints=(), scope=None):
 
 def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: Sequence[DisabledSafetyCheck] = (),
            **_) -> Callable[..., Exported]:
-    """A function of the types of arguments that gives the exported program of a jitted function."""
+    """A function from argument types to the exported program of a jitted function."""
     if not hasattr(fun_jit, "trace"):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
     if platforms is not None and (isinstance(platforms, str) or not all(isinstance(name, str) for name in platforms)):
@@ -245,7 +245,7 @@ def _exported(function, args, kwargs, platforms, disabled):
 
 def from_text(name, in_tree, in_avals, out_tree, out_avals, text, platforms, disabled, kept, program=None, get_vjp=None, artifact=None,
               nr_devices=None, convention=maximum_supported_calling_convention_version, shardings=None, effects=((), ())):
-    """An exported program that has known sizes, as text or as an artifact. Its derivative is that of its program, or the one kept with
+    """An exported program of static sizes, as text or as an artifact. Its derivative is that of its program, or the one serialized with
     it."""
     if nr_devices is None:
         partitions = re.search(r"mhlo\.num_partitions = (\d+)", text[:10000])
@@ -267,7 +267,7 @@ def _tangent_dtype(aval):
 
 
 def _with_derivative(exported, evaluate):
-    """Calls whose reverse derivative is the exported one; without one they have none, as what was read says."""
+    """A callable whose reverse-mode derivative is the exported one; if none was serialized, it is not differentiable."""
     call = custom_vjp(lambda *values: evaluate(*values))
     differentiable = [_tangent_dtype(aval) == aval.dtype for aval in exported.in_avals]
 
@@ -284,7 +284,7 @@ def _with_derivative(exported, evaluate):
 
 
 def _derivative(primal):
-    """The exported reverse derivative of an exported function: of its flat arguments and the cotangents of its flat results."""
+    """The exported reverse-mode derivative of an exported function: of its flat arguments and the cotangents of its flat results."""
 
     def fun_vjp_jax(*values):
         count = len(primal.in_avals)
@@ -297,7 +297,7 @@ def _derivative(primal):
 
 
 def deserialize(blob: bytes | bytearray) -> Exported:
-    """The exported program that was written as these bytes, here or by jax."""
+    """Deserializes an exported program, serialized here or by jax."""
     return _exported_bytes.read(blob, from_text)
 
 

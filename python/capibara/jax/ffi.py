@@ -1,4 +1,4 @@
-"""jax.ffi: functions of other languages in programs, by XLA's interface for foreign functions, on the native backends."""
+"""jax.ffi: calls foreign functions from programs, by XLA's FFI, on the native backends."""
 import ctypes
 import math
 import os
@@ -16,14 +16,14 @@ _ELEMENTS = {"bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64"
              "uint32": "ui32", "uint64": "ui64", "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64"}
 
 
-# Prototypes of our own: those of ctypes.pythonapi are the whole process's.
+# Own prototypes: those of ctypes.pythonapi are shared by the whole process.
 _new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 _name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
 _pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
 
 
 def pycapsule(funcptr: object) -> object:
-    """A capsule around a function of ctypes, or around an address."""
+    """A capsule around a ctypes function, or around an address."""
     return _new_capsule(funcptr if isinstance(funcptr, int) else ctypes.cast(funcptr, ctypes.c_void_p), None, None)
 
 
@@ -40,7 +40,7 @@ def _check_platform(function, platform):
 
 
 def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_version: int = 1, **kwargs: object) -> None:
-    """Makes a handler known under a name: a capsule, or a dict of capsules by stage (instantiate, prepare, initialize, execute)."""
+    """Registers a handler under a name: a capsule, or a dict of capsules by stage (instantiate, prepare, initialize, execute)."""
     _check_platform("register_ffi_target", platform)
     if api_version != 1:
         raise NotImplementedError(f"register_ffi_target: api_version must be 1, of typed handlers, got {api_version}")
@@ -55,20 +55,20 @@ def register_ffi_target(name: str, fn: object, platform: str = "cpu", api_versio
 
 
 def register_ffi_type(name: str, type_registration: dict[str, object], platform: str = "cpu") -> None:
-    """Makes a type known that handlers keep as their state: a dict of capsules, type_id and, where it must be deleted, type_info."""
+    """Registers a type of handler state: a dict of capsules, type_id and, for types with a deleter, type_info."""
     _check_platform("register_ffi_type", platform)
     if not isinstance(type_registration, dict) or "type_id" not in type_registration:
         raise ValueError(f"register_ffi_type: expected a dict with 'type_id', got {type_registration!r}")
     number = ctypes.c_int64.from_address(_address(type_registration["type_id"], "register_ffi_type", "type_id"))
     deleter = 0
-    if type_registration.get("type_info") is not None:  # its size, an extension, and the function that deletes
+    if type_registration.get("type_info") is not None:  # its size, an extension, and the deleter
         info = _address(type_registration["type_info"], "register_ffi_type", "type_info")
         deleter = ctypes.c_void_p.from_address(info + 2 * ctypes.sizeof(ctypes.c_void_p)).value or 0
     number.value = _core.register_ffi_type(name, number.value, deleter)
 
 
 def register_ffi_type_id(name: str, obj: object, platform: str = "cpu") -> None:
-    """As jax, which has register_ffi_type instead."""
+    """Raises, as in jax, which has register_ffi_type instead."""
     raise ValueError(f"register_ffi_type_id({name!r}, {obj!r}, {platform!r}): jax has register_ffi_type instead since 0.8.2")
 
 
@@ -78,7 +78,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
 
 def include_dir() -> str:
-    """The folder of XLA's headers for handlers, which jaxlib brings along."""
+    """The folder of XLA's headers for handlers, which are part of jaxlib."""
     import importlib.util
     spec = importlib.util.find_spec("jaxlib")
     for folder in spec.submodule_search_locations or () if spec else ():
@@ -89,13 +89,13 @@ def include_dir() -> str:
 
 
 def build_ffi_lowering_function(call_target_name: str, **kwargs: object) -> None:
-    """Refused: lowering rules are written in MLIR's Python, which is not here."""
+    """Refused: lowering rules are written with the Python bindings of MLIR, which do not exist here."""
     said = f"build_ffi_lowering_function({call_target_name!r}, {', '.join(kwargs)})"
     raise NotImplementedError(f"{said}: there is no MLIR here; use ffi_call")
 
 
 def ffi_lowering(call_target_name: str, **kwargs: object) -> None:
-    """Refused: lowering rules are written in MLIR's Python, which is not here."""
+    """Refused: lowering rules are written with the Python bindings of MLIR, which do not exist here."""
     raise NotImplementedError(f"ffi_lowering({call_target_name!r}, {', '.join(kwargs)}): there is no MLIR here; use ffi_call")
 
 
@@ -119,14 +119,14 @@ def _number(value, element):
 
 
 def _numbers(array, element):
-    """An array's numbers as MLIR nests them; nothing where there are none."""
+    """An array's numbers, nested as in MLIR; empty if there are none."""
     if array.ndim == 0:
         return _number(array[()], element)
     return f"[{', '.join(_numbers(part, element) for part in array)}]" if array.size else ""
 
 
 def _attribute(name, value):
-    """An attribute as StableHLO writes it."""
+    """An attribute in StableHLO syntax."""
     if isinstance(value, (bool, np.bool_)):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -151,7 +151,7 @@ def _attribute(name, value):
 
 
 def _layout(layout, rank):
-    """From the fastest dimension to the slowest, of a layout that jax takes: the other way round, a Layout, or None."""
+    """A minor-to-major order from a layout in jax's form: major-to-minor, a Layout, or None."""
     if layout is None:
         return list(range(rank))[::-1]
     order = getattr(layout, "major_to_minor", layout)

@@ -9,7 +9,7 @@ from capibara.jax import numpy as _jnp
 
 
 def ravel_pytree(pytree):
-    """All leaves of a tree in one vector, and the function back."""
+    """All leaves of a tree in one vector, and the inverse function."""
     leaves, tree = _core.tree_flatten(pytree)
     if not leaves:
         return _jnp.array([]), _Unravel(tree, (), (), None)
@@ -21,7 +21,7 @@ def ravel_pytree(pytree):
 
 @dataclasses.dataclass(frozen=True)
 class _Unravel:
-    """The tree of a vector. Two for the same tree are equal, so that a jitted function with one as a static argument is traced once."""
+    """Rebuilds a tree from a vector. Instances for equal trees compare equal, so static arguments do not cause retracing."""
     tree: object
     dtypes: tuple
     shapes: tuple
@@ -42,7 +42,7 @@ class _Unravel:
             warnings.simplefilter("ignore")
             for dtype, shape, size in zip(self.dtypes, self.shapes, sizes):
                 part = flat[start:start + size].reshape(shape)
-                parts.append(part.astype(dtype) if mixed else part)  # leaves of one dtype become what the vector is
+                parts.append(part.astype(dtype) if mixed else part)  # leaves of one dtype get the vector's dtype
                 start += size
         return self.tree.unflatten(parts)
 

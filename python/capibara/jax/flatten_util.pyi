@@ -5,4 +5,4 @@ from capibara._core import Array
 from capibara._stub_types import PyTree
 
 def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
-    """All leaves of a tree in one vector, and the function back."""
+    """All leaves of a tree in one vector, and the inverse function."""

@@ -1,4 +1,4 @@
-"""jax.memory: the memories that arrays may be in."""
+"""jax.memory: the memory spaces of arrays."""
 from capibara._modules import explain_missing
 from capibara.jax._placing import Space  # noqa: F401
 

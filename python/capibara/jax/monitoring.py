@@ -1,4 +1,4 @@
-"""jax.monitoring: named events and durations, handed to whoever listens; traces, compilations and the cache tell theirs."""
+"""jax.monitoring: named events and durations for registered listeners; also emitted by traces, compilations and the cache."""
 from capibara import _core
 from capibara._modules import explain_missing
 
@@ -6,7 +6,7 @@ _listeners = {"event": [], "duration": [], "time span": [], "scalar": []}
 
 
 def _hear(event, function, begin, end):
-    """What the core tells: a trace or a compilation of a function, or an event of the cache on disk."""
+    """Receives the core's events: a trace or a compilation of a function, or an event of the disk cache."""
     if function is None:
         record_event(event)
     else:
@@ -33,42 +33,42 @@ def _remove(kind, callback):
 
 
 def record_event(event, **metadata):
-    """Tells that an event happened: listener(event, **metadata)."""
+    """Records an event: listener(event, **metadata)."""
     _tell("event", event, **metadata)
 
 
 def record_event_duration_secs(event, duration, **metadata):
-    """Tells how many seconds something took: listener(event, duration, **metadata)."""
+    """Records a duration in seconds: listener(event, duration, **metadata)."""
     _tell("duration", event, duration, **metadata)
 
 
 def record_event_time_span(event, start_time, end_time, **metadata):
-    """Tells when something began and ended: listener(event, start_time, end_time, **metadata)."""
+    """Records a start and an end time: listener(event, start_time, end_time, **metadata)."""
     _tell("time span", event, start_time, end_time, **metadata)
 
 
 def record_scalar(event, value, **metadata):
-    """Tells a number: listener(event, value, **metadata)."""
+    """Records a number: listener(event, value, **metadata)."""
     _tell("scalar", event, value, **metadata)
 
 
 def register_event_listener(callback):
-    """Calls a function at every event."""
+    """Calls a function for every event."""
     _add("event", callback)
 
 
 def register_event_duration_secs_listener(callback):
-    """Calls a function at every duration."""
+    """Calls a function for every duration."""
     _add("duration", callback)
 
 
 def register_event_time_span_listener(callback):
-    """Calls a function at every time span."""
+    """Calls a function for every time span."""
     _add("time span", callback)
 
 
 def register_scalar_listener(callback):
-    """Calls a function at every number."""
+    """Calls a function for every number."""
     _add("scalar", callback)
 
 
@@ -93,14 +93,14 @@ def unregister_scalar_listener(callback):
 
 
 def clear_event_listeners():
-    """No one listens any more."""
+    """Removes all listeners."""
     for listeners in _listeners.values():
         listeners.clear()
     _rest()
 
 
 def _rest():
-    """Lets the core be silent where no one listens."""
+    """Disables the core's events if there are no listeners."""
     if not any(_listeners.values()):
         _core.set_event_listener(None)
 

@@ -1,4 +1,4 @@
-"""jax.profiler: profiles of this process as files for xprof, TensorBoard and Perfetto, and the readers of such files."""
+"""jax.profiler: writes profiles of this process for xprof, TensorBoard and Perfetto, and reads such files."""
 import collections
 import contextlib
 import functools
@@ -22,10 +22,10 @@ ProfilePlane = _core.ProfilePlane
 class ProfileOptions:
     """What a profile records, and where a remote capture writes it.
 
-    host_tracer_level: 0 leaves the spans of the host out.
-    python_tracer_level: from 1 on, calls of Python functions on the thread that starts the trace become spans; so does
-        `start_trace(profiler_options=ProfileOptions())`, but not `start_trace` without options, since it costs time.
-    session_id: the name of the folder that the trace is written to; the time where it is empty.
+    host_tracer_level: 0 omits host spans.
+    python_tracer_level: from 1 on, Python calls on the thread that starts the trace become spans. ProfileOptions() enables
+        this, `start_trace` without options does not, since it costs time.
+    session_id: the name of the folder for the trace; the time if empty.
     duration_ms, repository_path, start_timestamp_ns: those of a remote capture.
     """
 
@@ -36,7 +36,7 @@ class ProfileOptions:
         self.repository_path = ""
         self.duration_ms = 0
         self.start_timestamp_ns = 0
-        # Of XLA alone: there is no HLO and no tf.data here, and a profile that cannot start always raises.
+        # XLA only: there is no HLO and no tf.data here, and a profile that cannot start always raises.
         self.enable_hlo_proto = True
         self.include_dataset_ops = True
         self.raise_error_on_start_failure = False
@@ -47,7 +47,7 @@ class ProfileOptions:
 
 
 class TraceAnnotation:
-    """A named span of the profile that is being taken; without one entering it costs a fraction of a microsecond.
+    """A named span in the current profile; without a profile, entering it costs a fraction of a microsecond.
 
     with jax.profiler.TraceAnnotation("load", batch=3): ...
     """
@@ -59,11 +59,11 @@ class TraceAnnotation:
 
     @staticmethod
     def is_enabled():
-        """Whether a profile is being taken."""
+        """True while a profile is being recorded."""
         return _core.profile_active()
 
     def set_metadata(self, **kwargs):
-        """Adds values that are known only later."""
+        """Adds metadata that becomes known later."""
         self._metadata.update(kwargs)
         if self._span is not None:
             for name, value in kwargs.items():
@@ -87,7 +87,7 @@ class TraceAnnotation:
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A step of training: everything that the thread does inside of it belongs to the step.
+    """A training step: everything that the thread does inside belongs to the step.
 
     with jax.profiler.StepTraceAnnotation("train", step_num=step): ...
     """
@@ -96,11 +96,11 @@ class StepTraceAnnotation(TraceAnnotation):
         super().__init__(name, _r=1, **kwargs)
 
 
-_step_numbers = itertools.count()  # of steps without step_num
+_step_numbers = itertools.count()  # for steps without step_num
 
 
 def annotate_function(func=None, name=None, **decorator_kwargs):
-    """A function whose calls are spans of the profile that is being taken."""
+    """A function whose calls are spans in the current profile."""
     if func is None:
         return functools.partial(annotate_function, name=name, **decorator_kwargs)
     name = name or getattr(func, "__qualname__", None) or func.__name__
@@ -117,7 +117,7 @@ def annotate_function(func=None, name=None, **decorator_kwargs):
 
 
 class _Trace:
-    """The trace that is being taken, and what becomes of it."""
+    """The current trace and its output options."""
 
     def __init__(self, log_dir, link, perfetto, options):
         self.log_dir, self.link, self.perfetto, self.options = os.fspath(log_dir), link, perfetto or link, options
@@ -129,10 +129,10 @@ _trace = None
 
 
 def start_trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
-    """Starts a profile that `stop_trace` writes to LOG_DIR/plugins/profile/TIME/HOST.xplane.pb, as xprof and TensorBoard read it.
+    """Starts a profile that `stop_trace` writes to LOG_DIR/plugins/profile/TIME/HOST.xplane.pb, for xprof and TensorBoard.
 
-    create_perfetto_trace: writes perfetto_trace.json.gz beside it.
-    create_perfetto_link: then `stop_trace` prints a link that opens it in ui.perfetto.dev, and waits until that has happened.
+    create_perfetto_trace: also writes perfetto_trace.json.gz to that folder.
+    create_perfetto_link: `stop_trace` prints a link that opens the trace in ui.perfetto.dev, and waits until it has been opened.
     """
     global _trace
     if profiler_options is not None and not isinstance(profiler_options, ProfileOptions):
@@ -175,7 +175,7 @@ def stop_trace():
 
 @contextlib.contextmanager
 def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, profiler_options=None):
-    """Takes a trace of what is inside: with jax.profiler.trace("logs"): ..."""
+    """Traces the body of a with statement: with jax.profiler.trace("logs"): ..."""
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -184,7 +184,7 @@ def trace(log_dir, create_perfetto_link=False, create_perfetto_trace=False, prof
 
 
 class _PythonCalls:
-    """Spans of the Python functions that this thread calls."""
+    """Records spans of the Python functions that this thread calls."""
 
     def __init__(self):
         self._open = []
@@ -212,9 +212,9 @@ _subprocesses = collections.OrderedDict()  # pid: connection
 
 
 def start_server(port, requires_backend=True):
-    """Starts the server that xprof and TensorBoard take profiles from ("Capture profile"), on this machine's loopback.
+    """Starts the server from which xprof and TensorBoard capture profiles ("Capture profile"), on this machine's loopback.
 
-    CAPIBARA_PROFILER_ADDRESS names another address to listen at: whoever reaches it can have files written. Needs grpcio.
+    CAPIBARA_PROFILER_ADDRESS sets another address to listen on: anyone who can reach it can have files written. Needs grpcio.
     """
     global _server
     if _server is not None:
@@ -226,7 +226,7 @@ def start_server(port, requires_backend=True):
 
 
 def stop_server():
-    """Stops it."""
+    """Stops the server."""
     global _server
     if _server is None:
         raise ValueError("No active profiler server.")
@@ -235,9 +235,9 @@ def stop_server():
 
 
 def register_subprocess(pid, port):
-    """Profiles of this process contain from now on what a process with a profiler server at the port does.
+    """Includes another process, with a profiler server at the port, in profiles of this process from now on.
 
-    Returns a function that ends it. Raises RuntimeError where the process is registered already or does not answer.
+    Returns a function that unregisters it. Raises RuntimeError if the process is already registered or does not answer.
     """
     if pid in _subprocesses:
         raise RuntimeError(f"register_subprocess: process {pid} is registered already")
@@ -264,7 +264,7 @@ def _stop_subprocesses():
 
 
 def device_memory_profile(backend=None):
-    """The live arrays of a backend as a pprof profile, compressed by gzip: `pprof -top FILE` shows which shapes take how much."""
+    """The live arrays of a backend as a gzip-compressed pprof profile: `pprof -top FILE` shows the memory of each shape."""
     if backend is None:
         backend = devices()[0].platform
     blocks = collections.Counter(), collections.Counter()
@@ -318,12 +318,12 @@ class ProfileData:
 
     @staticmethod
     def text_proto_to_serialized_xspace(text, /):
-        """The bytes of an XSpace that is written as text: 'planes { name: "/host:CPU" }'."""
+        """The bytes of an XSpace given as text: 'planes { name: "/host:CPU" }'."""
         return xspace_text.serialize(text)
 
     @classmethod
     def from_text_proto(cls, text, /):
-        """Reads an XSpace that is written as text."""
+        """Reads an XSpace given as text."""
         return cls(cls.text_proto_to_serialized_xspace(text))
 
     @property
@@ -332,7 +332,7 @@ class ProfileData:
         return self._space.planes
 
     def find_plane_with_name(self, name):
-        """The plane with the name; None where there is none."""
+        """The plane with this name; None if there is none."""
         return self._space.find_plane_with_name(name)
 
 

@@ -10,7 +10,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _T = TypeVar("_T", bound="TraceAnnotation")
 
 class ProfileEvent:
-    """Something that took time, on a line of a profile."""
+    """An event with a duration, on a line of a profile."""
 
     def __init__(self, *args: object, **kwargs: object) -> None: ...
     @property
@@ -74,7 +74,7 @@ class ProfileOptions:
     advanced_configuration: dict[str, Any]
 
 class TraceAnnotation:
-    """A named span of the profile that is being taken."""
+    """A named span in the current profile."""
 
     def __init__(self, name: str, /, **kwargs: object) -> None: ...
     @staticmethod
@@ -84,13 +84,13 @@ class TraceAnnotation:
     def __exit__(self, *exception: object) -> None: ...
 
 class StepTraceAnnotation(TraceAnnotation):
-    """A step of training."""
+    """A training step."""
 
     def __init__(self, name: str, **kwargs: object) -> None: ...
 
 @overload
 def annotate_function(func: _F, name: str | None = None, **decorator_kwargs: object) -> _F:
-    """A function whose calls are spans of the profile that is being taken."""
+    """A function whose calls are spans in the current profile."""
 @overload
 def annotate_function(func: None = None, name: str | None = None, **decorator_kwargs: object) -> Callable[[_F], _F]: ...
 def start_trace(log_dir: str | os.PathLike[str], create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
@@ -100,14 +100,14 @@ def stop_trace() -> None:
     """Stops the trace and writes its files."""
 def trace(log_dir: str | os.PathLike[str], create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
           profiler_options: ProfileOptions | None = None) -> AbstractContextManager[None]:
-    """Takes a trace of what is inside."""
+    """Traces the body of a with statement."""
 def start_server(port: int, requires_backend: bool = True) -> ProfilerServer:
-    """Starts the server that xprof and TensorBoard take profiles from."""
+    """Starts the server from which xprof and TensorBoard capture profiles."""
 def stop_server() -> None:
-    """Stops it."""
+    """Stops the server."""
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Profiles of this process contain from now on what a process with a profiler server at the port does."""
+    """Includes another process, with a profiler server at the port, in profiles of this process from now on."""
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The live arrays of a backend as a pprof profile, compressed by gzip."""
+    """The live arrays of a backend as a gzip-compressed pprof profile."""
 def save_device_memory_profile(filename: str | os.PathLike[str], backend: str | None = None) -> None:
     """Writes `device_memory_profile` to a file."""

@@ -11,12 +11,12 @@ from capibara._modules import explain_missing
 
 __all__ = ["clear", "export_tensorboard", "load", "print_summary", "profile", "profiles", "save", "summaries"]
 
-_taken: list[tuple[str, Any]] = []  # names and profiles, in the order in which they ended
+_taken: list[tuple[str, Any]] = []  # names and profiles, in the order of their ends
 
 
 @contextlib.contextmanager
 def profile(name: str) -> Iterator[None]:
-    """Takes a profile of what is inside, the programs that it started included; inside of another profile it is a span of that one.
+    """Profiles the body of a with statement, including the programs that it starts; inside another profile it is a span of that one.
 
     with profiling.profile("my_operation"): ...
     """
@@ -34,7 +34,7 @@ def profile(name: str) -> Iterator[None]:
 
 
 def profiles() -> list[tuple[str, Any]]:
-    """The names and the profiles that were taken: profile.events(), profile.slots(), profile.summary_text(rows), profile.xspace()."""
+    """The names and profiles recorded: profile.events(), profile.slots(), profile.summary_text(rows), profile.xspace()."""
     return list(_taken)
 
 
@@ -46,7 +46,7 @@ def save(file: str | os.PathLike[str]) -> None:
 
 
 def load(file: str | os.PathLike[str]) -> Any:
-    """A profile that `save` or `capibara profile --out FILE` wrote; the other functions know it by the file's name from now on."""
+    """Loads a profile written by `save` or `capibara profile --out FILE`; the other functions list it under the file's name."""
     taken = _core.load_profile(os.fspath(file))
     _taken.append((os.path.basename(os.fspath(file)), taken))
     return taken
@@ -58,7 +58,7 @@ def summaries() -> list[tuple[str, dict[str, Any]]]:
 
 
 def print_summary(rows: int = 20, file: TextIO | None = None) -> None:
-    """Prints a table of each profile: where its time went, at what share of the machine's limits, and its largest blocks of memory."""
+    """Prints a table of each profile: its time by operation, the fraction of the machine's limits reached, the largest memory blocks."""
     out = sys.stdout if file is None else file
     if not _taken:
         print("profiling: nothing has been profiled yet; use `with profiling.profile(name):`", file=out)
@@ -74,7 +74,7 @@ def export_tensorboard(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def clear() -> None:
-    """Forgets the profiles."""
+    """Discards the profiles."""
     _taken.clear()
 
 

@@ -1,4 +1,4 @@
-"""jax.random: keys, and draws from distributions."""
+"""jax.random: keys, and sampling from distributions."""
 from capibara import _core
 from capibara._modules import fill as _fill
 

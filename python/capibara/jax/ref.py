@@ -7,7 +7,7 @@ from capibara.jax.tree_util import register_pytree_node_class
 
 
 def new_ref(init_val, *, memory_space=None, kind=None):
-    """A mutable array with an initial value; `kind` is a name that programs show."""
+    """A mutable array with an initial value; `kind` is a name shown in programs."""
     if memory_space is not None:
         raise NotImplementedError(f"new_ref: refs live in the default memory, got memory_space={memory_space!r}")
     leaves, tree = _core.tree_flatten(init_val)
@@ -27,30 +27,30 @@ def freeze(ref):
 
 
 def free_ref(ref):
-    """Gives a mutable array up, which must not be used afterwards."""
+    """Frees a mutable array, which must not be used afterwards."""
     freeze(ref)
 
 
 def _static(entry):
-    """An entry of an index that is no array as something that compares and hashes."""
+    """A non-array entry of an index as an object with equality and hash."""
     return (slice, entry.start, entry.stop, entry.step) if isinstance(entry, slice) else entry
 
 
 @register_pytree_node_class
 class _View:
-    """A part of a mutable array, which is read and written through the whole; a tree of the array and of the arrays in its index."""
+    """A part of a mutable array, read and written through the whole; a pytree of the array and the arrays in its index."""
 
     def __init__(self, ref, index):
         self._ref, self._index = ref, index
 
-    __iter__ = None  # a function that wants a sequence would otherwise iterate without end
+    __iter__ = None  # otherwise functions that accept sequences would iterate forever
     shape = property(lambda self: self._type.shape)
     dtype = property(lambda self: self._ref.dtype)
     ndim = property(lambda self: len(self.shape))
     _type = property(lambda self: eval_shape(lambda ref: ref[self._index], _core.ShapedArray(self._ref.shape, self._ref.dtype)))
 
     def tree_flatten(self):
-        """The array and arrays of the index; the rest of the index is fixed."""
+        """The array and the arrays of the index; the rest of the index is static."""
         entries = self._index if isinstance(self._index, tuple) else (self._index,)
         arrays = [entry for entry in entries if hasattr(entry, "dtype")]
         fixed = tuple(None if hasattr(entry, "dtype") else (_static(entry),) for entry in entries)
@@ -58,7 +58,7 @@ class _View:
 
     @classmethod
     def tree_unflatten(cls, fixed, children):
-        """The opposite of tree_flatten."""
+        """The inverse of tree_flatten."""
         ref, *arrays = children
         is_tuple, entries = fixed
         arrays, index = iter(arrays), []
@@ -101,7 +101,7 @@ Ref.at = property(_Views, doc="Parts of the mutable array, which can be written:
 
 
 def get(ref, idx=None):
-    """The present value, or a part of it."""
+    """The current value, or a part of it."""
     return ref[... if idx is None else idx]
 
 

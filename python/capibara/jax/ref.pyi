@@ -7,15 +7,15 @@ from capibara._stub_types import Index
 from capibara.jax.typing import ArrayLike
 
 def new_ref(init_val: ArrayLike, *, memory_space: None = None, kind: str | None = None) -> Ref:
-    """A mutable array with an initial value; `kind` is a name that programs show."""
+    """A mutable array with an initial value; `kind` is a name shown in programs."""
 def empty_ref(ty: Any, memory_space: None = None) -> Ref:
     """A mutable array of a type, to be written before it is read."""
 def freeze(ref: Ref) -> Array:
     """The last value of a mutable array, which must not be used afterwards."""
 def free_ref(ref: Ref) -> None:
-    """Gives a mutable array up, which must not be used afterwards."""
+    """Frees a mutable array, which must not be used afterwards."""
 def get(ref: Ref, idx: Index = None) -> Array:
-    """The present value, or a part of it."""
+    """The current value, or a part of it."""
 def set(ref: Ref, idx: Index, value: ArrayLike) -> None:
     """Writes a value, or a part of it."""
 def swap(ref: Ref, idx: Index, value: ArrayLike) -> Array:

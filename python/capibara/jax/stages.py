@@ -1,4 +1,4 @@
-"""jax.stages: what jit's stages return."""
+"""jax.stages: the classes of jit's stages."""
 from typing import Union
 
 from capibara._core import Compiled, JitFunction as Wrapped, Lowered, Traced  # noqa: F401

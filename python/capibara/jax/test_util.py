@@ -1,4 +1,4 @@
-"""jax.test_util: derivatives compared with finite differences."""
+"""jax.test_util: checks derivatives against finite differences."""
 import functools
 
 import numpy as np
@@ -13,7 +13,7 @@ _TOLERANCES = {"float16": 1e-2, "bfloat16": 1e-1, "float32": 2e-3, "float64": 1e
 
 
 def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=None):
-    """Raises AssertionError where derivatives of f, up to an order, differ from finite differences along random directions.
+    """Raises AssertionError if derivatives of f, up to an order, differ from finite differences along random directions.
 
     `modes` are "fwd" (jvp), "rev" (vjp) and "lin" (linearize).
     """
@@ -45,7 +45,7 @@ def check_grads(f, args, order, modes=("fwd", "rev"), atol=None, rtol=None, eps=
 
 
 def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=_STEP, err_msg=""):
-    """Raises AssertionError where f_jvp(primals, tangents) is not f's value and derivative along a random direction."""
+    """Raises AssertionError if f_jvp(primals, tangents) is not f's value and derivative along a random direction."""
     args = tuple(args)
     tangents = _directions(args, np.random.RandomState(0))
     value, tangent = f_jvp(args, tangents)
@@ -54,7 +54,7 @@ def check_jvp(f, f_jvp, args, atol=None, rtol=None, eps=_STEP, err_msg=""):
 
 
 def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=_STEP, err_msg=""):
-    """Raises AssertionError where f_vjp(*primals) = (value, pullback) disagrees with f along random directions."""
+    """Raises AssertionError if f_vjp(*primals) = (value, pullback) disagrees with f along random directions."""
     args = tuple(args)
     value, pullback = f_vjp(*args)
     _compare(value, f(*args), atol, rtol, f"{err_msg} primal")
@@ -68,7 +68,7 @@ def check_vjp(f, f_vjp, args, atol=None, rtol=None, eps=_STEP, err_msg=""):
 
 
 def _directions(tree, generator):
-    """Random values of the shapes and dtypes of a tree; float0 zeros for what has no derivative."""
+    """Random values with the shapes and dtypes of a tree; float0 zeros for leaves without a derivative."""
 
     def one(x):
         aval = _core.type_of(x).to_tangent_aval()
@@ -94,7 +94,7 @@ def _difference(f, args, tangents, eps):
         above, below = np.asarray(above), np.asarray(below)
         if not np.issubdtype(above.dtype, np.inexact) and above.dtype.kind != "V":
             return np.zeros(above.shape, [("float0", np.void, 0)])
-        with np.errstate(invalid="ignore"):  # infinity stays where it is: its difference is 0
+        with np.errstate(invalid="ignore"):  # equal infinities have difference 0
             change = np.where(above == below, np.zeros((), above.dtype), above - below)
         return np.asarray(change * np.asarray(0.5 / eps, above.dtype), above.dtype)
 
@@ -102,7 +102,7 @@ def _difference(f, args, tangents, eps):
 
 
 def _inner(first, second):
-    total = None  # its dtype, which decides the tolerance, is that of the products
+    total = None  # gets the dtype of the products, which determines the tolerance
     for a, b in zip(tree_util.tree_leaves(first), tree_util.tree_leaves(second)):
         a, b = np.asarray(a), np.asarray(b)
         if _moves(a) and _moves(b):
@@ -128,7 +128,7 @@ def _compare(got, expected, atol, rtol, message):
         if not _moves(a):
             continue
         assert a.shape == b.shape, f"{message}: the result has shape {a.shape}, expected {b.shape}"
-        # The tolerance of one element, for each of them.
+        # The tolerance of one element times the number of elements.
         absolute, relative = _tolerance(atol, (a.dtype, b.dtype)) * a.size, _tolerance(rtol, (a.dtype, b.dtype)) * b.size
         wide = np.complex128 if np.issubdtype(a.dtype, np.complexfloating) else np.float64
         with np.errstate(invalid="ignore"):

@@ -20,7 +20,7 @@ from capibara.jax.tree_util import (  # noqa: F401
 
 
 def static(**kwargs):
-    """A field of a dataclass that register_dataclass takes as structure; the options of dataclasses.field."""
+    """A dataclass field that register_dataclass treats as structure; takes the options of dataclasses.field."""
     metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
 

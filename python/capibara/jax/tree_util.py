@@ -20,7 +20,7 @@ def tree_flatten(tree, is_leaf=None):
 
 
 def tree_unflatten(treedef, leaves):
-    """A tree of a structure with the given leaves."""
+    """Builds a tree from a structure and leaves."""
     return treedef.unflatten(leaves)
 
 
@@ -35,7 +35,7 @@ def tree_structure(tree, is_leaf=None):
 
 
 def tree_map(f, tree, *rest, is_leaf=None):
-    """Applies a function to each leaf, and to what stands at its place in further trees."""
+    """Applies a function to each leaf, and to the corresponding subtrees of the other trees."""
     leaves, treedef = _core.tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(leaf) for leaf in leaves])
@@ -109,12 +109,12 @@ def tree_reduce_associative(operation, tree, *, identity=_no_initializer, is_lea
 
 
 def tree_all(tree, *, is_leaf=None):
-    """Whether every leaf is true."""
+    """True if every leaf is true."""
     return all(_core.tree_leaves(tree, is_leaf))
 
 
 def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
-    """A tree of trees turned inside out."""
+    """Transposes a tree of trees: the inner structure becomes the outer one."""
     leaves, treedef = _core.tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
@@ -127,7 +127,7 @@ def tree_transpose(outer_treedef, inner_treedef, pytree_to_transpose):
 
 
 def tree_broadcast(prefix_tree, full_tree, is_leaf=None):
-    """A prefix tree repeated to the structure of a full one."""
+    """Broadcasts a prefix tree to the structure of a full one."""
     treedef = tree_structure(full_tree, is_leaf)
     return treedef.unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
@@ -143,7 +143,7 @@ def broadcast_prefix(prefix_tree, full_tree, is_leaf=None):
 
 
 def broadcast_flattened_prefix_with_treedef(prefix_leaves, prefix_treedef, full_treedef):
-    """broadcast_prefix of trees that are known by their structures alone."""
+    """broadcast_prefix for trees of which only the structures are known."""
     leaves, result = iter(prefix_leaves), []
 
     def visit(prefix, full):
@@ -161,7 +161,7 @@ def broadcast_flattened_prefix_with_treedef(prefix_leaves, prefix_treedef, full_
 
 
 def all_leaves(iterable, is_leaf=None):
-    """Whether no element of an iterable is a container."""
+    """True if no element of an iterable is a container."""
     return all(len(leaves := _core.tree_leaves(x, is_leaf)) == 1 and leaves[0] is x for x in iterable)
 
 
@@ -178,7 +178,7 @@ def treedef_tuple(treedefs):
 
 
 def is_tree_node(typ):
-    """Whether values of a type are containers."""
+    """True if values of a type are containers."""
     return _core.is_node_type(typ)
 
 
@@ -199,17 +199,17 @@ def flatten_one_level_with_keys(tree):
 
 
 def _level_data(tree, level):
-    """The auxiliary data of a container; the keys of a dict as a tuple, which can be hashed."""
+    """The auxiliary data of a container; the keys of a dict as a tuple, which is hashable."""
     return tuple(level[2]) if type(tree) is dict else level[2]
 
 
 def register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func=None):
-    """Makes a class a container: how it is taken apart and put together."""
+    """Registers a class as a container, with functions to flatten and rebuild it."""
     _core.register_node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
 
 
 def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatten_func=None):
-    """The same with keys for the children."""
+    """register_pytree_node with keys for the children."""
     if flatten_func is None:
         def flatten_func(tree):
             pairs, data = flatten_with_keys(tree)
@@ -218,20 +218,20 @@ def register_pytree_with_keys(nodetype, flatten_with_keys, unflatten_func, flatt
 
 
 def register_pytree_node_class(cls):
-    """A class with tree_flatten and tree_unflatten as a container."""
+    """Registers a class with tree_flatten and tree_unflatten as a container."""
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
     return cls
 
 
 def register_pytree_with_keys_class(cls):
-    """A class with tree_flatten_with_keys and tree_unflatten as a container."""
+    """Registers a class with tree_flatten_with_keys and tree_unflatten as a container."""
     flatten = operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, operator.methodcaller("tree_flatten_with_keys"), cls.tree_unflatten, flatten)
     return cls
 
 
 def register_dataclass(nodetype=None, data_fields=None, meta_fields=None, drop_fields=()):
-    """Makes a dataclass a container; meta fields are static."""
+    """Registers a dataclass as a container; meta fields are static."""
     if nodetype is None:
         return functools.partial(register_dataclass, data_fields=data_fields, meta_fields=meta_fields, drop_fields=drop_fields)
     if data_fields is None or meta_fields is None:
@@ -261,14 +261,14 @@ def _check_fields(known, data_fields, meta_fields, drop_fields):
 
 
 def register_static(cls):
-    """A class whose instances are structure, without leaves."""
+    """Registers a class whose instances are static structure, without leaves."""
     register_pytree_node(cls, lambda value: ((), value), lambda value, _: value)
     return cls
 
 
 def register_custom_pytree(nodetype, flatten_func=None, unflatten_func=None, flatten_with_keys_func=None):
-    """register_pytree_node; without functions, by the class: one with tree_flatten and tree_unflatten by these, a dataclass by its
-    fields, any other by the attributes of each object: their values are the children; texts, functions and classes are structure."""
+    """register_pytree_node; without functions, chosen by class: tree_flatten and tree_unflatten if it has them, the fields of a
+    dataclass, otherwise each object's attributes: their values are the children; strings, functions and classes are structure."""
     if flatten_func is None and unflatten_func is None:
         if not isinstance(nodetype, type):
             raise TypeError(f"register_custom_pytree: expected a class (argument 'nodetype'), got {type(nodetype).__name__}")
@@ -312,7 +312,7 @@ def _register_by_attributes(cls):
 
 
 class _PartialFunction:
-    """A functools.partial inside of a Partial, which would otherwise take it apart and make its arguments leaves."""
+    """Wraps a functools.partial inside a Partial, which would otherwise flatten it and make its arguments leaves."""
 
     def __init__(self, function):
         self.function = function
@@ -345,7 +345,7 @@ register_pytree_node(
     lambda func, children: Partial(func, *children[0], **children[1]))
 
 class _Registry:
-    """What jax calls its registry of node types, as far as libraries ask it."""
+    """jax's registry of node types, with the methods that libraries use."""
 
     def flatten(self, tree, is_leaf=None):
         return _core.tree_flatten(tree, is_leaf)

@@ -7,7 +7,7 @@ from capibara._array_class import Array
 
 
 class SupportsDType(Protocol):
-    """Whatever has a dtype, such as jax.numpy.float32."""
+    """An object with a dtype, such as jax.numpy.float32."""
 
     @property
     def dtype(self) -> np.dtype: ...

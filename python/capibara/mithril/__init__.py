@@ -1,6 +1,6 @@
-"""Named models in the manner of Mithril: `import capibara.mithril as ml`.
+"""Named models in the style of Mithril: `import capibara.mithril as ml`.
 
-A model is a graph of named connections; `ml.compile(model, backend)` makes a function of it that is evaluated and differentiated.
+A model is a graph of named connections; `ml.compile(model, backend)` compiles it for evaluation and differentiation.
 """
 from capibara._core.models import TBD, Call, Connection, IOKey, Tensor
 from capibara.mithril import models

@@ -1,4 +1,4 @@
-"""JaxBackend: creation of tensors and operations on them, with one dtype and device for all."""
+"""JaxBackend: creates tensors and operates on them, with a common dtype and device."""
 import contextlib
 import functools
 import math
@@ -21,10 +21,10 @@ _ACTIVATIONS = ("relu", "sigmoid", "softmax", "log_softmax", "gelu", "leaky_relu
 
 
 class JaxBackend:
-    """Where models run: a dtype for floats, a device (`"cpu"`, `"gpu:0"`), a mesh of devices, and how products are computed.
+    """Where models run: a dtype for floats, a device (`"cpu"`, `"gpu:0"`), a mesh of devices, and the precision of matmuls.
 
-    `jit` compiles every model, `precision` is that of matrix products, `debug` raises where a result is NaN, `platform` is
-    another name of the device's kind.
+    `jit` compiles every model, `precision` is that of matmuls, `debug` raises if a result is NaN, `platform` is another
+    name for the kind of device.
     """
 
     backend_type = "jax"
@@ -48,7 +48,7 @@ class JaxBackend:
 
     @contextlib.contextmanager
     def _scope(self):
-        """The settings of this backend, for as long as something of it runs."""
+        """A context with the settings of this backend, around everything that it runs."""
         with contextlib.ExitStack() as scopes:
             if self.dtype == jnp.dtype("float64"):
                 scopes.enter_context(jax.enable_x64(True))
@@ -60,7 +60,7 @@ class JaxBackend:
     # ---- creation ---------------------------------------------------------------------------------------------------
 
     def _place(self, array, tensor_split, mesh_shape=None):
-        """The array split over the mesh: dimension i by the axis of the mesh that tensor_split has at i."""
+        """Splits an array over the mesh: tensor_split[i] is the mesh axis that splits dimension i."""
         mesh = self._mesh if mesh_shape is None else _make_mesh(tuple(mesh_shape))
         if mesh is None:
             return array
@@ -78,11 +78,11 @@ class JaxBackend:
         return self._place(array, (0,) if tensor_split is None else tensor_split, device_mesh)
 
     def zeros(self, *shape, dtype=None, device_mesh=None, tensor_split=None):
-        """Zeros; with device_mesh and tensor_split spread over devices, by default along the first dimension."""
+        """Zeros; device_mesh and tensor_split distribute them over devices, by default along the first dimension."""
         return self._create(lambda dt: jnp.zeros(_shape(shape), dt), dtype, device_mesh, tensor_split)
 
     def ones(self, *shape, dtype=None, device_mesh=None, tensor_split=None):
-        """Ones; with device_mesh and tensor_split spread over devices, by default along the first dimension."""
+        """Ones; device_mesh and tensor_split distribute them over devices, by default along the first dimension."""
         return self._create(lambda dt: jnp.ones(_shape(shape), dt), dtype, device_mesh, tensor_split)
 
     def full(self, *shape, value, dtype=None, device_mesh=None, tensor_split=None):
@@ -90,14 +90,14 @@ class JaxBackend:
         return self._create(lambda dt: jnp.full(_shape(shape), value, dt), dtype, device_mesh, tensor_split)
 
     def array(self, values, dtype=None, device_mesh=None, tensor_split=None):
-        """Numbers, lists or arrays of other libraries as a tensor; floats get the dtype of the backend."""
+        """A tensor from numbers, lists or arrays of other libraries; floats get the dtype of the backend."""
         def make(default):
             array = jnp.asarray(values) if dtype is None else jnp.asarray(values, dtype)
             return array.astype(default) if dtype is None and jnp.issubdtype(array.dtype, jnp.floating) else array
         return self._create(make, None, device_mesh, tensor_split)
 
     def arange(self, *args, dtype=None):
-        """Numbers at equal steps, as numpy.arange."""
+        """Evenly spaced numbers, as numpy.arange."""
         with self._scope():
             return jnp.arange(*args, dtype=dtype)
 
@@ -114,7 +114,7 @@ class JaxBackend:
     # ---- random numbers ---------------------------------------------------------------------------------------------
 
     def set_seed(self, seed):
-        """Begins the sequence of random numbers anew."""
+        """Restarts the sequence of random numbers."""
         self._key = jax.random.key(seed)
         self._seeds = seed
 
@@ -128,7 +128,7 @@ class JaxBackend:
         return key
 
     def split_key(self, key, num=2):
-        """New keys from a key."""
+        """Splits a key into new keys."""
         return jax.random.split(key, num)
 
     def random_normal(self, key, shape, dtype=None):
@@ -150,7 +150,7 @@ class JaxBackend:
         return self.random_uniform(self._key_or_next(key), _shape(shape), dtype)
 
     def randint(self, low, high, *shape, key=None):
-        """Integers from low to below high."""
+        """Integers in [low, high)."""
         return jax.random.randint(self._key_or_next(key), _shape(shape), low, high)
 
     def _key_or_next(self, key):
@@ -158,7 +158,7 @@ class JaxBackend:
             return self.get_random_key()
         return jax.random.key(key) if isinstance(key, int) else key
 
-    # ---- operations of the user -------------------------------------------------------------------------------------
+    # ---- user operations --------------------------------------------------------------------------------------------
 
     def register_op(self, name):
         """A decorator: the function becomes an operation of this backend, and `backend.op(name)` a model of it."""
@@ -236,6 +236,6 @@ def _make_mesh(shape):
     if count > len(devices):
         raise RuntimeError(f"JaxBackend: a mesh of {shape} needs {count} devices, there are {len(devices)}; on the CPU set "
                            f"jax.config.update('jax_num_cpu_devices', {count}) first")
-    # Auto: what is computed of batches and weights that are split over one axis is for the compiler to place.
+    # Auto: the compiler places results of batches and weights that are split over the same axis.
     types = (jax.sharding.AxisType.Auto,) * len(shape)
     return jax.make_mesh(shape, tuple(f"axis_{i}" for i in range(len(shape))), types, devices=devices[:count])

@@ -1,4 +1,4 @@
-"""compile: a named model and a backend give a compiled model."""
+"""compile: compiles a named model for a backend."""
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -18,7 +18,7 @@ def compile(model: "Model | TrainModel", backend: "JaxBackend", *, shapes: Mappi
             verbose: bool = False, file_path: str | Path | None = None, safe_names: bool = True, safe_shapes: bool = True) -> "Compiled":
     """Compiles a model for a backend; `shapes` and `constant_keys` are dictionaries, the other keys sets of names.
 
-    `file_path` is where the operations are written as text, `verbose` prints the summary. `inference` leaves gradients out.
+    `file_path` is a file for the operations as text, `verbose` prints the summary. `inference` omits gradients.
     """
     if isinstance(model, TrainModel):
         model = model.model()
@@ -37,7 +37,7 @@ def compile(model: "Model | TrainModel", backend: "JaxBackend", *, shapes: Mappi
 
 
 class Compiled:
-    """A compiled model: evaluate it, differentiate it, look at it."""
+    """A compiled model, to evaluate, differentiate and inspect."""
 
     def __init__(self, compiled: CompiledModel, backend: "JaxBackend") -> None:
         self._compiled = compiled
@@ -58,7 +58,7 @@ class Compiled:
             return self._compiled._evaluate(params or {}, data or {}, output_gradients)
 
     def randomize_params(self, seed: int | None = None) -> "dict[str, Array]":
-        """Normal numbers for every parameter whose shape is known; on a mesh of the backend split as propose_shardings says."""
+        """Normal numbers for every parameter of known shape; on a backend with a mesh, split as in propose_shardings."""
         with self.backend._scope():
             params = self._compiled._randomize_params(self.backend._next_seed() if seed is None else seed)
         if self.backend.device_mesh:

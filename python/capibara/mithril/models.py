@@ -1,4 +1,4 @@
-"""The models of the catalog, each as a function that makes one: Linear(64), Relu(), MLP(...). `dir()` lists them."""
+"""The models of the catalog as constructor functions: Linear(64), Relu(), MLP(...). `dir()` lists them."""
 import ast as _ast
 import inspect as _inspect
 from collections.abc import Callable
@@ -13,7 +13,7 @@ _catalog = {name: (signature, sentence) for name, signature, sentence, _ in _cor
 
 
 def _signature(row):
-    """The signature of a row, 'dimension=None, use_bias=True, input'. What has no default may be left out: it is connected later."""
+    """The signature of a row, 'dimension=None, use_bias=True, input'. Inputs without a default may be omitted and connected later."""
     parameters, depth, start = [], 0, 0
     for i, letter in enumerate(row + ","):
         depth += (letter in "([") - (letter in ")]")
@@ -47,7 +47,7 @@ __all__ = ["Model", "TrainModel", "from_json", "from_specification", "operation"
 
 
 def operation(function: Callable[..., object], inputs: list[str] | None = None, name: str | None = None) -> Model:
-    """A model of a function on arrays: its keys are `inputs` (by default the function's parameters) and `output`."""
+    """A model from a function on arrays: its keys are `inputs` (by default the function's parameters) and `output`."""
     if inputs is None:
         inputs = list(_inspect.signature(function).parameters)
         if len(inputs) == 1:

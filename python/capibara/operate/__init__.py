@@ -1,1 +1,1 @@
-"""Operating a training: what saves it, watches it and measures it."""
+"""Operation of training runs: checkpoints, monitoring and profiles."""

@@ -1,13 +1,13 @@
-"""What the time of profiles is bound by, and what would shorten it by how much."""
+"""Finds what bounds the time of profiles, and estimates the gain of possible changes."""
 import json
 
 SHARES = ("compute_bound", "memory_bound", "communication_bound", "overhead_bound", "compilation", "host_bound")
 
-_MIN_GAIN = 0.01  # below it an advice is noise
+_MIN_GAIN = 0.01  # smaller gains are noise
 
 
 class Recommendation(str):
-    """An advice, with the share of the time that following it saves at most and the line of code that it is about."""
+    """A recommendation, with the largest share of the time that it can save and the source line that it concerns."""
 
     expected_gain: float
     source: str
@@ -35,7 +35,7 @@ def analyze(profiles):
                 compiled[event["name"]] = compiled.get(event["name"], 0) + event["duration"]
             elif event["kind"] == "transfer":
                 seconds["communication_bound"] += event["duration"]
-    # Threads that work side by side may have more time than the clock.
+    # The summed time of parallel threads may exceed the wall time.
     total = max(wall, sum(seconds.values()), 1)
     seconds["host_bound"] = total - sum(seconds.values())
     shares = {name: value / total for name, value in seconds.items()}

@@ -1,4 +1,4 @@
-"""TPUCheckpointer: steps of a training in a folder, saved while it runs, whole after any crash."""
+"""TPUCheckpointer: saves training steps to a folder in the background; every step is complete or absent after a crash."""
 import atexit
 import json
 import math
@@ -22,17 +22,17 @@ from capibara.jax.experimental import multihost_utils
 class TPUCheckpointer:
     """Saves named pytrees of a step, and restores them.
 
-    A step appears in the folder when all of it is on the disk, or not at all: a process killed at any moment finds the
-    newest committed step whole. Every chunk of every array carries a checksum, and so do the small files. The layout is
+    A step appears in the folder once all of it is on disk, or not at all: whenever the process is killed, the newest
+    committed step is complete. Every chunk of every array has a checksum, and so do the small files. The layout is
     Orbax's over zarr v3, which Orbax, tensorstore and zarr read.
 
-    checkpoint_dir: a folder, which is made where it does not exist, or gs://BUCKET/FOLDER.
-    max_to_keep: how many of the newest steps stay; None keeps all.
+    checkpoint_dir: a folder, which is created if it does not exist, or gs://BUCKET/FOLDER.
+    max_to_keep: the number of newest steps to keep; None keeps all.
     async_checkpointing: `save` returns at once and a thread of idle priority writes. It holds the arrays' memory and
         copies nothing, so a step that donates them gets fresh memory for its results. An error of the thread is raised by
         the next `save` or `wait`.
     save_interval_steps: how often `maybe_save` saves.
-    link_unchanged: arrays that the step before holds too become hard links to its files; on gs:// the store copies them.
+    link_unchanged: arrays that are unchanged since the previous step become hard links to its files; on gs:// the store copies them.
     """
 
     def __init__(self, checkpoint_dir: str | os.PathLike[str], max_to_keep: int | None = None, async_checkpointing: bool = True, *,
@@ -46,7 +46,7 @@ class TPUCheckpointer:
         self._core = _core.Checkpointer(os.fspath(checkpoint_dir), max_to_keep or 0, bool(async_checkpointing),
                                         bool(link_unchanged), chunk_bytes)
         self._interval = save_interval_steps
-        self._signalled = False  # written by the handler alone while the process lives
+        self._signalled = False  # written only by the signal handler during the process's life
         self._terminated = False
         self._previous_handler = None
         self._looks_for_signals = False
@@ -61,7 +61,7 @@ class TPUCheckpointer:
     def save(self, step: int, *, metadata: Mapping[str, object] | None = None, **items: object) -> None:
         """Saves pytrees under a step: save(1000, params=params, opt_state=opt_state, metadata={"loss": 2.5}).
 
-        Where the program has several processes all of them call it, and the first one writes.
+        In a program of several processes, all of them call it, and the first one writes.
         """
         require_number("TPUCheckpointer.save", "step", step, least=0)
         try:
@@ -75,11 +75,11 @@ class TPUCheckpointer:
         self._together(lambda: self._core.save(step, items, text) if jax.process_index() == 0 else None)
 
     def wait(self) -> None:
-        """Returns when everything is saved; raises the error of a save in the background. All processes call it."""
+        """Waits until everything is saved; raises the error of a background save. All processes call it."""
         self._together(self._core.wait)
 
     def _together(self, action):
-        """Does something in every process, and raises in all where one of them failed."""
+        """Runs an action in every process, and raises in all of them if it fails in one."""
         error, result = None, None
         try:
             result = action()
@@ -93,15 +93,15 @@ class TPUCheckpointer:
         return result
 
     def is_saving(self) -> bool:
-        """Whether a save is on its way."""
+        """True while a save is in progress."""
         return self._core.saving()
 
     def all_steps(self) -> list[int]:
-        """The steps that are saved whole, ascending."""
+        """The complete steps, in ascending order."""
         return self._core.steps()
 
     def latest_step(self) -> int | None:
-        """The newest of them; None where there is none."""
+        """The newest complete step; None if there is none."""
         steps = self._core.steps()
         return steps[-1] if steps else None
 
@@ -110,7 +110,7 @@ class TPUCheckpointer:
         self._core.remove(step)
 
     def arrays(self, step: int | None = None) -> "dict[str, jax.ShapeDtypeStruct]":
-        """What a step holds: {name: jax.ShapeDtypeStruct}, read without the elements."""
+        """The arrays of a step: {name: jax.ShapeDtypeStruct}, read without the elements."""
         chosen = self._latest() if step is None else step
         return {name: jax.ShapeDtypeStruct(shape, dtype) for name, shape, dtype, _, _ in self._core.arrays(chosen)}
 
@@ -118,18 +118,18 @@ class TPUCheckpointer:
                 shardings: object = None, on_corruption: str = "error") -> dict[str, Any]:
         """The items of a step as a dictionary: restore(1000)["params"].
 
-        step: the newest where None.
+        step: None for the newest.
         like: pytrees by item, of arrays or jax.ShapeDtypeStruct: the result has their structure, and shapes and dtypes must
-            agree. Without it registered classes and named tuples come back as dictionaries.
-        only: names of items and arrays to read, "params" or "params.layer.w"; where `like` is given the others stay as they
-            are there.
-        shardings: pytrees of shardings by item, or one sharding for all, onto which the arrays are put.
-        on_corruption: "error", or "previous" for the newest older step that is whole, with a warning.
+            agree. Without it registered classes and named tuples are returned as dictionaries.
+        only: names of items and arrays to read, "params" or "params.layer.w"; with `like`, the others are returned
+            unchanged.
+        shardings: pytrees of shardings by item, or one sharding for all, on which the arrays are placed.
+        on_corruption: "error", or "previous" for the newest older step that is complete, with a warning.
         """
         return self._restored(step, like, only, shardings, on_corruption)[1]
 
     def restore_metadata(self, step: int | None = None) -> dict[str, Any]:
-        """The metadata that `save` was given."""
+        """The metadata that was passed to `save`."""
         return json.loads(self._core.restore(step, {}, [self._one_array(step)], False)[3]) if self.all_steps() else {}
 
     def _one_array(self, step):
@@ -207,7 +207,7 @@ class TPUCheckpointer:
         boxes = sorted({box(index) for index in sharding.addressable_devices_indices_map(shape).values()})
         low = [min(start[i] for start, _ in boxes) for i in range(len(shape))]
         whole = [max(start[i] + size[i] for start, size in boxes) - low[i] for i in range(len(shape))]
-        if sum(math.prod(size) for _, size in boxes) == math.prod(whole):  # boxes that share chunks are read as one
+        if sum(math.prod(size) for _, size in boxes) == math.prod(whole):  # the boxes fill a block: read it at once
             (block,) = self._core.read_parts(step, [(name, low, whole)])
             parts = {(start, size): block[tuple(slice(a - b, a - b + n) for a, b, n in zip(start, low, size))] for start, size in boxes}
         else:
@@ -217,9 +217,9 @@ class TPUCheckpointer:
     # ---- SIGTERM -------------------------------------------------------------------------------------------------------
 
     def maybe_save(self, step: int, *, metadata: Mapping[str, object] | None = None, **items: object) -> bool:
-        """Saves every `save_interval_steps`-th step, and whichever comes first after SIGTERM; says whether it did.
+        """Saves every `save_interval_steps`-th step, and the first step after SIGTERM; returns True if it saved.
 
-        Machines that are taken away send SIGTERM some seconds before. From the first call on that signal does not end the
+        Preempted machines send SIGTERM some seconds in advance. From the first call on, that signal does not end the
         process: the next call saves, waits until the step is committed, and then ends the process as the signal would have.
         """
         self._look_for_signals()
@@ -235,7 +235,7 @@ class TPUCheckpointer:
 
     @property
     def reached_preemption(self) -> bool:
-        """Whether SIGTERM has come since the first `maybe_save`."""
+        """True if SIGTERM has been received since the first `maybe_save`."""
         return self._signalled or self._terminated
 
     def _look_for_signals(self):
@@ -253,7 +253,7 @@ class TPUCheckpointer:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def close(self) -> None:
-        """Waits, and gives SIGTERM back to whoever had it."""
+        """Waits for saves and restores the previous SIGTERM handler."""
         self.wait()
         if self._looks_for_signals and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, self._previous_handler or signal.SIG_DFL)
@@ -267,19 +267,19 @@ class TPUCheckpointer:
 
 
 def _list_of(names):
-    """The names as a list; one that is no text where they are nothing of the kind."""
+    """The names as a list; [None], which is rejected later, if they are not a collection."""
     return list(names) if isinstance(names, (list, tuple, set, frozenset)) else [None]
 
 
 def _whole(leaf):
-    """The array with the parts that other processes hold."""
+    """The whole array, including the shards of other processes."""
     if getattr(leaf, "is_fully_addressable", True):
         return leaf
     return multihost_utils.process_allgather(leaf, tiled=True)
 
 
 def _flags(flag):
-    """What every process says."""
+    """The flags of all processes."""
     if jax.process_count() == 1:
         return [flag]
     return [bool(one) for one in multihost_utils.process_allgather(np.array(flag))]
@@ -310,7 +310,7 @@ def read_checkpoint(folder: str | os.PathLike[str], only: Sequence[str] | None =
     return _core.read_checkpoint(os.fspath(folder), list(only or []))[1]
 
 
-# Saves in the background end before the interpreter does: letting their arrays go may need it.
+# Background saves finish before the interpreter is finalized: releasing their arrays may need it.
 _alive = weakref.WeakSet()
 
 
@@ -319,5 +319,5 @@ def _finish_saves():
     for checkpointer in list(_alive):
         try:
             checkpointer._core.wait()
-        except Exception as error:  # no one is left to catch it
+        except Exception as error:  # no caller is left to catch it
             print(f"capibara: a save at the end of the program failed: {error}", file=sys.stderr)

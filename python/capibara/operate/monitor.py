@@ -1,4 +1,4 @@
-"""TPUMonitor: steps, rates, memory and alerts of a training while it runs."""
+"""TPUMonitor: steps, rates, memory and alerts of a running training."""
 import atexit
 import os
 import weakref
@@ -9,7 +9,7 @@ from capibara._arguments import require_number, require_path, require_text
 
 
 class _Metrics(dict):
-    """Metrics by name; one that is not known yet is absent, and asking for it says why."""
+    """Metrics by name; metrics without a value yet are absent, and the KeyError says why."""
 
     _WHY = {"utilization": "nothing was counted yet, or a type that the device multiplies at no known rate",
             "current_tflops": "nothing was counted yet", "loss": "none is ready", "steps": "no step was told",
@@ -20,13 +20,13 @@ class _Metrics(dict):
 
 
 class TPUMonitor:
-    """Watches this process: `get_current_metrics`, alerts, a log, and a server for Prometheus and browsers.
+    """Monitors this process: `get_current_metrics`, alerts, a log, and a server for Prometheus and browsers.
 
-    update_frequency_seconds: the time between samples, over which rates are taken and after which alerts are looked at.
+    update_frequency_seconds: the time between samples, over which rates are computed and after which alerts are checked.
     enable_prometheus: serves /metrics for Prometheus, /metrics.json, and a page at / on `prometheus_port` (0: any free one).
-    address: whom the server listens to; only this machine unless told otherwise.
-    log_file: gets a JSON object per sample, one per line.
-    hosts: names that the server answers to besides its address, localhost and those of CAPIBARA_MONITOR_HOSTS.
+    address: the address that the server listens on; by default only this machine can connect.
+    log_file: gets one JSON object per sample and line.
+    hosts: host names that the server accepts besides its address, localhost and those of CAPIBARA_MONITOR_HOSTS.
     """
 
     def __init__(self, update_frequency_seconds: float = 10, enable_prometheus: bool = False, prometheus_port: int = 9090, *,
@@ -43,18 +43,18 @@ class TPUMonitor:
                                    "" if log_file is None else str(log_file), hosts)
 
     def start(self) -> "TPUMonitor":
-        """Begins to sample and to serve."""
+        """Starts sampling and serving."""
         self._core.start()
         _running.add(self)
         return self
 
     def stop(self) -> None:
-        """Ends both; the last sample goes to the log."""
+        """Stops both; logs a last sample."""
         self._core.stop()
         _running.discard(self)
 
     def step(self, loss: object = None, tokens: float | None = None) -> None:
-        """Tells that a step has ended. The loss is read when it is ready, never waited for."""
+        """Reports the end of a step. The loss is read when it is ready, without waiting for it."""
         if tokens is not None:
             require_number("TPUMonitor.step", "tokens", tokens, least=0, whole=False)
         if isinstance(loss, (str, bytes)):
@@ -62,12 +62,12 @@ class TPUMonitor:
         self._core.step(loss, tokens)
 
     def get_current_metrics(self) -> dict[str, float]:
-        """The metrics now, by name; those that are not known yet are absent: "loss", "utilization" before anything was counted."""
+        """The current metrics by name; those without a value yet are absent, such as "loss" and "utilization" at first."""
         return _Metrics(self._core.metrics())
 
     def set_alert(self, metric: str, condition: str, threshold: float, action: Callable[[], object], for_seconds: float = 0) -> None:
-        """Calls `action()` when the metric is <, <=, >, >=, == or != the threshold for so many seconds, once each time it
-        begins to be."""
+        """Calls `action()` when the metric has been <, <=, >, >=, == or != the threshold for `for_seconds`, once each time
+        the alert is raised."""
         require_text("set_alert", "metric", metric)
         require_text("set_alert", "condition", condition)
         require_number("set_alert", "threshold", threshold, whole=False)
@@ -78,17 +78,17 @@ class TPUMonitor:
 
     @property
     def raised_alerts(self) -> list[str]:
-        """The alerts that hold now, in words."""
+        """The alerts that are currently raised, in words."""
         return self._core.raised_alerts()
 
     @property
     def port(self) -> int:
-        """The port of the server; 0 where there is none."""
+        """The port of the server; 0 if there is none."""
         return self._core.port()
 
     @property
     def link(self) -> str:
-        """The address of the page with the token of its button behind '#'. Whoever knows it may take profiles."""
+        """The URL of the page, with the token for its button after '#'. Anyone who knows it can take profiles."""
         return self._core.link()
 
     def __enter__(self) -> "TPUMonitor":
@@ -99,9 +99,9 @@ class TPUMonitor:
 
 
 def set_capture_hook(hook: Callable[[float], object] | None) -> None:
-    """What the button of the page calls: hook(seconds) takes a profile and returns where it is. None removes the button.
+    """Sets what the page's button calls: hook(seconds) takes a profile and returns its location. None removes the button.
 
-    Until it is called, the button has the profiler write for xprof into the folder of CAPIBARA_PROFILE_FOLDER (capibara-profiles).
+    By default, the button makes the profiler write for xprof into the folder CAPIBARA_PROFILE_FOLDER (capibara-profiles).
     """
     if hook is not None and not callable(hook):
         raise TypeError(f"set_capture_hook: hook is a function of seconds or None, got {type(hook).__name__}")

@@ -1,4 +1,4 @@
-"""The profiler's server: what xprof and TensorBoard ask for a profile over gRPC, and processes that are profiled with this one."""
+"""The profiler's gRPC server for xprof and TensorBoard, and connections to processes that are profiled with this one."""
 import http.server
 import os
 import pathlib
@@ -21,7 +21,7 @@ def _grpc(who):
 
 
 def _fields(message):
-    """The fields of a protocol buffer: {number: [values]}; ValueError where it is malformed."""
+    """The fields of a protocol buffer: {number: [values]}; raises ValueError if it is malformed."""
     fields, at = {}, 0
 
     def varint():
@@ -55,14 +55,14 @@ def _fields(message):
 
 
 def _plain_name(text, what):
-    """A name of one file or folder: it must not lead out of the folder that it stands in."""
+    """Checks the name of a file or folder: it must not lead out of its parent folder."""
     if not text or "/" in text or "\0" in text or text in (".", ".."):
         raise ValueError(f"the {what} {text!r} is no name of a file")
     return text
 
 
 class ProfilerServer:
-    """Answers `Profile`: takes a profile for some milliseconds and writes ROOT/SESSION/HOST.xplane.pb."""
+    """Serves `Profile`: records for some milliseconds and writes ROOT/SESSION/HOST.xplane.pb."""
 
     def __init__(self, port: int) -> None:
         if not isinstance(port, int) or not 0 <= port < 65536:
@@ -89,7 +89,7 @@ class ProfilerServer:
         self._server.start()
 
     def stop(self) -> None:
-        """Ends it; a profile that is being taken is finished first."""
+        """Stops the server after finishing any profile in progress."""
         self._server.stop(grace=5).wait()
 
     def _take(self, milliseconds, context):
@@ -140,7 +140,7 @@ class ProfilerServer:
 
 
 class Connection:
-    """A process that is profiled whenever this one is."""
+    """A connection to a process that is profiled whenever this one is."""
 
     def __init__(self, pid: int, port: int, seconds: float = 10) -> None:
         grpc = _grpc("register_subprocess")
@@ -163,11 +163,11 @@ class Connection:
             return None
 
     def start(self) -> None:
-        """Begins to record there."""
+        """Starts recording in that process."""
         self._running = self._call("Start", 10) is not None
 
     def stop(self) -> bytes | None:
-        """The planes of its host, named after the process; None where there are none."""
+        """The planes of its host, named after the process; None if there are none."""
         if not self._running:
             return None
         self._running = False
@@ -175,7 +175,7 @@ class Connection:
         return None if space is None else _core.host_planes(space, f"/host:process {self._pid}")
 
     def close(self) -> None:
-        """Forgets it."""
+        """Closes the connection."""
         self._channel.close()
 
 

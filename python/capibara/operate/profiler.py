@@ -1,4 +1,4 @@
-"""TPUProfiler: profiles of a training's steps, reports of them, and what its time is bound by."""
+"""TPUProfiler: profiles of training steps, reports of them, and bottleneck analysis."""
 import contextlib
 import json
 import os
@@ -14,11 +14,11 @@ from capibara.operate import bottlenecks
 
 
 class TPUProfiler:
-    """Takes profiles, writes them for TensorBoard, and says what bounds the time.
+    """Takes profiles, writes them for TensorBoard, and reports what bounds the time.
 
     output_dir: where `generate_report` writes.
-    capture_memory: allocations, and what is in use at their peak.
-    capture_compute: the operations of programs.
+    capture_memory: records allocations, and the blocks in use at the peak.
+    capture_compute: records the operations of programs.
     """
 
     def __init__(self, output_dir: str | os.PathLike[str] = "profiles/", capture_memory: bool = True, capture_compute: bool = True) -> None:
@@ -34,7 +34,7 @@ class TPUProfiler:
         self._span: Any = None
 
     def start(self, name: str = "profile") -> "TPUProfiler":
-        """Begins a profile."""
+        """Starts a profile."""
         require_text("TPUProfiler.start", "name", name)
         if self._name is not None:
             raise RuntimeError(f"TPUProfiler: the profile {self._name!r} is being taken; call stop before the next start")
@@ -45,7 +45,7 @@ class TPUProfiler:
         return self
 
     def stop(self) -> None:
-        """Ends it, once the programs that were started have ended."""
+        """Ends the profile once all running programs have finished."""
         if self._name is None:
             raise RuntimeError("TPUProfiler: no profile is being taken; call start before stop")
         self._span.exit()
@@ -56,7 +56,7 @@ class TPUProfiler:
 
     @contextlib.contextmanager
     def profile(self, name: str = "profile") -> Iterator["TPUProfiler"]:
-        """Takes a profile of what is inside: with profiler.profile("train_step"): ..."""
+        """Profiles the body of a with statement: with profiler.profile("train_step"): ..."""
         self.start(name)
         try:
             yield self
@@ -73,9 +73,9 @@ class TPUProfiler:
         return "\n".join(f"{name}\n{taken.summary_text(20)}" for name, taken in self._all("summary"))
 
     def generate_report(self) -> str:
-        """Writes the profiles for TensorBoard, with report.txt and report.json beside; returns the path of report.txt.
+        """Writes the profiles for TensorBoard, and report.txt and report.json; returns the path of report.txt.
 
-        See them with `tensorboard --logdir OUTPUT_DIR`, or `xprof OUTPUT_DIR`.
+        View them with `tensorboard --logdir OUTPUT_DIR`, or `xprof OUTPUT_DIR`.
         """
         taken = self._all("generate_report")
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -94,11 +94,11 @@ class TPUProfiler:
         return str(report)
 
     def analyze_bottlenecks(self) -> dict[str, Any]:
-        """Measured shares of the time, which sum to 1, and recommendations, those that promise most first.
+        """Measured shares of the time, which sum to 1, and recommendations, largest expected gain first.
 
         compute_bound, memory_bound: operations at a tenth of a limit of the machine or more, by the nearer limit.
         communication_bound: collectives and transfers. overhead_bound: operations far from both limits.
-        compilation: compiling. host_bound: neither a program nor the compiler ran.
+        compilation: compile time. host_bound: neither a program nor the compiler was running.
         recommendations: texts with the attributes expected_gain (share of the time) and source ("file:line").
         """
         taken = self._all("analyze_bottlenecks")
@@ -108,9 +108,9 @@ class TPUProfiler:
 
 
 def usage(trace_dir: str | os.PathLike[str], function: Callable[..., object] | None = None, *args: object) -> dict[str, object]:
-    """Memory and use of the default device while function(*args) runs, and a trace of it in a folder.
+    """Memory and utilization of the default device while function(*args) runs, and a trace of it in a folder.
 
-    "device_utilization" is None where nothing was counted: without a function, or where it multiplies nothing.
+    "device_utilization" is None if nothing was counted: without a function, or if it contains no matmuls.
     """
     with profiler.trace(trace_dir):
         before = _core.executed_flops()

@@ -1,4 +1,4 @@
-"""An XSpace written as text, the way protocol buffers are: planes { name: "/host:CPU" lines { ... } }."""
+"""Parses an XSpace in the text format of protocol buffers: planes { name: "/host:CPU" lines { ... } }."""
 import re
 import struct
 
@@ -22,7 +22,7 @@ _MAX_DEPTH = 16
 
 
 def serialize(text):
-    """The bytes of the message; ValueError that names the line where the text is none."""
+    """Serializes the message; the ValueError for invalid text names the line."""
     if not isinstance(text, str):
         raise TypeError(f"text_proto_to_serialized_xspace: expected text, got {type(text).__name__}")
     tokens, at = [], 0
@@ -115,7 +115,7 @@ class _Parser:
 
 
 def _unescaped(text):
-    """The bytes of a text: escapes stand for bytes, everything else for its UTF-8."""
+    """The bytes of a text: escapes are decoded, everything else is UTF-8."""
     return re.sub(rb"\\(?:([0-7]{1,3})|[xX]([0-9a-fA-F]{1,2})|(.))", _escape, text.encode(), flags=re.DOTALL)
 
 

@@ -1,7 +1,7 @@
 """Unmodified JAX on capibara's compiler for CPUs: JAX_PLATFORMS=capibara python train.py.
 
-JAX imports this module and calls `initialize` when it first looks for devices. Nothing happens unless capibara is asked
-for: by JAX_PLATFORMS, jax.config.update("jax_platforms", ...), or CAPIBARA_AS_CPU=1, which puts it in the place of XLA:CPU.
+JAX imports this module and calls `initialize` when it first looks for devices. Nothing happens unless capibara is selected
+by JAX_PLATFORMS, jax.config.update("jax_platforms", ...), or CAPIBARA_AS_CPU=1, which makes it replace XLA:CPU.
 """
 
 import concurrent.futures
@@ -18,7 +18,7 @@ _STAGES = ("instantiate", "prepare", "initialize", "execute")
 
 
 def library_path():
-    """The plugin: beside the package where it is installed, in the build tree otherwise."""
+    """The path of the plugin: next to the package if installed, otherwise in the build tree."""
     spec = importlib.util.find_spec("capibara")
     folder = spec.submodule_search_locations[0] if spec else os.path.dirname(__file__)
     places = [os.path.join(folder, _LIBRARY), os.path.join(folder, "..", "..", "lib", _LIBRARY)]
@@ -44,7 +44,7 @@ def _as_cpu():
 
 
 def _asked():
-    """The platforms that jax is told to use."""
+    """The platforms that jax is configured to use."""
     import jax
 
     return [name.strip() for name in (jax.config.jax_platforms or "").split(",")]
@@ -54,7 +54,7 @@ def _asked():
 
 
 def _array(description):
-    """The memory that a value's description names, as an array; None for a token."""
+    """A view of the memory in a value's description, as an array; None for a token."""
     import ml_dtypes
     import numpy
 
@@ -77,12 +77,12 @@ def _descriptions(text):
 
 
 def _handlers(name):
-    """The addresses of the functions that jax.ffi registered for a target, by stage, and of what deletes each type of state.
+    """The addresses of a target's functions registered with jax.ffi, by stage, and of the deleters of each type of state.
 
-    "0,0,0,140737:4=140738" has one function, for the last stage, and deletes states of type 4; an empty text where there is no target.
+    "0,0,0,140737:4=140738" has one function, for the last stage, and a deleter for states of type 4; empty if there is no such target.
     """
     capsules = _targets.get(name)
-    if capsules is None or name.startswith("xla_"):  # those are jaxlib's own callbacks, which need its own client
+    if capsules is None or name.startswith("xla_"):  # jaxlib's own callbacks, which need its own client
         return ""
     stages = capsules if isinstance(capsules, dict) else {"execute": capsules}
     types = (f"{ctypes.c_int64.from_address(number).value}={deleter}" for number, deleter in _types.values())
@@ -96,7 +96,7 @@ def _has_mesh():
 
 
 def _elsewhere(function, operands):
-    """Calls a function on a thread of its own, where no mesh is set, as XLA:CPU does."""
+    """Calls a function on a separate thread, where no mesh is set, like XLA:CPU."""
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         return thread.submit(function, *operands).result()
 
@@ -104,7 +104,7 @@ def _elsewhere(function, operands):
 def _call(function, values):
     """Calls a function on operands in memory and writes its results there; returns the text of its error, if any.
 
-    Of a name, instead of a function, the addresses of its handlers.
+    For a name instead of a function, returns the addresses of its handlers.
     """
     if isinstance(function, str):
         return _handlers(function)
@@ -126,11 +126,11 @@ def _call(function, values):
                 place.flags.writeable = True
                 place[...] = result
         return ""
-    except BaseException:  # the caller is no Python: every error becomes its text
+    except BaseException:  # the caller is not Python: every error is returned as text
         return traceback.format_exc()
 
 
-# ---- handlers of users ---------------------------------------------------------------------------------------------
+# ---- user handlers -------------------------------------------------------------------------------------------------
 
 
 _targets, _types = {}, {}  # capsules, and (address of the number, address of the deleter), by name
@@ -143,13 +143,13 @@ def _address(capsule):
 
 
 def _keep_registrations():
-    """Sees what jax.ffi registers for the CPU, before and after this, and hands it on to XLA:CPU."""
+    """Records jax.ffi's registrations for the CPU, earlier and later ones, and forwards them to XLA:CPU."""
     from jaxlib import xla_client
 
     def keep_type(name, capsules):
         xla_client._xla.register_custom_type(name, capsules)  # which chooses the number
         parts = capsules if isinstance(capsules, dict) else {"type_id": capsules}
-        info = _address(parts.get("type_info"))  # its size, an extension, and the function that deletes
+        info = _address(parts.get("type_info"))  # its size, an extension, and the deleter
         deleter = ctypes.c_void_p.from_address(info + 2 * ctypes.sizeof(ctypes.c_void_p)).value if info else None
         _types[name] = (_address(parts["type_id"]), deleter or 0)
 
@@ -170,7 +170,7 @@ def _options():
 
 
 def initialize():
-    """Registers the platform `capibara` with JAX where it is asked for."""
+    """Registers the platform `capibara` with JAX if it is selected."""
     import jax
     from jax._src import xla_bridge
 
@@ -193,5 +193,5 @@ def initialize():
         if "capibara" not in asked:
             xla_bridge._backend_factories.pop("capibara", None)
     elif asked == ["capibara"]:
-        # Callbacks and jax.devices("cpu") need a platform of that name: XLA:CPU, which stays in the background.
+        # Callbacks and jax.devices("cpu") need a platform named cpu: XLA:CPU, at lower priority.
         jax.config.update("jax_platforms", "capibara,cpu")

@@ -1,4 +1,4 @@
-"""python -m jax_plugins.capibara: which JAX is here, whether the plugin works in it, and whose devices are whose.
+"""python -m jax_plugins.capibara: reports the installed JAX, whether the plugin works in it, and the owner of each platform's devices.
 
 `capibara doctor --jax` prints the same.
 """
@@ -19,7 +19,7 @@ def _owner(client):
 
 
 def _print_platform(jax, name):
-    """Whose devices a platform's are, or why there are none."""
+    """Prints who provides a platform's devices, or why there are none."""
     try:
         devices = jax.devices(name)
     except RuntimeError as error:
@@ -50,7 +50,7 @@ def main():
         return 1
     chosen = as_cpu or "capibara" in plugin._asked()
     if not chosen:
-        jax.config.update("jax_platforms", "capibara")  # to see whether it would work
+        jax.config.update("jax_platforms", "capibara")  # to check whether it would work
     try:
         default = jax.devices()[0]
     except RuntimeError as error:

@@ -1,6 +1,6 @@
-"""TPUv4Kernels: the fused kernels under one set of options, each call measured.
+"""TPUv4Kernels: the fused kernels with common options, measuring each call.
 
-The name is that of the page that asked for it: every method runs on every device, and on TPUs as the plain blockwise program.
+Despite the name, every method runs on every device, on TPUs as the plain blockwise program.
 """
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from capibara.jax import Array
     from capibara.jax.typing import ArrayLike
 
-_LEVELS = {"none": False, "standard": "auto", "aggressive": "optimal"}  # how einsum orders its steps where a call does not say
+_LEVELS = {"none": False, "standard": "auto", "aggressive": "optimal"}  # einsum's default order of steps
 
 
 class TPUv4Kernels:
     """Fused kernels with common options, and the time and memory of the last call.
 
-    precision: the type that kernels compute in, 'float32', 'bfloat16' or 'float16'. Floating operands are rounded to it; a result
-        that is one array has the type of the first operand, each of batch_operations that of its own input.
-    optimization_level: how einsum_optimize orders its steps where the call does not say. 'none': from left to right; 'standard': as
-        einsum does; 'aggressive': the best order of all.
+    precision: the type that kernels compute in, 'float32', 'bfloat16' or 'float16'. Floating operands are rounded to it; a single
+        result array has the type of the first operand, each result of batch_operations the type of its own input.
+    optimization_level: the order of einsum_optimize's steps if the call does not specify one. 'none': left to right; 'standard': as
+        in einsum; 'aggressive': the optimal order.
     enable_xla_fusion: True compiles each call as one program, so that conversions fuse with the kernel; False runs its operations
-        one by one. Outside of jit only: inside, the function around the call is what is compiled.
-    memory_layout_optimization: True contracts transposed operands as they are stored; False makes transposed copies first.
-    seed: of the object's own key, from which dropout draws where a call gives no key.
+        one by one. Only outside jit: inside, the enclosing function is compiled.
+    memory_layout_optimization: True contracts transposed operands in place; False makes transposed copies first.
+    seed: of the object's own key, used by dropout if a call passes no key.
 
-    Each call outside of jit waits for its result, so that its time is known. Inside jit and under transforms nothing is measured.
+    Each call outside jit waits for its result, to measure the time. Inside jit and under transforms nothing is measured.
     """
 
     def __init__(self, precision: str = "float32", optimization_level: str = "standard", enable_xla_fusion: bool = True,
@@ -62,7 +62,7 @@ class TPUv4Kernels:
         arrays = {"query": query, "key": key, "value": value}
         return self._run("sparse_attention", arrays, {**options, "sparsity_pattern": sparsity_pattern, "block_size": block_size})
 
-    # --- dense pieces ------------------------------------------------------------------------------------------------
+    # --- dense layers ------------------------------------------------------------------------------------------------
 
     def optimized_matmul(self, a: ArrayLike, b: ArrayLike, transpose_a: bool = False, transpose_b: bool = False,
                          precision: str | None = None, algorithm: str = "auto") -> Array:
@@ -95,10 +95,10 @@ class TPUv4Kernels:
 
     def batch_operations(self, operation_type: str, inputs: Sequence[ArrayLike],
                          parameters: Mapping[str, ArrayLike] | None = None, parallel_execution: bool = True) -> list[Array]:
-        """kernels.batch_operations; one array stands for the list of its rows, and so does the result."""
+        """kernels.batch_operations; an array is treated as the list of its rows, and the results are stacked."""
         stacked = not isinstance(inputs, (list, tuple))
         arrays = {"inputs": list(inputs), "parameters": dict(parameters or {})}
-        names = {"eps": "epsilon", "scale": "weight"}  # as other libraries call them
+        names = {"eps": "epsilon", "scale": "weight"}  # names used by other libraries
         arrays["parameters"] = {names.get(name, name): value for name, value in arrays["parameters"].items()}
         epsilon = arrays["parameters"].pop("epsilon", None)  # a plain number: part of the program
 
@@ -119,13 +119,13 @@ class TPUv4Kernels:
 
     def fused_gelu_dropout(self, input_tensor: ArrayLike, dropout_rate: float = 0.1, training: bool = True,
                            inplace: bool = False, *, key: ArrayLike | None = None, approximate: bool = True) -> Array:
-        """kernels.fused_gelu_dropout; without a key the object's own is used. inplace deletes input_tensor, and is refused in jit."""
+        """kernels.fused_gelu_dropout; the default key is the object's own. inplace deletes input_tensor, and is refused in jit."""
         arrays = {"x": input_tensor}
         if training and dropout_rate > 0:
             arrays["key"] = self._native.next_key("fused_gelu_dropout", "key") if key is None else key
         options = {"rate": dropout_rate, "training": training, "approximate": approximate}
         if inplace and self._native.is_staged([input_tensor]):
-            return kernels.fused_gelu_dropout(**arrays, **options, inplace=True)  # which says why it cannot
+            return kernels.fused_gelu_dropout(**arrays, **options, inplace=True)  # raises an error with the reason
         return self._run("fused_gelu_dropout", arrays, options, donated=inplace)
 
     # --- experts, recurrences, codes ---------------------------------------------------------------------------------
@@ -151,33 +151,33 @@ class TPUv4Kernels:
         """kernels.spiking_neuron."""
         return self._run("spiking_neuron", {"inputs": inputs}, {**options, "threshold": threshold, "leak_rate": leak_rate})
 
-    # --- what was measured -------------------------------------------------------------------------------------------
+    # --- measurements ------------------------------------------------------------------------------------------------
 
     def get_memory_usage(self) -> float:
-        """Gigabytes (10^9 bytes) that the last call needed at once: operands, result and temporaries."""
+        """Peak gigabytes (10^9 bytes) of the last call: operands, result and temporaries."""
         return self._native.get_memory_usage()
 
     def get_tflops(self) -> float:
-        """10^12 operations a second of the last call: those of its program, by the time that it took."""
+        """10^12 operations per second of the last call: its program's operations divided by its time."""
         return self._native.get_tflops()
 
     def benchmark_kernels(self, names: Sequence[str] | None = None, *, seconds: float = 0.2) -> dict[str, dict[str, float]]:
         """Times kernels on one problem each: {name: {'throughput', 'latency_ms', 'memory_efficiency', 'problem'}}.
 
-        throughput is in 10^12 operations a second, latency_ms the shortest time of the calls that fit in `seconds`, at least three.
-        memory_efficiency is the share of operands and result in all the memory that the call needs: 1.0 where it has no temporaries.
+        throughput is in 10^12 operations per second; latency_ms is the shortest of the calls that fit in `seconds`, at least three.
+        memory_efficiency is the share of operands and result in the call's total memory: 1.0 without temporaries.
         """
         if isinstance(names, str):
             raise ValueError(f"benchmark_kernels: expected a list of names (argument 'names'), got the text {names!r}")
         return self._native.benchmark_kernels(None if names is None else [str(name) for name in names], seconds)
 
     def _run(self, method, arrays, options, *, function=None, precision=None, rounded=True, donated=False):
-        """Calls a kernel with arrays by name, compiled for their types, and measures it; a traced call is neither."""
+        """Calls a kernel with named arrays, compiled for their types, and measures it; traced calls are neither compiled nor measured."""
         given = {name: value for name, value in options.items() if hasattr(value, "shape")}  # operands too: segment ids, lists of blocks
         options = {name: value for name, value in options.items() if name not in given}
         arrays = {name: value for name, value in {**arrays, **given}.items() if value is not None}
         kernel = function or (lambda **operands: getattr(kernels, method)(**operands, **options))
-        names = list(arrays)  # what is kept of a call holds none of its arrays
+        names = list(arrays)  # the kept state of a call must not hold its arrays
         leaves, structure = tree_util.tree_flatten([arrays[name] for name in names])
         made = None
 

@@ -17,7 +17,7 @@ from capibara.core.tpu.tpu_config import ScalingConfig, TPUConfig, configure_tpu
 from capibara.core.tpu.tpu_v6_vq_integration import TPUv6VQIntegration  # noqa: F401
 from capibara.jax.sharding import Mesh, PartitionSpec  # noqa: F401
 
-if TYPE_CHECKING:  # found when they are first asked for, see below
+if TYPE_CHECKING:  # imported on first use, see below
     from capibara.operate.checkpointer import TPUCheckpointer as TPUCheckpointer
     from capibara.operate.monitor import TPUMonitor as TPUMonitor
     from capibara.operate.profiler import TPUProfiler as TPUProfiler
@@ -32,6 +32,6 @@ __all__ = [
     "sharding_table", "strategies", "tokens_by_device"
 ]
 
-# Trainers and what watches a job have packages of their own, which import this one.
+# Trainers and monitoring are in separate packages, which import this one.
 explain_missing(__name__, later={"TPUTrainer": "capibara.training", "TPUCheckpointer": "capibara.operate.checkpointer",
                                  "TPUMonitor": "capibara.operate.monitor", "TPUProfiler": "capibara.operate.profiler"})

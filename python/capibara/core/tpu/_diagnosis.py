@@ -1,11 +1,11 @@
-"""What keeps a program from the TPU: findings of the core, as a dictionary."""
+"""Diagnoses why a program cannot use the TPU: the core's findings as a dictionary."""
 from capibara import _core, _tracebacks
 
 
 def diagnose_tpu(*, root="", metadata="", libraries=True):
     """{"summary", "findings": [{"subject", "state", "finding", "remedy"}], "chips"}; `capibara doctor` prints the same.
 
-    `root` stands before /sys, /proc, /dev and /tmp and `metadata` is HOST:PORT of a server, for tests.
+    `root` is prepended to /sys, /proc, /dev and /tmp, and `metadata` is HOST:PORT of a server, for tests.
     """
     summary, rows = _core.tpu.diagnose(root, metadata, libraries)
     findings = [dict(zip(("subject", "state", "finding", "remedy"), row)) for row in rows]

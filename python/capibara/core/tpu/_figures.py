@@ -1,8 +1,8 @@
-"""Numbers that say where they come from, also where they are printed."""
+"""Numbers that carry their origin and print it."""
 
 
 class Figure(float):
-    """A float with its origin: "modelled ...", "compiled ..." or "measured ..."; text of a modelled one ends in "(modelled)"."""
+    """A float with its origin: "modelled ...", "compiled ..." or "measured ..."; modelled ones print with "(modelled)" at the end."""
 
     def __new__(cls, value, origin):
         made = super().__new__(cls, value)
@@ -23,7 +23,7 @@ class Figure(float):
 
 
 class Absent:
-    """A figure that there is not, and why: it prints as "-", is False, and is no number."""
+    """A missing figure with the reason: it prints as "-", is falsy, and is not a number."""
 
     def __init__(self, reason):
         self.reason = reason
@@ -45,7 +45,7 @@ class Absent:
 
 
 class PlannedBatch(int):
-    """A number of sequences with what it was modelled for: `origin`, `tpu` and `assumed`."""
+    """A number of sequences with its modelling inputs: `origin`, `tpu` and `assumed`."""
 
     def __new__(cls, value, origin, tpu, assumed):
         made = super().__new__(cls, value)
@@ -66,7 +66,7 @@ class PlannedBatch(int):
 
 
 def with_figures(answer, *names):
-    """An answer of the core in which (value, origin), or (None, reason), became a Figure, or Absent."""
+    """Replaces (value, origin) by a Figure, and (None, reason) by an Absent, in an answer of the core."""
     figures = {}
     for name in names:
         value, origin = answer[name]

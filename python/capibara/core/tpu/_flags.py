@@ -7,7 +7,7 @@ from capibara._errors import TPUError
 
 
 def libtpu_arguments():
-    """What the libtpu that capibara loaded in this process read: {flag: value}; None before it is loaded."""
+    """The flags read by the libtpu that capibara loaded in this process: {flag: value}; None before it is loaded."""
     loaded = _core.tpu.loaded_libtpu()
     return None if loaded is None else _core.tpu.read_init_args(loaded[1])
 
@@ -17,17 +17,17 @@ def _text(value):
 
 
 def check_xla_flags(flags):
-    """{name: {"accepted", "is_default", "default", "message"}}: what libtpu 0.0.51 says of each flag."""
+    """{name: {"accepted", "is_default", "default", "message"}} for each flag, according to libtpu 0.0.51."""
     if not isinstance(flags, dict) or not all(isinstance(name, str) for name in flags):
         raise TPUError(f"set_xla_flags: flags are a dict such as {{'xla_tpu_scoped_vmem_limit_kib': 65536}}, got {flags!r:.80}")
     return {name: _core.tpu.check_flag(name, _text(value)) for name, value in flags.items()}
 
 
 def set_xla_flags(flags, *, skip_unknown=False):
-    """Sets flags in LIBTPU_INIT_ARGS, where libtpu reads them when it is loaded; what it would refuse raises TPUError first.
+    """Sets flags in LIBTPU_INIT_ARGS, which libtpu reads when it is loaded; raises TPUError for flags that it would refuse.
 
-    `skip_unknown` leaves refused flags out and reports them. Returns {"set", "defaults", "refused", "too_late"}: the last are
-    flags that the libtpu of this process did not read, since it was loaded before; a warning says so too.
+    `skip_unknown` skips refused flags and reports them. Returns {"set", "defaults", "refused", "too_late"}: the last are
+    flags that this process's libtpu did not read, because it was already loaded; a warning is issued too.
     """
     verdicts = check_xla_flags(flags)
     refused = {name: verdict["message"] for name, verdict in verdicts.items() if not verdict["accepted"]}
@@ -46,7 +46,7 @@ def set_xla_flags(flags, *, skip_unknown=False):
 
 
 def enable_xla_optimizations(level=3, enable_fusion=True, enable_async_collective=True, enable_megacore=True, enable_latency_hiding=True):
-    """Sets the compiler's flags for a level from 0 to 3; the answer says which of them are its defaults anyway."""
+    """Sets the compiler's flags for a level from 0 to 3; the answer lists those that are defaults anyway."""
     if isinstance(level, bool) or level not in range(4):
         raise ValueError(f"enable_xla_optimizations: level must be from 0 to 3, got {level!r}")
     return set_xla_flags(_core.tpu.chosen_flags(int(level), enable_fusion, enable_async_collective, enable_megacore, enable_latency_hiding))

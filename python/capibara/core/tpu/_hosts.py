@@ -7,7 +7,7 @@ from capibara import _tracebacks
 
 @dataclasses.dataclass
 class MultiHostConfig:
-    """How many hosts run the program, which of them this is, and where they meet (HOST:PORT of the first)."""
+    """The number of hosts, the index of this one, and the coordinator's address (HOST:PORT of the first)."""
 
     num_hosts: int
     host_id: int
@@ -22,7 +22,7 @@ class MultiHostConfig:
             raise ValueError(f"MultiHostConfig: {self.num_hosts} hosts need a coordinator_address, such as '10.0.0.1:1234', to meet at")
 
     def setup(self):
-        """Meets the other hosts; one host alone has nobody to meet. Call it once, before anything is computed."""
+        """Connects to the other hosts; does nothing for a single host. Call it once, before any computation."""
         if self.num_hosts > 1:
             jax.distributed.initialize(self.coordinator_address, self.num_hosts, self.host_id)
         return self

@@ -1,4 +1,4 @@
-"""Loads of devices from what was counted and timed, and the moves that balance them; the core decides, arrays move here."""
+"""Device loads from counts and timings, and rebalancing: the core decides, this module moves the arrays."""
 import capibara.jax as jax
 from capibara import _core, _tracebacks
 from capibara.core.tpu._strategies import require_mesh, spec_of
@@ -8,34 +8,34 @@ from capibara.model import as_model
 
 
 def device_load(amounts, shape, headroom=1.25):
-    """The load of each device of a mesh of this shape, (rows, columns), of its tokens or seconds: for detect_hotspots.
+    """The load of each device of a (rows, columns) mesh, from its tokens or seconds: for detect_hotspots.
 
-    A load is the share of a device's room, which is `headroom` times the mean: devices with equal work have 1 / headroom, 0.8.
+    A load is relative to a device's capacity, which is `headroom` times the mean: with equal work it is 1 / headroom, 0.8.
     """
     rows, columns = shape
     return _core.tpu.device_load([float(amount) for amount in amounts], rows, columns, headroom)
 
 
 def tokens_by_device(counts, devices):
-    """Tokens that each of `devices`, with equal numbers of consecutive experts, computes for, of a router's counts [experts]."""
+    """Tokens per device from a router's counts [experts]; each of `devices` has the same number of consecutive experts."""
     return _core.tpu.tokens_by_device(jnp.asarray(counts), devices)
 
 
 def device_seconds(function, array, repeats=3):
-    """Seconds that function(part) takes for the part of an array on each device, one after another: the shortest of so many calls."""
+    """Seconds of function(part) for the part of an array on each device, one after another: the minimum over `repeats` calls."""
     return _core.tpu.device_seconds(function, jnp.asarray(array), repeats)
 
 
 def balance_experts(counts, devices):
-    """Which expert comes to which place so that devices have nearly equal work: order[place] is the number of the expert."""
+    """An order of the experts that gives devices nearly equal work: order[slot] is the expert's index."""
     return _core.tpu.balance_experts(jnp.asarray(counts), devices)
 
 
 def reorder_experts(model, prefix, order):
-    """The model of which the experts of one layer are in another order, so that they are on other devices.
+    """The model with the experts of one layer reordered, which moves them to other devices.
 
-    `prefix` is what the names of the layer's parameters begin with. Router and experts change together: the model computes what it did.
-    Parameters stay split as they were. Experts are dimensions with the logical axis "expert", routers the parameters whose names end so.
+    `prefix` is the common prefix of the layer's parameter names. Router and experts are reordered together, so the model's results do not
+    change. Parameters keep their shardings. Experts are dimensions with the logical axis "expert"; a router's name ends in "router".
     """
     made = _with_params("reorder_experts", model)
     named = dict(made.by_name(made.params))
@@ -48,9 +48,9 @@ def reorder_experts(model, prefix, order):
 
 
 def reshard(model, mesh, spec):
-    """The model with its parameters of as many dimensions as `spec` or more split as it says along their last ones.
+    """The model with every parameter of at least len(spec) dimensions split by `spec` along its last dimensions.
 
-    `spec` is what optimize_sharding chose. Axes that do not divide a dimension leave it whole; other parameters are where they were.
+    `spec` is a result of optimize_sharding. Axes that do not divide a dimension are left out; other parameters are not moved.
     """
     require_mesh("reshard", mesh)
     made = _with_params("reshard", model)

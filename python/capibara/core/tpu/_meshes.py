@@ -9,7 +9,7 @@ from capibara import _tracebacks
 
 @dataclasses.dataclass
 class MeshConfig:
-    """The sizes and names of a mesh's axes, and its devices: all there are unless given."""
+    """The sizes and names of a mesh's axes, and its devices: by default all."""
 
     mesh_shape: tuple
     axis_names: tuple
@@ -17,7 +17,7 @@ class MeshConfig:
 
 
 def create_mesh(config=None, *, mesh_shape=None, axis_names=None, devices=None):
-    """A mesh of a MeshConfig, or of sizes and names; trailing sizes of 1 may go without a name."""
+    """A mesh from a MeshConfig, or from sizes and names; trailing sizes of 1 need no name."""
     if (config is None) == (mesh_shape is None):
         raise TypeError("create_mesh: takes either a MeshConfig or mesh_shape= and axis_names=")
     config = config or MeshConfig(mesh_shape, axis_names, devices)

@@ -1,10 +1,10 @@
-"""What the planner needs to know of a model: a preset's name, a dictionary of sizes, or any model that as_model takes."""
+"""The planner's input for a model: a preset's name, a dictionary of sizes, or any model that as_model takes."""
 from capibara import _core, _tracebacks
 from capibara.model import Model, as_model
 
 
 def planned(model, operation):
-    """A model as the core's planner takes it: a name, a dictionary of sizes, or a name with what Model.sizes says."""
+    """A model in the form of the core's planner: a name, a dictionary of sizes, or a name with Model.sizes."""
     if isinstance(model, str) or isinstance(model, dict) and "layers" in model and "width" in model \
             and not hasattr(model["width"], "shape"):
         return model
@@ -20,12 +20,12 @@ def planned(model, operation):
 
 
 def describe(model, operation="plan"):
-    """The sizes of a model, with its number of parameters; `inferred` and `assumptions` say what of them is a guess."""
+    """The sizes of a model and its number of parameters; `inferred` and `assumptions` tell which are guesses."""
     return _core.tpu.describe(planned(model, operation), operation)
 
 
 def assumed(sizes):
-    """What was inferred of a model, as one text; empty where nothing was."""
+    """The assumptions about a model as one text; empty if nothing was inferred."""
     return f"assumed: {'; '.join(sizes['assumptions'])}\n" if sizes["assumptions"] else ""
 
 

@@ -5,7 +5,7 @@ from capibara.core.tpu._models import planned
 from capibara.gradient_checkpointing import enable_gradient_checkpointing
 from capibara.model import as_model
 
-DEFAULTS = {"flash": True}  # configure_tpu sets it: attention by a kernel, or with its scores in memory
+DEFAULTS = {"flash": True}  # set by configure_tpu: attention by a fused kernel, or with its scores in memory
 
 
 def _request(operation, model, tpu, sequence_length, batch_size, **more):
@@ -14,27 +14,27 @@ def _request(operation, model, tpu, sequence_length, batch_size, **more):
 
 
 def estimate_step(model, tpu=None, sequence_length=2048, batch_size=None, mesh=None, remat="full"):
-    """Modelled time of one training step: seconds by kind, tokens per second, share of the peak.
+    """Modelled time of one training step: seconds by kind, tokens per second, fraction of the peak.
 
-    Without `tpu` of v4-8, without `batch_size` with one sequence on each device; `assumed` says so, and what was inferred of the model.
+    The default `tpu` is v4-8, the default `batch_size` one sequence per device; `assumed` lists these and what was inferred of the model.
     """
     return _core.tpu.estimate_step(_request("estimate_step", model, tpu, sequence_length, batch_size, mesh=mesh, remat=remat))
 
 
 def analyze_bottlenecks(model, tpu=None, sequence_length=2048, batch_size=None, mesh=None, remat="full"):
-    """Shares of compute, memory and communication in a modelled step, and changes with the gain that the model predicts.
+    """Shares of compute, memory and communication in a modelled step, and changes with their modelled gains.
 
-    What is not given is assumed as in estimate_step.
+    The defaults are those of estimate_step.
     """
     request = _request("analyze_bottlenecks", model, tpu, sequence_length, batch_size, mesh=mesh, remat=remat)
     return with_figures(_core.tpu.analyze_bottlenecks(request), "compute_bound", "memory_bound", "communication_bound")
 
 
 class MemoryOptimizer:
-    """How much memory training takes, and models that recompute activations to take less.
+    """Estimates the memory of training, and makes models recompute activations to reduce it.
 
-    `strategy` is none, normal (keep matmuls) or aggressive (keep layer inputs); `gradient_checkpointing` recomputes whole layers whatever
-    the strategy, `enable_rematerialization=False` nothing, and `activation_checkpointing_layers` layers share one kept input.
+    `strategy` is none, normal (keep matmuls) or aggressive (keep layer inputs). `gradient_checkpointing` recomputes whole layers whatever
+    the strategy, `enable_rematerialization=False` nothing; `activation_checkpointing_layers` layers share one kept input.
     """
 
     def __init__(self, strategy="normal", enable_rematerialization=True, gradient_checkpointing=False, activation_checkpointing_layers=1):
@@ -43,14 +43,14 @@ class MemoryOptimizer:
         self.strategy, self.layers, self.remat = strategy, activation_checkpointing_layers, self._native.remat
 
     def estimate_memory(self, model, batch_size, sequence_length, tpu=None, mesh=None):
-        """Modelled HBM of one device in GB and GiB, by buffer; `assumed` has what was inferred of the model and assumed."""
+        """Modelled HBM of one device in GB and GiB, by buffer; `assumed` lists what was inferred of the model or assumed."""
         request = _request("MemoryOptimizer.estimate_memory", model, tpu, sequence_length, batch_size, mesh=mesh)
         return with_figures(self._native.estimate_memory(request), "total_gb")
 
     def optimize(self, model):
-        """The model with its activations recomputed as the strategy says, in groups of `activation_checkpointing_layers` layers.
+        """The model with activations recomputed according to the strategy, in groups of `activation_checkpointing_layers` layers.
 
-        Strategy none recomputes nothing: the model comes back as it is. Models are those of enable_gradient_checkpointing.
+        Strategy none recomputes nothing and returns the model unchanged. Takes the same models as enable_gradient_checkpointing.
         """
         if self.remat == "none":
             if not (isinstance(model, (list, tuple)) and model and all(callable(layer) for layer in model)):
@@ -60,19 +60,19 @@ class MemoryOptimizer:
 
 
 def find_optimal_batch_size(model, sequence_length, target_utilization=0.9, available_memory_gb=None, tpu=None, tpu_version="v6e"):
-    """The smallest global batch, by powers of two, that reaches this share of the best modelled tokens per second and fits.
+    """The smallest power of two as global batch size that reaches this share of the best modelled tokens per second and fits.
 
-    The slice is `tpu`, or the one of `tpu_version` whose chips have `available_memory_gb` together, or four of its chips. The answer is an
-    int whose `tpu` and `assumed` say what it was modelled for; its text says that it is modelled.
+    The slice is `tpu`, or the one of `tpu_version` whose chips have `available_memory_gb` in total, or four of its chips. The result is an
+    int whose `tpu` and `assumed` state what it was modelled for; it prints as modelled.
     """
     return PlannedBatch(*_core.tpu.find_optimal_batch_size(
         planned(model, "find_optimal_batch_size"), sequence_length, target_utilization, available_memory_gb, tpu, tpu_version, **DEFAULTS))
 
 
 def diagnose_performance(model, dataloader=None, target_tflops=None, tpu=None, sequence_length=2048, batch_size=None):
-    """What keeps training from its target: modelled steps, the measured time of `dataloader`'s first batches, and what would help.
+    """Why training misses its target: modelled steps, the measured time of `dataloader`'s first batches, and remedies.
 
-    Without `tpu` of v6e-64; `assumed` says so, and what was inferred of the model.
+    The default `tpu` is v6e-64; `assumed` lists this and what was inferred of the model.
     """
     request = _request("diagnose_performance", model, tpu, sequence_length, batch_size)
     if dataloader is not None and not hasattr(dataloader, "__iter__"):

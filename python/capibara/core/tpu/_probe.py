@@ -1,4 +1,4 @@
-"""A program compiled by libtpu in a child process, to read back the flags that it was compiled with; nothing runs on a TPU."""
+"""Compiles a program with libtpu in a child process to read back the compiler's flags; nothing runs on a TPU."""
 import os
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ jax.jit(lambda x: x + 1).lower(jax.ShapeDtypeStruct((8,), jnp.float32, sharding=
 
 
 def read_back(seconds=120):
-    """({flag: value} of the compiler, why there is none): the flags of x + 1 compiled under this environment."""
+    """({flag: value}, error text): the compiler's flags for x + 1 in this environment; one of the two is empty."""
     problem = _core.tpu.libtpu_problem()
     if problem:
         return {}, problem

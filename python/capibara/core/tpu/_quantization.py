@@ -13,11 +13,11 @@ from capibara.model import Model, as_model
 class QuantizedWeight:
     """A matrix [inputs, outputs] as codes, contiguous for each output.
 
-    Of 8 bits an element is code * scale, of 4 bits (two codes in a byte, blocks of 32 inputs) (code - 8) * scale.
+    With 8 bits an element is code * scale; with 4 bits (two codes per byte, blocks of 32 inputs) it is (code - 8) * scale.
     """
 
-    codes: object  # int8 [outputs, inputs]; of 4 bits uint8 [outputs, 16 * blocks]
-    scale: object  # float32 [outputs, blocks]; of 4 bits bfloat16
+    codes: object  # int8 [outputs, inputs]; with 4 bits uint8 [outputs, 16 * blocks]
+    scale: object  # float32 [outputs, blocks]; with 4 bits bfloat16
     codebook: object
     inputs: int
 
@@ -37,11 +37,11 @@ class QuantizedWeight:
         return sum(leaf.nbytes for leaf in jax.tree_util.tree_leaves(self))
 
     def array(self, dtype=jnp.float32):
-        """The weight that the codes stand for."""
+        """The dequantized matrix."""
         return _core.tpu.dequantize(self.codes, self.scale, self.codebook, self.inputs).astype(dtype)
 
     def matmul(self, left, transposed=False):
-        """left @ weight, or left @ weight.T, by the codes."""
+        """left @ weight, or left @ weight.T, computed from the codes."""
         return _core.tpu.quantized_matmul(jnp.asarray(left), self.codes, self.scale, self.codebook, self.inputs, transposed)
 
     def __rmatmul__(self, left):
@@ -49,18 +49,18 @@ class QuantizedWeight:
 
 
 def quantize_weight(weight, bits=8):
-    """A matrix as QuantizedWeight: each output, or each block of 32 inputs of one with 4 bits, has a scale of its own."""
+    """A matrix as QuantizedWeight, with one scale per output, or with 4 bits per block of 32 inputs of an output."""
     _require_bits(bits)
     return QuantizedWeight(*_core.tpu.quantize_matrix(jnp.asarray(weight), bits))
 
 
 def quantize_for_tpu(model, bits=8):
-    """The parameters of a model with their matrices as integers; norms, biases and embeddings stay as they are.
+    """The parameters of a model with their matrices quantized to integers; norms, biases and embeddings stay unchanged.
 
-    A tree of arrays gives such a tree: `x @ weight` multiplies by the codes, `weight.array()` gives the rounded matrix. Of any other model
-    that as_model takes and that has params, the result is a Model whose functions multiply by the codes wherever the model multiplies by a
-    matrix or its transpose; what else reads a matrix gets it widened. TPUError where nothing is quantized and for values that are not
-    finite.
+    A tree of arrays returns a tree: `x @ weight` multiplies by the codes, `weight.array()` is the rounded matrix. For any other model that
+    as_model takes and that has params, the result is a Model whose functions multiply by the codes wherever the model multiplies by a
+    matrix or its transpose; other uses of a matrix get it dequantized. Raises TPUError if nothing is quantized, and for non-finite
+    values.
     """
     _require_bits(bits)
     made = as_model(model, operation="quantize_for_tpu")
@@ -90,7 +90,7 @@ def _require_bits(bits):
 
 
 def quantized_model(made, params):
-    """The model with params that hold QuantizedWeight, which its functions multiply by as they are."""
+    """The model with params that contain QuantizedWeight, by which its functions multiply directly."""
     parts = {"params": params}
     dtypes = [leaf.dtype for leaf in jax.tree_util.tree_leaves(made.params)]
     for what in ("apply", "loss"):
@@ -104,7 +104,7 @@ def _is_weight(leaf):
 
 
 def on_codes(function, dtypes):
-    """The function of params and a batch, for params some of which are QuantizedWeight; `dtypes` are those that it was made for."""
+    """Wraps a function of (params, *batch) to take params with QuantizedWeight leaves; `dtypes` are the original ones."""
 
     @jax.jit
     def call(params, *batch):
@@ -126,7 +126,7 @@ def on_codes(function, dtypes):
 
 @dataclasses.dataclass
 class _Coded:
-    """A QuantizedWeight on its way through a jaxpr: perhaps transposed, perhaps of another dtype."""
+    """A QuantizedWeight as a value of a jaxpr, possibly transposed or converted to another dtype."""
 
     weight: QuantizedWeight
     dtype: object
@@ -153,7 +153,7 @@ def _evaluate(jaxpr, consts, inputs):
 
 
 def _apply(equation, operands):
-    """The results of an equation that can keep or multiply codes; None for any other."""
+    """The results of an equation that can propagate codes or multiply by them; None for any other."""
     name, params, first = equation.primitive.name, equation.params, operands[0]
     if name in ("jit", "pjit"):
         return _evaluate(params["jaxpr"].jaxpr, params["jaxpr"].consts, operands)

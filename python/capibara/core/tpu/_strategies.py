@@ -1,4 +1,4 @@
-"""How the parameters of a model are split over a mesh: the core's tables of patterns on their names, or rules of one's own."""
+"""Splits the parameters of a model over a mesh, by the core's tables of name patterns or by the user's rules."""
 import dataclasses
 
 import capibara.jax as jax
@@ -11,13 +11,13 @@ from capibara.model import as_model
 class Rule:
     """Parameters whose path matches `pattern` split their last dimensions over the axes of `dimensions`.
 
-    `pattern` is a regular expression of ECMAScript, which has no lookbehind and no flags. "largest" in place of the dimensions: the largest
+    `pattern` is an ECMAScript regular expression, without lookbehind and flags. With "largest" instead of the dimensions, the largest
     dimension that the axis divides is split. Axes that the mesh does not have, or that do not divide the dimension, are left out.
     """
 
     pattern: str
     dimensions: tuple | str
-    axis: str = ""  # of "largest"
+    axis: str = ""  # for "largest"
     why: str = ""
 
     def spec(self, shape, mesh):
@@ -31,24 +31,24 @@ class Rule:
 
 
 def strategies():
-    """{name: its rules}; the first rule whose pattern matches counts."""
+    """{name: its rules}; the first matching rule applies."""
     return {name: tuple(Rule(pattern, "largest" if axis else tuple(one or None for one in dimensions), axis, why)
                         for pattern, dimensions, axis, why in rules) for name, rules in _core.tpu.strategies().items()}
 
 
 def require_mesh(operation, mesh):
-    """TypeError where it is none."""
+    """Raises TypeError if `mesh` is not a Mesh."""
     if not hasattr(mesh, "axis_names") or not hasattr(mesh, "shape"):
         raise TypeError(f"{operation}: expected a Mesh (argument 'mesh'), got {mesh!r}")
 
 
 def spec_of(dimensions):
-    """The specification of lists of axes, one for each dimension, as the core has them."""
+    """Converts the core's specification, a list of axes for each dimension."""
     return PartitionSpec(*(axes[0] if len(axes) == 1 else tuple(axes) or None for axes in dimensions))
 
 
 def _sharding(operation, leaves, mesh, strategy, rules):
-    """(the specification of each of [(name, array)], the table as text)."""
+    """(spec of each of [(name, array)], table as text)."""
     require_mesh(operation, mesh)
     if rules is not None and (not isinstance(rules, (list, tuple)) or not all(isinstance(rule, Rule) for rule in rules)):
         raise TypeError(f"{operation}: expected a list of Rule (argument 'rules'), got {rules!r}")
@@ -67,10 +67,10 @@ def _is_array(leaf):
 
 
 def shard_model(model, mesh, strategy="fsdp", rules=None):
-    """The model with its parameters split over the mesh: "fsdp", "megatron" or "expert", or as `rules`, a list of Rule, say.
+    """The model with its parameters split over the mesh: "fsdp", "megatron" or "expert", or by `rules`, a list of Rule.
 
-    A tree of arrays gives such a tree, in which leaves that are no arrays stay as they are. Any other model that as_model takes gives a
-    Model with placed `params`; a LanguageModel needs as_model(model, params). `sharding_table` shows beforehand what goes where.
+    A tree of arrays returns a tree, in which leaves that are not arrays stay unchanged. Any other model that as_model takes returns a
+    Model with placed `params`; a LanguageModel needs as_model(model, params). `sharding_table` shows the placement in advance.
     """
     tree = _tree_of("shard_model", model)
     made = None if tree is not None else as_model(model, operation="shard_model")
@@ -85,7 +85,7 @@ def shard_model(model, mesh, strategy="fsdp", rules=None):
 
 
 def _tree_of(operation, model):
-    """A tree that holds arrays, or None where the model is something else."""
+    """The model if it is a tree with arrays, otherwise None."""
     if isinstance(model, (dict, list, tuple)) and not ({"apply", "loss"} & set(model) if isinstance(model, dict) else set()):
         leaves = jax.tree_util.tree_leaves(model)
         if any(_is_array(leaf) for leaf in leaves):
@@ -96,7 +96,7 @@ def _tree_of(operation, model):
 
 
 def sharding_table(model, mesh, strategy="fsdp", rules=None):
-    """A text with one line for each parameter: its shape, its specification, the bytes on each device and why."""
+    """A text with one line for each parameter: its shape, its specification, the bytes on each device and the reason."""
     tree = _tree_of("sharding_table", model)
     if tree is None:
         made = as_model(model, operation="sharding_table")

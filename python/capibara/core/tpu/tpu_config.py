@@ -25,7 +25,7 @@ _log = logging.getLogger("capibara.tpu")
 
 @dataclasses.dataclass
 class ScalingConfig:
-    """When a device counts as overloaded: a load above `load_threshold`, from 0 to 1."""
+    """The load, from 0 to 1, above which a device counts as overloaded."""
 
     load_threshold: float = 0.8
 
@@ -34,12 +34,12 @@ class ScalingConfig:
 class TPUConfig:
     """A slice of a TPU generation, precision, compiler, memory and communication.
 
-    `memory_per_chip` (bytes, or a text such as "32GB") and `flops_per_chip` replace the figures of the table of chips. A topology that
-    is no shape of a slice is taken as the logical mesh, which `validate` says.
+    `memory_per_chip` (bytes, or a text such as "32GB") and `flops_per_chip` override the table of chips. A topology that is not the
+    shape of a slice is taken as the logical mesh, which `validate` reports.
 
     `precision` sets the types of computation and parameters: "float32" both, "bfloat16" both, "mixed" bfloat16 and float32. Each of
-    `compute_dtype`, `param_dtype`, `fp32_params` and `use_mixed_precision` that is given, or assigned later, changes its part of
-    that. Parameters count in the memory of plans, the type of computation in peaks.
+    `compute_dtype`, `param_dtype`, `fp32_params` and `use_mixed_precision` that is passed, or assigned later, overrides its part of
+    that. The type of parameters affects the memory of plans, the type of computation affects peaks.
     """
 
     tpu_version: str = "v4"
@@ -87,7 +87,7 @@ class TPUConfig:
         self.__init__(**state)
 
     def validate(self) -> list[str]:
-        """Remarks about the configuration; raises TPUError, naming the choices, for what no TPU has."""
+        """Remarks about the configuration; raises TPUError, naming the choices, for values that no TPU has."""
         return self._native.validate()
 
     @property
@@ -97,7 +97,7 @@ class TPUConfig:
 
     @property
     def slice_name(self) -> str:
-        """v4-32: the name that the slice is rented by."""
+        """The name under which the slice is rented, such as v4-32."""
         return self._native.slice_name
 
     def get_total_tflops(self) -> float:
@@ -105,24 +105,24 @@ class TPUConfig:
         return self._native.get_total_tflops()
 
     def remat_policy(self) -> str:
-        """The planner's remat policy that the memory fields mean."""
+        """The planner's remat policy that corresponds to the memory fields."""
         return self._native.remat_policy()
 
     def training(self, model: object = "1b", sequence_length: int = 2048, batch_size_per_chip: int | None = None) -> dict[str, object]:
-        """What the planner is asked for this configuration."""
+        """The planner's input for this configuration."""
         return self._native.training(planned(model, "TPUConfig.training"), sequence_length, batch_size_per_chip)
 
     def get_performance_metrics(self, model: object = "1b", sequence_length: int = 2048) -> dict[str, Any]:
         """Peaks of the slice from the vendor's tables; utilization and samples per second are modelled, for a training step of `model`,
-        and their text says so. They are absent, "-", for other types of computation than bfloat16, which the model does not know.
+        and print as such. They are absent, "-", unless the computation is in bfloat16, the only type that the model covers.
 
-        The bandwidth of the interconnect is that of the links between the slice's chips, both ways.
+        The bandwidth of the interconnect is that of the links between the slice's chips, in both directions.
         """
         found = self._native.get_performance_metrics(planned(model, "TPUConfig.get_performance_metrics"), sequence_length)
         return with_figures(found, "utilization", "throughput_samples_s") | {"measured_utilization": None}
 
     def get_sharding_spec(self, tensor_shape: Sequence[int]) -> PartitionSpec:
-        """Batches over 'data' along the first dimension, features over 'model' along the last; axes that do not divide are left out."""
+        """Splits the first dimension (batch) over 'data' and the last (features) over 'model'; axes that do not divide are left out."""
         shape = tuple(int(size) for size in tensor_shape)
         spec = spec_of(self._native.sharding_spec(list(shape)))
         if self.log_device_placement:
@@ -134,7 +134,7 @@ class TPUConfig:
         return self._native.logical_mesh()
 
     def get_memory_config(self) -> dict[str, object]:
-        """Types, memory of a chip, and what is recomputed."""
+        """Types, memory of a chip, and the recomputation settings."""
         return self._native.get_memory_config()
 
     def detect_hotspots(self, load: ArrayLike) -> list[tuple[int, int]]:
@@ -142,22 +142,22 @@ class TPUConfig:
         return self._native.detect_hotspots(np.asarray(load), self.scaling_config.load_threshold)
 
     def optimize_sharding(self, load: ArrayLike | None = None) -> PartitionSpec:
-        """Splits over both axes the dimension whose devices are overloaded: batches where more rows have hotspots than columns."""
+        """Splits the dimension with overloaded devices over both axes: the batch if more rows than columns have hotspots."""
         if load is not None:
             self.detect_hotspots(load)
         return spec_of(self._native.optimize_sharding())
 
     def profile_tpu_usage(self, function: Callable[..., object] | None = None, *args: object,
                           trace_dir: str = "/tmp/tpu_trace") -> dict[str, object]:
-        """Memory in bytes, devices, and their share of the peak rate while function(*args) runs; a trace of it goes to a folder."""
+        """Memory in bytes, devices, and their share of the peak rate while function(*args) runs; writes a trace to a folder."""
         return usage(trace_dir, function, *args)
 
     def xla_flags(self) -> dict[str, str]:
-        """The compiler's flags that the fields mean."""
+        """The compiler's flags that correspond to the fields."""
         return self._native.xla_flags()
 
     def setup_environment_variables(self) -> dict[str, str | None]:
-        """Sets LIBTPU_INIT_ARGS, and JAX_PLATFORMS where a TPU is here; returns {variable: value, or why it is not set}, and logs it."""
+        """Sets LIBTPU_INIT_ARGS, and JAX_PLATFORMS if a TPU is present; returns {variable: value, or why it is not set}, and logs it."""
         set_xla_flags(self.xla_flags())
         done = self._native.environment(_core.tpu.chip_of_this_machine() is not None)
         set_environment("TPUConfig", done)
@@ -174,13 +174,13 @@ _NAMES = tuple(field.name for field in dataclasses.fields(TPUConfig))
 
 
 def set_environment(who, done, more=""):
-    """Sets the variables of {variable: value, or "not set: why"} and logs one line of what was set and what not."""
+    """Sets the variables of {variable: value, or "not set: why"} and logs in one line which were set and which were not."""
     os.environ.update({name: value for name, value in done.items() if not value.startswith("not set: ")})
     _log.warning("%s", _core.tpu.environment_text(who, done) + more)
 
 
 def configure_tpu_environment(config: TPUConfig | None = None) -> dict[str, object]:
-    """Sets the environment for the TPU that is here, or for a configuration; returns what was found and set."""
+    """Sets the environment for the TPU that is present, or for a configuration; returns what was found and set."""
     found = diagnose_tpu()
     chosen = config or TPUConfig(tpu_version=found["chips"][0] if found["chips"] else "v4")
     return {"summary": found["summary"], "environment": chosen.setup_environment_variables()}

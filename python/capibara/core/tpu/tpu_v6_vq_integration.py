@@ -1,4 +1,4 @@
-"""Vector quantization of weights: outputs cut into vectors, stored and multiplied as indices of a codebook, accuracy measured."""
+"""Vector quantization of weights: vectors stored and multiplied as codebook indices, as far as the measured accuracy allows."""
 import os
 import statistics
 import time
@@ -16,12 +16,12 @@ from capibara.core.tpu._quantization import QuantizedWeight, on_codes, quantized
 from capibara.model import as_model
 
 _NOTHING = Absent("nothing was quantized")
-_ROUNDS, _LEAST_SECONDS = 15, 2e-3  # of a measurement of speed, and of each of its timings
+_ROUNDS, _LEAST_SECONDS = 15, 2e-3  # rounds of a speed measurement; least duration of each timing
 _METRICS = ("euclidean", "cosine", "dot_product")
 
 
 class TPUv6VQIntegration:
-    """Codebooks for weights. TPUs have no units for it: the nearest code is a matmul and a minimum, on every device.
+    """Codebooks for weights. TPUs have no units for this: the nearest code is found by a matmul and a minimum, on every device.
 
     `quantization_bits` is the precision of the codebook's entries: 16 keeps them as bfloat16, 8 and 4 round them to integers with one
     scale for each vector. `enable_hardware_acceleration` compiles the search with jit, and False runs it operation by operation.
@@ -51,7 +51,7 @@ class TPUv6VQIntegration:
         return jnp.argmax(scores, 1)
 
     def encode(self, vectors: ArrayLike) -> jax.Array:
-        """The number of the nearest code of each vector [count, vector_length]."""
+        """The index of the nearest code for each vector [count, vector_length]."""
         if self.codebook is None:
             raise TPUError("encode: there is no codebook yet; call train_codebook or load_codebook")
         return self._nearest(jnp.asarray(vectors, jnp.float32), self.codebook)
@@ -82,7 +82,7 @@ class TPUv6VQIntegration:
         return np.round(codes / scale) * scale
 
     def save_codebook(self, path: str | os.PathLike[str]) -> None:
-        """Writes the codebook as an .npy array, whatever the path's ending: nothing in it can be executed. Makes its folder."""
+        """Writes the codebook as an .npy array, whatever the path's suffix: nothing in it can be executed. Creates the folder."""
         if self.codebook is None:
             raise TPUError("save_codebook: there is no codebook yet")
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
@@ -90,7 +90,7 @@ class TPUv6VQIntegration:
             np.save(file, np.asarray(self.codebook), allow_pickle=False)
 
     def load_codebook(self, path: str | os.PathLike[str]) -> jax.Array:
-        """Reads what save_codebook wrote; a pickle is refused, not executed."""
+        """Reads a file of save_codebook; a pickle is refused, not executed."""
         with open(path, "rb") as file:
             head = file.read(6)
             if head != b"\x93NUMPY":
@@ -106,11 +106,11 @@ class TPUv6VQIntegration:
                        num_calibration_batches: int = 100) -> object:
         """A model whose matrices are stored and multiplied as codes, as far as the accuracy allows.
 
-        `model` is what as_model takes and has params and apply: {"params": tree, "apply": function of parameters and a batch}, an object, a
-        module. A dict gives a dict, anything else a Model; their functions take QuantizedWeight in params and are compiled. Vectors are
-        neighbouring inputs of one output, so matrices [inputs, outputs] whose inputs are a multiple of vector_length fit. Retention is
-        1 - |y - y'| / |y| over the calibration batches. Layers return to their own weights, worst first, until the target is met; where
-        none remains, a warning and get_metrics()["reason"] say why.
+        `model` is any model for as_model with params and apply: {"params": tree, "apply": function of parameters and a batch}, an object,
+        a module. A dict returns a dict, anything else a Model; their functions take QuantizedWeight in params and are compiled. Vectors
+        are adjacent inputs of one output, so matrices [inputs, outputs] whose inputs are a multiple of vector_length fit. Retention is
+        1 - |y - y'| / |y| over the calibration batches. Layers revert to their original weights, worst first, until the target is met; if
+        no quantized layer remains, a warning and get_metrics()["reason"] explain it.
         """
         made_of = as_model(model, operation="quantize_model")
         if made_of.params is None or not made_of.has_apply:
@@ -178,8 +178,8 @@ class TPUv6VQIntegration:
     def get_metrics(self) -> dict[str, object]:
         """Retention, layers, compression of the bytes in memory and speed of the last quantize_model.
 
-        Codebooks count as bytes of each matrix that has one. The speed is the median of rounds in which both models run in turn, its
-        `spread` the quartiles; both figures are absent where nothing was quantized.
+        A codebook counts toward the bytes of every matrix that uses one. The speed is the median over rounds in which both models run
+        alternately, `spread` its quartiles; both figures are absent if nothing was quantized.
         """
         if self._metrics is None:
             raise TPUError("get_metrics: call quantize_model first")
@@ -191,7 +191,7 @@ def _bytes(tree):
 
 
 def _speedup(whole, params, coded, codes, batch):
-    """How many times as fast coded(codes, batch) is as whole(params, batch)."""
+    """The speedup of coded(codes, batch) over whole(params, batch)."""
     calls = (lambda: jax.block_until_ready(whole(params, batch)), lambda: jax.block_until_ready(coded(codes, batch)))
 
     def seconds(call, repeats):

@@ -1,4 +1,4 @@
-"""jax._src: the few private names of jax that libraries import and that mean something here."""
+"""jax._src: the few private names of jax that libraries import and that have a meaning here."""
 from capibara._modules import explain_missing
 
 explain_missing(__name__, later=dict.fromkeys((

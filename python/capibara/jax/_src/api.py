@@ -1,4 +1,4 @@
-"""jax._src.api: the transforms of jax, and arrays of one part for each device."""
+"""jax._src.api: the transforms of jax, and arrays with one element per device."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,7 +19,7 @@ def _over(devices, name):
 
 
 def device_put_sharded(shards: Any, devices: Any) -> Any:
-    """Trees of arrays, one for each device, as a tree of stacks whose members are there."""
+    """Stacks trees of arrays, one per device, to a tree of arrays whose elements are on these devices."""
     if not isinstance(shards, Sequence):
         raise TypeError(f"device_put_sharded `shards` input must be a sequence; got {type(shards)}")
     if len(shards) != len(devices):
@@ -37,7 +37,7 @@ def device_put_sharded(shards: Any, devices: Any) -> Any:
 
 
 def device_put_replicated(x: Any, devices: Any) -> Any:
-    """A tree of arrays as one of stacks of the same array, one member on each device."""
+    """Stacks copies of each array of a tree, one on each device."""
     if not isinstance(devices, Sequence) or not devices:
         raise ValueError(f"`devices` argument to `device_put_replicated must be a non-empty sequence, got {devices}")
     sharding = _over(devices, "_device_put_replicated")

@@ -1,4 +1,4 @@
-"""jax._src.api_util: names of jax.api_util, and which arguments numbers and names mean."""
+"""jax._src.api_util: names of jax.api_util, and inference of argument positions and names."""
 import inspect
 import operator
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from capibara.jax.api_util import debug_info, flatten_fun, flatten_fun_nokwargs,
 
 def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[int] | None,
                                argnames: str | Iterable[str] | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of some arguments, where one of both is given: those that may be passed either way have both."""
+    """Positions and names of arguments, inferred from one another: arguments that can be passed by either have both."""
     listed = argnums if isinstance(argnums, Iterable) else () if argnums is None else (argnums,)
     numbers = tuple(map(operator.index, listed))
     names = () if argnames is None else (argnames,) if isinstance(argnames, str) else tuple(argnames)

@@ -1,4 +1,4 @@
-"""jax._src.array: arrays of the parts that devices hold."""
+"""jax._src.array: arrays from shards on devices."""
 from typing import Any
 
 from capibara import _core
@@ -14,7 +14,7 @@ from capibara.jax._sharding import Shard  # noqa: F401
 
 
 class _ArrayImplMeta(ArrayMeta):
-    """The class of arrays that are not traced, which can be called to make one of its parts."""
+    """The metaclass of concrete arrays; calling the class assembles an array from its shards."""
 
     def __instancecheck__(cls, value):
         return isinstance(value, _core.ArrayImpl)
@@ -32,7 +32,7 @@ class _ArrayImplMeta(ArrayMeta):
 
 
 class ArrayImpl(Array, metaclass=_ArrayImplMeta):
-    """ArrayImpl(aval, sharding, arrays, committed): an array of parts that are on its devices."""
+    """ArrayImpl(aval, sharding, arrays, committed): an array from shards that are on its devices."""
 
 
 explain_missing(__name__)

@@ -1,4 +1,4 @@
-"""jax._src.blocked_sampler: random arrays drawn block by block, the same whatever the blocks."""
+"""jax._src.blocked_sampler: random arrays drawn block by block, with values independent of the blocks."""
 import operator
 
 import capibara.jax as jax
@@ -7,7 +7,7 @@ from capibara._modules import explain_missing
 
 
 def blocked_fold_in(global_key, total_size, block_size, tile_size, block_index):
-    """The keys of a block's tiles as nested lists: each tile of the whole array has a key by its number in row-major order."""
+    """The keys of a block's tiles as nested lists: the key of a tile depends on its row-major index in the whole array."""
     tiles = [block // tile for block, tile in zip(block_size, tile_size, strict=True)]
     whole = [-(-total // tile) for total, tile in zip(total_size, tile_size, strict=True)]
 

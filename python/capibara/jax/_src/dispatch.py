@@ -5,7 +5,7 @@ from capibara.jax.interpreters.xla import apply_primitive  # noqa: F401
 
 
 def wait_for_tokens():
-    """Waits until all side effects have happened."""
+    """Waits for all side effects to complete."""
     effects_barrier()
 
 

@@ -1,12 +1,12 @@
-"""jax._src.distributed: which of several processes this one is."""
+"""jax._src.distributed: the index of this process among several."""
 from capibara import _core
 from capibara._modules import explain_missing
 
 
 class _State:
-    """The group of processes, as it is now."""
+    """The current group of processes."""
 
-    client = None  # no service of jaxlib's: processes meet by capibara's own store or MPI
+    client = None  # not jaxlib's service: processes connect by capibara's own store or MPI
     service = None
 
     @property

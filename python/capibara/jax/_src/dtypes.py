@@ -1,4 +1,4 @@
-"""jax._src.dtypes: names of jax.dtypes, and what kinds of dtype there are."""
+"""jax._src.dtypes: names of jax.dtypes, and kinds of dtypes."""
 import numpy as np
 
 from capibara._dtypes import KeyType as ExtendedDType
@@ -20,7 +20,7 @@ DType = np.dtype | ExtendedDType
 
 
 def supports_inf(dtype):
-    """Whether a dtype of floats has infinities."""
+    """True if a floating dtype has infinities."""
     if not issubdtype(dtype, np.floating):
         return False
     with np.errstate(all="ignore"):
@@ -28,7 +28,7 @@ def supports_inf(dtype):
 
 
 def to_complex_dtype(dtype: object) -> np.dtype:
-    """The complex dtype of the same precision; complex64 where that is not double."""
+    """The complex dtype of the same precision; complex64 for all but double precision."""
     real = np.dtype(dtype) if issubdtype(dtype, np.inexact) else result_type(float)
     return np.dtype("complex128" if real in (np.dtype("float64"), np.dtype("complex128")) else "complex64")
 

@@ -1,6 +1,6 @@
-"""jax._src.error_check: errors that traced functions record and the program raises later.
+"""jax._src.error_check: errors that traced functions record, to be raised later.
 
-The first error of a thread is kept in a mutable array, as the number of its message; programs that check write to it.
+The first error of a thread is stored in a mutable array as the index of its message; programs with checks write to it.
 """
 import dataclasses
 import functools
@@ -23,12 +23,12 @@ class JaxValueError(ValueError):
     """An error that a traced function recorded."""
 
 
-_NONE = np.uint32(np.iinfo(np.uint32).max)  # greater than all numbers, so that the least of several devices is an error
+_NONE = np.uint32(np.iinfo(np.uint32).max)  # greater than all indices, so that the minimum over devices is an error
 _UNKNOWN = ("An unknown error occurred during execution of an AOT-imported function. This may indicate data corruption during AOT "
             "serialization/deserialization, or a version mismatch between the exporting and importing JAX versions.",
             "Traceback not available for corrupted error codes.")
 _lock = threading.RLock()
-_messages = []  # (message, traceback or its text)
+_messages = []  # (message, traceback as object or text)
 _own = threading.local()
 
 
@@ -39,7 +39,7 @@ def _state():
 
 
 def _new_state():
-    """No error, on each device of the mesh in context."""
+    """The state without errors, on each device of the context mesh."""
     with core.eval_context():
         mesh = get_mesh()
         if mesh is None or mesh.empty:
@@ -49,7 +49,7 @@ def _new_state():
 
 
 class error_checking_context:
-    """Errors inside of it are kept for the devices of the mesh in context, apart from those outside."""
+    """A context whose errors are stored on the devices of the context mesh, separately from those outside."""
 
     def __enter__(self):
         self._before = getattr(_own, "ref", None)
@@ -61,7 +61,7 @@ class error_checking_context:
 
 
 def _frames():
-    """The user's frames as a traceback, the outermost first."""
+    """The user's frames as a traceback, outermost first."""
     found, frame = None, sys._getframe(2)
     while frame is not None:
         if not _tracebacks.is_internal(frame):
@@ -71,7 +71,7 @@ def _frames():
 
 
 def set_error_if(pred, /, msg):
-    """Records an error where any element of `pred` is true, unless there is one already; raise_if_error raises it."""
+    """Records an error if any element of `pred` is true, unless there is one already; raise_if_error raises it."""
     state = _state()
     with _lock:
         number = np.uint32(len(_messages))
@@ -88,14 +88,14 @@ def set_error_if(pred, /, msg):
     elif kept.mesh != given.mesh:
         raise ValueError(f"The error code state and the predicate must be on the same mesh, but got {kept.mesh} and {given.mesh} "
                          "respectively. Please use `with error_checking_context()` to redefine the error code state based on the mesh.")
-    else:  # each device looks at its own part
+    else:  # each device checks its own shard
         pred = shard_map(functools.partial(numpy.any, keepdims=True), mesh=kept.mesh, in_specs=given.spec, out_specs=kept.spec)(pred)
     code = state[...]
     state[...] = numpy.where((code == _NONE) & pred, number, code)
 
 
 def raise_if_error():
-    """Raises the first error that was recorded on this thread, and forgets it."""
+    """Raises the first error recorded on this thread, and clears it."""
     state = getattr(_own, "ref", None)
     if state is None:
         return
@@ -108,7 +108,7 @@ def raise_if_error():
     state[...] = numpy.full_like(codes, _NONE)
     with _lock:
         message, where = _messages[code] if code < len(_messages) else _UNKNOWN
-    if isinstance(where, str):  # of a function that was exported elsewhere
+    if isinstance(where, str):  # from a function that was exported elsewhere
         raise JaxValueError(f"{message}\nThe original traceback is shown below:\n{where}")
     raise JaxValueError(message).with_traceback(where)
 
@@ -116,7 +116,7 @@ def raise_if_error():
 @tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class _ErrorClass:
-    """The error of an exported function, and what its numbers mean: (message, text of the traceback)."""
+    """The error of an exported function, with the meaning of its indices: (message, text of the traceback)."""
 
     error_code: _core.Array
     error_list: list = dataclasses.field(metadata={"static": True})
@@ -147,7 +147,7 @@ def wrap_for_export(f):
 
 
 def unwrap_from_import(f):
-    """A function that records the errors of one that wrap_for_export made."""
+    """A function that records the errors returned by a function from wrap_for_export."""
     state = _state()
 
     def unwrapped(*args, **kwargs):

@@ -1,4 +1,4 @@
-"""jax._src.mesh: meshes, and those without axes."""
+"""jax._src.mesh: meshes, including the empty mesh."""
 import numpy as np
 
 from capibara._modules import explain_missing
@@ -11,12 +11,12 @@ empty_abstract_mesh = AbstractMesh((), ())
 
 
 class EMPTY_ENV:
-    """What a thread runs in outside of every mesh."""
+    """The environment of a thread outside all meshes."""
     physical_mesh = empty_concrete_mesh
 
 
 def get_concrete_mesh():
-    """The mesh of set_mesh; without one, the mesh without axes."""
+    """The mesh of set_mesh; the empty mesh if there is none."""
     return set_mesh_in_use() or empty_concrete_mesh
 
 

@@ -1,4 +1,4 @@
-"""jax._src.mesh_utils: the steps by which TPU devices become a grid."""
+"""jax._src.mesh_utils: the steps of arranging TPU devices in a grid."""
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ _get_physical_tpu_mesh = _torus.torus_of
 
 
 def _create_device_mesh_for_nd_torus(physical_mesh: Any, mesh_shape: Any, *, allow_split_physical_axes: bool = False) -> tuple:
-    """(the grid, how much of each axis of the torus each axis of the grid takes: a column for each axis of the grid)."""
+    """(the grid, the part of each torus axis that each grid axis takes: one column per grid axis)."""
     grid, parts = _torus.in_torus(mesh_shape, physical_mesh, allow_split_physical_axes)
     return grid, np.array(parts, np.int64).T
 
@@ -25,7 +25,7 @@ def _create_device_mesh_for_nd_torus_splitting_axes(physical_mesh: Any, mesh_sha
 
 
 def _enumerate_feasible_logical_axis_assignments(physical_mesh_shape: Any, assignment: Any, logical_axis_size: int) -> Any:
-    """The ways in which what is left of the axes of the torus makes up an axis of the grid."""
+    """The possible assignments of the remaining torus axes to a grid axis."""
     left = [side // int(taken) for side, taken in zip(physical_mesh_shape, np.prod(assignment, axis=1))]
     return (np.array(way, np.int64) for way in reversed(list(_torus.divisions(logical_axis_size, left))))
 
@@ -40,7 +40,7 @@ def _prefer_first_logical_axis_assignment(x: Any, y: Any, *, physical_mesh_shape
 
 
 def _get_prime_factors(x: int) -> list:
-    """The prime factors of a number, the least first."""
+    """The prime factors of a number in ascending order."""
     factors, factor = [], 2
     while x > 1:
         while x % factor == 0:

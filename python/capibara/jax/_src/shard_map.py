@@ -1,4 +1,4 @@
-"""jax._src.shard_map: shard_map and smap, and gathers of arrays outside of them."""
+"""jax._src.shard_map: shard_map and smap, and all-gathers outside of them."""
 from typing import Any
 
 from capibara import _core
@@ -11,7 +11,7 @@ from capibara.jax._shard_map import shard_map, smap  # noqa: F401
 
 
 def top_level_all_gather(xs: Any, out_sharding: Any, *, multi_dim: bool = False) -> Any:
-    """Arrays whose last axes of split dimensions are gathered: their types are reduced over these."""
+    """All-gathers arrays over the last mesh axes of split dimensions; the result types are `reduced` over these."""
     mesh = get_abstract_mesh()
     if not mesh.are_all_axes_explicit:
         raise ValueError(f"top_level_all_gather works when all mesh axes of context mesh are explicit. Got {mesh}")
@@ -44,7 +44,7 @@ def _gathered(x, target, multi_dim):
 
 
 def _last_axes(typed, before, after, dim, own, kept):
-    """The axes of a dimension that are no longer in its entry, which the others must begin."""
+    """The axes removed from a dimension's entry; the remaining axes must be a prefix of it."""
     if own is None:
         raise ValueError(f"top_level_all_gather doesn't allow input {typed} to be unsharded on dimension {dim} when out_spec={after}.")
     own, kept = (entry if isinstance(entry, tuple) else (entry,) if entry else () for entry in (own, kept))

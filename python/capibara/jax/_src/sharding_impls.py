@@ -13,11 +13,11 @@ def make_single_device_sharding(device, *, memory_kind=None):
 
 
 class NonUniformShardingError(ValueError):
-    """Processes have parts of a dimension that are neither the same nor apart."""
+    """The processes' parts of a dimension are neither equal nor disjoint."""
 
 
 def get_process_index_and_count(tensor_sharding, dim, ndims):
-    """(which of the parts of a dimension this process has, how many there are): processes may share one."""
+    """(index of this process's part of a dimension, number of parts): processes may share a part."""
     placement, own = tensor_sharding._placement, {}
     shape = [placement.parts(axis) for axis in range(ndims)]
     for device, index in tensor_sharding.devices_indices_map(shape).items():
@@ -30,7 +30,7 @@ def get_process_index_and_count(tensor_sharding, dim, ndims):
 
 
 def local_to_global_shape(sharding, local_shape):
-    """The shape of an array of which each process has a part of this shape; None for dimensions that it does not follow for."""
+    """The global shape of an array from the shape of each process's part; None for dimensions that this does not determine."""
     shape = []
     for dim, size in enumerate(local_shape):
         try:
@@ -41,7 +41,7 @@ def local_to_global_shape(sharding, local_shape):
 
 
 def array_mapping_to_axis_resources(array_mapping):
-    """The specification that says the same as {axis: dimension}."""
+    """The specification equivalent to {axis: dimension}."""
     if not array_mapping:
         return PartitionSpec()
     entries = [()] * (max(array_mapping.values()) + 1)

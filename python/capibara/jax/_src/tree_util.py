@@ -5,12 +5,12 @@ from capibara.jax.tree_util import is_tree_node, tree_structure
 
 
 def treedef_is_strict_leaf(treedef):
-    """Whether a structure is one leaf, and no container around it."""
+    """True if a structure is a single leaf without a container."""
     return treedef == tree_structure(0)
 
 
 class _Registry:
-    """Which classes are containers by themselves: named tuples are by being tuples."""
+    """The registry of container classes: named tuples are containers because they are tuples."""
 
     def __contains__(self, kind):
         return is_tree_node(kind) and (kind is tuple or not issubclass(kind, tuple))

@@ -6,7 +6,7 @@ from capibara.jax.api_util import safe_map  # noqa: F401
 
 
 def safe_zip(*args):
-    """zip as a list, over sequences of one length."""
+    """zip as a list, over sequences of equal length."""
     args = [list(arg) for arg in args]
     if len({len(arg) for arg in args}) > 1:
         raise ValueError(f"safe_zip: the arguments have different lengths: {[len(arg) for arg in args]}")
@@ -14,7 +14,7 @@ def safe_zip(*args):
 
 
 def foreach(f, *args):
-    """Calls a function for the elements of sequences of one length."""
+    """Calls a function for the elements of sequences of equal length."""
     safe_map(f, *args)
 
 
@@ -36,7 +36,7 @@ def concatenate(sequences):
 
 
 def split_list(args, sizes):
-    """A sequence in parts of the given sizes, and the rest."""
+    """Splits a sequence into parts of the given sizes, and the rest."""
     args, parts = list(args), []
     if sum(sizes) > len(args):
         raise ValueError(f"split_list: sizes {list(sizes)} are more than the {len(args)} elements")
@@ -69,12 +69,12 @@ def tuple_insert(values, position, value):
 
 
 def tuple_delete(values, position):
-    """A tuple with one element less."""
+    """A tuple with one element removed."""
     return (*values[:position], *values[position + 1:])
 
 
 def wraps(wrapped, namestr=None, docstr=None, **names):
-    """functools.wraps with names that are written anew: '{fun}' stands for the function's own."""
+    """functools.wraps with formatted names: '{fun}' is the function's own name."""
     def decorate(fun):
         name = getattr(wrapped, "__name__", "<unnamed function>")
         doc = getattr(wrapped, "__doc__", "") or ""
@@ -86,7 +86,7 @@ def wraps(wrapped, namestr=None, docstr=None, **names):
 
 
 class HashableFunction:
-    """A function equal to others that do the same, as its closure tells."""
+    """A function that compares equal to others with the same code and closure."""
 
     def __init__(self, f, closure):
         self.f, self.closure = f, closure
@@ -102,7 +102,7 @@ class HashableFunction:
 
 
 def as_hashable_function(closure):
-    """Makes a function equal to others of the same code and closure."""
+    """Makes a function compare equal to others with the same code and closure."""
     return lambda f: HashableFunction(f, closure)
 
 

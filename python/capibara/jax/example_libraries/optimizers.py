@@ -1,4 +1,4 @@
-"""jax.example_libraries.optimizers: first order methods as three functions: init, update and get_params."""
+"""jax.example_libraries.optimizers: first-order methods as three functions: init, update and get_params."""
 import functools
 from typing import Any, NamedTuple
 
@@ -37,7 +37,7 @@ class JoinPoint:
 
 
 def optimizer(opt_maker):
-    """Makes a method for one array, (init, update, get_params), one for pytrees of arrays."""
+    """Lifts a method for one array, (init, update, get_params), to pytrees of arrays."""
     @functools.wraps(opt_maker)
     def make(*args, **kwargs):
         init, update, get_params = opt_maker(*args, **kwargs)
@@ -80,7 +80,7 @@ def sgd(step_size):
 
 @optimizer
 def momentum(step_size, mass):
-    """Gradient descent with a velocity that fades by `mass`."""
+    """Gradient descent with a velocity that decays by `mass`."""
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -93,7 +93,7 @@ def momentum(step_size, mass):
 
 @optimizer
 def nesterov(step_size, mass):
-    """Nesterov's momentum: the velocity is applied once more ahead."""
+    """Nesterov momentum: applies the velocity once more, looking ahead."""
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -106,7 +106,7 @@ def nesterov(step_size, mass):
 
 @optimizer
 def adagrad(step_size, momentum=0.9):
-    """Steps divided by the root of all squared gradients so far."""
+    """Steps divided by the square root of the sum of all squared gradients so far."""
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -120,7 +120,7 @@ def adagrad(step_size, momentum=0.9):
 
 @optimizer
 def rmsprop(step_size, gamma=0.9, eps=1e-8):
-    """Steps divided by the root of a fading mean of squared gradients."""
+    """Steps divided by the square root of an exponential moving average of squared gradients."""
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -147,7 +147,7 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
 
 @optimizer
 def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
-    """Fading means of the gradient and its square, corrected for their start at zero."""
+    """Exponential moving averages of the gradient and its square, with bias correction."""
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -162,7 +162,7 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
-    """adam with a fading maximum in place of the mean of squares."""
+    """adam with a decaying maximum in place of the mean of squares."""
     step_size = make_schedule(step_size)
 
     def update(i, g, state):
@@ -175,7 +175,7 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def sm3(step_size, momentum=0.9):
-    """adagrad with one sum for each row along each dimension, whose least stands for an element's own."""
+    """adagrad with one accumulator per slice along each dimension; an element uses the minimum of its accumulators."""
     step_size = make_schedule(step_size)
 
     def along(values, axis, ndim):
@@ -241,24 +241,24 @@ def make_schedule(scalar_or_schedule):
 # ---- gradients and states ------------------------------------------------------------------------------------------------
 
 def l2_norm(tree):
-    """The Euclidean norm of all leaves together."""
+    """The Euclidean norm over all leaves."""
     return jnp.sqrt(sum(jnp.vdot(x, x) for x in jax.tree.leaves(tree)))
 
 
 def clip_grads(grad_tree, max_norm):
-    """Gradients scaled down to a norm, where theirs is larger."""
+    """Gradients scaled down to a maximum norm."""
     norm = l2_norm(grad_tree)
     return jax.tree.map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 
 
 def unpack_optimizer_state(opt_state):
-    """A pytree like the parameters, with a JoinPoint of its state for each: for files."""
+    """A pytree like the parameters, with a JoinPoint holding the state of each: for saving."""
     packed, tree, subtrees = opt_state
     return jax.tree.unflatten(tree, [JoinPoint(jax.tree.unflatten(s, part)) for s, part in zip(subtrees, packed)])
 
 
 def pack_optimizer_state(marked_pytree):
-    """The state that unpack_optimizer_state made a pytree of."""
+    """The inverse of unpack_optimizer_state."""
     points, tree = jax.tree.flatten(marked_pytree)
     if not all(isinstance(point, JoinPoint) for point in points):
         raise TypeError("pack_optimizer_state: expected a pytree whose leaves are JoinPoints")

@@ -1,4 +1,4 @@
-"""Types of jax.example_libraries.optimizers: first order methods as three functions: init, update and get_params."""
+"""Types of jax.example_libraries.optimizers: first-order methods as three functions: init, update and get_params."""
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
@@ -34,7 +34,7 @@ class JoinPoint:
     def __iter__(self) -> Iterator[PyTree]: ...
 
 def optimizer(opt_maker: Callable[_P, tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]]) -> Callable[_P, Optimizer]:
-    """Makes a method for one array, (init, update, get_params), one for pytrees of arrays."""
+    """Lifts a method for one array, (init, update, get_params), to pytrees of arrays."""
 def sgd(step_size: float | _Schedule) -> Optimizer: ...
 def momentum(step_size: float | _Schedule, mass: float) -> Optimizer: ...
 def nesterov(step_size: float | _Schedule, mass: float) -> Optimizer: ...
@@ -52,10 +52,10 @@ def piecewise_constant(boundaries: Sequence[float] | ArrayLike, values: Sequence
 def make_schedule(scalar_or_schedule: ArrayLike | _Schedule) -> _Schedule:
     """A function of the step: the given one, or a constant."""
 def l2_norm(tree: PyTree) -> Array:
-    """The Euclidean norm of all leaves together."""
+    """The Euclidean norm over all leaves."""
 def clip_grads(grad_tree: _T, max_norm: ArrayLike) -> _T:
-    """Gradients scaled down to a norm, where theirs is larger."""
+    """Gradients scaled down to a maximum norm."""
 def unpack_optimizer_state(opt_state: OptimizerState) -> PyTree:
-    """A pytree like the parameters, with a JoinPoint of its state for each: for files."""
+    """A pytree like the parameters, with a JoinPoint holding the state of each: for saving."""
 def pack_optimizer_state(marked_pytree: PyTree) -> OptimizerState:
-    """The state that unpack_optimizer_state made a pytree of."""
+    """The inverse of unpack_optimizer_state."""

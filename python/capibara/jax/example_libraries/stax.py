@@ -1,7 +1,7 @@
-"""jax.example_libraries.stax: layers as pairs of functions, (init, apply), and ways to join them.
+"""jax.example_libraries.stax: layers as pairs of functions, (init, apply), and their combinators.
 
 init(key, input_shape) -> (output_shape, params); apply(params, inputs, **options) -> outputs, where the option `rng` is the key
-of layers that draw.
+for random layers.
 """
 import functools
 import math
@@ -19,7 +19,7 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 
 def _shape_after(function, *shapes):
-    """The shape that a function gives to an input of a shape; a dimension of -1 stays unknown."""
+    """The result shape of a function for an input shape; a dimension of -1 stays unknown."""
     known = [tuple(1 if size == -1 else size for size in shape) for shape in shapes]
     shape = jax.eval_shape(function, *(jax.ShapeDtypeStruct(each, jnp.float32) for each in known)).shape
     return tuple(-1 if any(given[axis] == -1 for given in shapes if axis < len(given)) else size for axis, size in enumerate(shape))
@@ -122,7 +122,7 @@ Identity = elementwise(lambda x: x)
 
 def _pooling(reducer, start, rescale=None):
     def layer(window_shape, strides=None, padding="VALID", spec=None):
-        """Values of windows that slide over the dimensions between batch and channels."""
+        """Pooling over windows in the dimensions between batch and channels."""
         sizes, steps = iter(window_shape), iter(strides or (1,) * len(window_shape))
         spec = spec or "N" + "W" * len(window_shape) + "C"
         dims = tuple(1 if c in "NC" else next(sizes) for c in spec)
@@ -177,7 +177,7 @@ FanInSum = _fan_in_sum()
 
 
 def FanInConcat(axis: int = -1) -> Layer:  # noqa: N802
-    """Several inputs one after the other along an axis."""
+    """Concatenates several inputs along an axis."""
     def init(rng, input_shape):
         del rng
         shape = list(input_shape[0])
@@ -204,7 +204,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:  # noqa: N802
 
 
 def serial(*layers: Layer) -> Layer:
-    """Layers one after the other."""
+    """Applies layers in sequence."""
     inits, applies = zip(*layers)
 
     def init(rng, input_shape):
@@ -225,7 +225,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """Layers beside each other, each with an input of its own, as FanOut gives them."""
+    """Applies layers in parallel, each to its own input, such as the outputs of FanOut."""
     inits, applies = zip(*layers)
 
     def init(rng, input_shape):
@@ -240,7 +240,7 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[tuple[int, ...]], Layer]) -> Layer:
-    """A layer that is made when the shape of its input is known: make_layer(input_shape) -> (init, apply)."""
+    """A layer created once the shape of its input is known: make_layer(input_shape) -> (init, apply)."""
     def init(rng, input_shape):
         return make_layer(input_shape)[0](rng, input_shape)
 

@@ -1,4 +1,4 @@
-"""jax.experimental: what jax keeps there."""
+"""jax.experimental: experimental features of jax."""
 from capibara._modules import explain_missing
 from capibara.jax._api import io_callback  # noqa: F401
 from capibara.jax._config import scope as _scope

@@ -1,4 +1,4 @@
-"""The errors that checks report, and the value that carries them through programs."""
+"""The errors reported by checks, and the value that carries them through programs."""
 import itertools
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ class JaxRuntimeError(ValueError):
 
 
 class JaxException(Exception):
-    """What failed, and where: `traceback_info` is the place in the user's program."""
+    """The failure of a check; `traceback_info` is the position in the user's program."""
 
     def __init__(self, traceback_info):
         self.traceback_info = traceback_info
@@ -50,7 +50,7 @@ class OOBError(JaxException):
 
 
 class FailedCheckError(JaxException):
-    """A condition of the user's did not hold."""
+    """A user's check failed."""
 
     def __init__(self, traceback_info, fmt_string, *args, **kwargs):
         super().__init__(traceback_info)
@@ -61,7 +61,7 @@ class FailedCheckError(JaxException):
 
 
 class BatchedError(JaxException):
-    """What failed in which elements of a mapped computation: error_mapping is {index: error}."""
+    """The failures of a mapped computation by element: error_mapping is {index: error}."""
 
     def __init__(self, error_mapping):
         super().__init__(next(iter(error_mapping.values())).traceback_info)
@@ -75,11 +75,11 @@ class Kind(NamedTuple):
     """Errors of one class whose details have the same types share one slot of an Error."""
 
     category: type
-    details: tuple  # of (shape, name of dtype)
+    details: tuple  # (shape, name of dtype) of each
 
 
 class Slot(NamedTuple):
-    """Of one kind: whether it happened, the number of the check that failed first, and the details it reports."""
+    """The state of one kind: whether it occurred, the number of the first failed check, and the details reported."""
 
     failed: object
     code: object
@@ -87,7 +87,7 @@ class Slot(NamedTuple):
 
 
 class Sources:
-    """How the error of each check is made from its details: {number of the check: function}."""
+    """Constructors of errors from their details: {number of the check: function}."""
 
     def __init__(self, makers):
         self.makers = makers
@@ -103,21 +103,21 @@ class Sources:
 
 
 class Error:
-    """Which checks failed, as a value: an argument, result or carry of programs like any tree of arrays.
+    """The failed checks as a value: an argument, result or carry of programs like any tree of arrays.
 
-    Its method `throw` is in _check_rules, which knows how an error passes through a program.
+    Its method `throw` is defined in _check_rules, which propagates errors through programs.
     """
 
     def __init__(self, slots, sources):
         self._slots, self._sources = slots, sources
 
     def get(self):
-        """The message of the first error, None where there was none."""
+        """The message of the first error; None if there was none."""
         exception = self.get_exception()
         return None if exception is None else str(exception)
 
     def get_exception(self):
-        """The first error, None where there was none."""
+        """The first error; None if there was none."""
         shape = max((np.shape(slot.failed) for slot in self._slots.values()), key=len, default=())
         if not shape:
             return self._exception_at(())
@@ -126,7 +126,7 @@ class Error:
         return BatchedError(found) if found else None
 
     def _exception_at(self, index):
-        def at(slot, value):  # what was added outside of a map has fewer indices
+        def at(slot, value):  # slots added outside a map have fewer indices
             rank = np.ndim(slot.failed)
             return value[index[:rank]] if rank else value
 
@@ -140,7 +140,7 @@ class Error:
         return f"Error({self.get()})"
 
     def failing(self, kind, failed, code, details, sources):
-        """The same where something failed before, otherwise with the failure of one check."""
+        """Adds the failure of a check, unless one of this kind failed before."""
         select = _core.library_function("lax", "select")
         before = self._slots.get(kind)
         if before is not None:
@@ -151,7 +151,7 @@ class Error:
         return Error({**self._slots, kind: Slot(failed, code, tuple(details))}, self._sources | sources)
 
     def with_kinds(self, kinds):
-        """The same with a slot for each of these kinds."""
+        """A copy with a slot for each of these kinds."""
         slots = dict(self._slots)
         for kind in kinds:
             if kind not in slots:
@@ -159,7 +159,7 @@ class Error:
         return Error(slots, self._sources)
 
     def with_sources(self, sources):
-        """The same, knowing more checks."""
+        """A copy with the constructors of more checks."""
         return Error(self._slots, self._sources | sources)
 
     def kinds(self):
@@ -173,7 +173,7 @@ class Error:
 
 
 def _spread(flag, like):
-    """A condition with the shape of a value, whose leading dimensions are its own."""
+    """Broadcasts a condition to the shape of a value, which starts with the condition's shape."""
     if np.shape(flag) == np.shape(like):
         return flag
     wide = _core.library_function("numpy", "reshape")(flag, np.shape(flag) + (1,) * (np.ndim(like) - np.ndim(flag)))
@@ -181,7 +181,7 @@ def _spread(flag, like):
 
 
 def _repeated(mapped, rank, value):
-    """A value of a check for each element of the map that an error comes from; `rank`: of the check's own flag."""
+    """Repeats a check's value for each element of the map of an earlier error; `rank` is that of the check's own flag."""
     missing = mapped[rank:]
     return _core.library_function("numpy", "broadcast_to")(value, (*missing, *np.shape(value))) if missing else value
 
@@ -206,7 +206,7 @@ _next_code = itertools.count(1).__next__
 
 
 def record(error, category, failed, details, make):
-    """The error after one more check: `make(*details)` is what it raises where it failed."""
+    """The error after one more check; `make(*details)` constructs the exception if it fails."""
     code = _next_code()
     details = tuple(map(_core.as_array, details))
     kind = Kind(category, tuple((tuple(x.shape), str(x.dtype)) for x in details))

@@ -4,7 +4,7 @@ from typing import Any
 class JaxRuntimeError(ValueError): ...
 
 class JaxException(Exception):
-    """The base of the errors of checks."""
+    """The base class of errors from checks."""
 
     def __init__(self, traceback_info: Any) -> None: ...
 

@@ -1,4 +1,4 @@
-"""How checks become values: a program is run equation by equation, with an Error that each equation may add to."""
+"""Functionalizes checks: runs a program equation by equation, with an Error to which each equation may add."""
 import functools
 
 import numpy as np
@@ -52,7 +52,7 @@ def _check_jvp(primals, tangents, *, err_tree, debug):
 
 
 def raise_error(error, debug):
-    """Raises a failed error now, or wherever the program around is run."""
+    """Raises a failed error now, or when the enclosing program runs."""
     while any(np.shape(slot.failed) for _, slot in error.slots()):
         error = Error({kind: _one_of(slot) for kind, slot in error.slots()}, error.sources())
     leaves, tree = tree_util.tree_flatten(error)
@@ -69,7 +69,7 @@ def _throw(self):
     raise_error(self, False)
 
 
-Error.throw = _throw  # raising may add an equation to the program around
+Error.throw = _throw  # raising may add an equation to the enclosing program
 
 
 def _one_of(slot):
@@ -126,10 +126,10 @@ def _division_rule(equation, enabled, error, x, y):
 
 
 def _check_bounds(equation, error, indices, last, axes, shape):
-    """`indices` name positions along `axes` in their last dimension; each must be in 0..last."""
+    """The last dimension of `indices` holds positions along `axes`; each must be in 0..last."""
     indices = jnp.asarray(indices)
     last = jnp.asarray(np.minimum(last, np.iinfo(indices.dtype).max), indices.dtype)
-    outside = (indices < 0) | (indices > jnp.broadcast_to(last, indices.shape))  # as wide by itself: numpy_rank_promotion may forbid it
+    outside = (indices < 0) | (indices > jnp.broadcast_to(last, indices.shape))  # explicit, since numpy_rank_promotion may forbid it
     where = jnp.argmax(jnp.ravel(outside))
     axis = jnp.asarray(np.asarray(axes, np.int32))[where % len(axes)]
     size = jnp.asarray(np.asarray(shape, np.int32))[axis]
@@ -174,7 +174,7 @@ def _scatter_rule(equation, enabled, error, operand, indices, updates):
 
 
 def _checked(program, enabled, known):
-    """A function (error, *args) -> (error, outputs) of a program; the sources it adds go into the list `known`."""
+    """A function (error, *args) -> (error, outputs) of a program; appends the sources that it adds to the list `known`."""
     def run(error, *args):
         error, outputs = run_program(program, enabled, error, *args)
         known.append(error.sources())
@@ -183,7 +183,7 @@ def _checked(program, enabled, known):
 
 
 def _kinds(run, error, *args):
-    """Which kinds of error a function may report."""
+    """The kinds of error that a function may report."""
     return eval_shape(run, _bare(error), *args)[0].kinds()
 
 
@@ -263,7 +263,7 @@ def _while_rule(equation, enabled, error, *args):
 
 
 def _is_mapped(condition, body):
-    """Whether a loop runs for several elements at once and keeps those that have ended: checks would see them too."""
+    """True for a batched loop that selects the state of finished elements: checks would see these elements too."""
     def maker(jaxpr, atom):
         return next((e.primitive.name for e in jaxpr.eqns if not isinstance(atom, Literal) and atom in e.outvars), None)
 
@@ -272,15 +272,15 @@ def _is_mapped(condition, body):
 
 
 def _shard_map_rule(equation, enabled, error, *args):
-    """Each device has an error of its own: they come out side by side, as those of a mapped computation."""
+    """Each device has its own error; the results are stacked like those of a mapped computation."""
     params, known = equation.params, []
     run = _checked(_closed(params["jaxpr"]), enabled, known)
     manual = tuple(params["newly_manual_axes"])
-    mesh = params["mesh"] if isinstance(params["mesh"], Mesh) else None  # of a map around it
+    mesh = params["mesh"] if isinstance(params["mesh"], Mesh) else None  # None: the mesh of an enclosing map
 
     def body(error, *parts):
         start = error.with_kinds(_kinds(run, error, *parts))
-        if params["check_vma"]:  # loops and branches need it to vary from the beginning
+        if params["check_vma"]:  # loops and branches require it to be varying from the start
             start = tree_util.tree_map(lambda x: lax.pcast(x, manual, to="varying"), start)
         after, outputs = run(start, *parts)
         return tree_util.tree_map(lambda x: x[None], after), list(outputs)
@@ -292,14 +292,14 @@ def _shard_map_rule(equation, enabled, error, *args):
 
 
 def _custom_rule(equation, enabled, error, *args):
-    """The checks are those of the function; its values and derivatives stay the user's."""
+    """Takes the checks from the function; its values and derivatives remain the user's."""
     known = []
     after, _ = _checked(_closed(equation.params["call_jaxpr"]), enabled, known)(_bare(error), *map(lax.stop_gradient, args))
     return _complete(after, error, known), _bind(_Unfailing(equation), *args)
 
 
 class _Unfailing:
-    """An equation whose program has no checks of the user's, since they were made to values beside it."""
+    """An equation to bind unchanged; raises if its program contains user checks, which cannot be functionalized."""
 
     def __init__(self, equation):
         self.primitive, self.params = equation.primitive, equation.params

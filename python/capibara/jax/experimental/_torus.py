@@ -1,16 +1,16 @@
-"""The order of TPU devices in a mesh: rings on small boards, whole axes of the torus on larger slices, as jax.experimental.mesh_utils."""
+"""The order of TPU devices in a mesh, as in jax.experimental.mesh_utils: rings on small boards, torus axes on larger slices."""
 import itertools
 import math
 from typing import Any, Iterator, Sequence
 
-# Walks over the chips of a small board, numbered with x fastest, which make each chip the neighbour of the next.
+# Walks over the chips of a small board, numbered with x fastest, in which consecutive chips are neighbours.
 _SQUARE = (0, 1, 3, 2)  # 2x2
 _BOARD = (0, 1, 2, 3, 7, 6, 5, 4)  # 4x2
 _LARGE_BOARD = (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4)  # 4x4
 _CUBE = (0, 1, 3, 2, 6, 7, 5, 4)  # 2x2x2
 _INTERLEAVED_CUBE = (0, 4, 2, 6, 1, 5, 3, 7)  # 2x2x2 of v5e
 _CORES = (0, 1, 2, 3, 6, 7, 4, 5)  # eight cores of four chips, two on each
-# For contiguous_submeshes: the order of the axes of the torus for these meshes.
+# For contiguous_submeshes: the order of torus axes for these meshes.
 CONTIGUOUS = {(2, 2, 1): {(2, 2): (0, 1, 2)}, (2, 2, 4): {(4, 4): (0, 1, 2)}, (4, 4, 4): {(16, 4): (0, 2, 1)},
               (4, 8, 8): {(64, 4): (0, 2, 1), (4, 64): (0, 2, 1)}, (8, 8, 8): {(64, 8): (0, 2, 1)},
               (8, 16, 16): {(256, 8): (0, 2, 1), (8, 256): (0, 2, 1)}}
@@ -21,7 +21,7 @@ def _by_coordinates(devices: Sequence[Any]) -> list:
 
 
 def _ring(shape: Sequence[int], devices: Sequence[Any]) -> list | None:
-    """The devices of a board small enough to have an order of its own; None for other slices."""
+    """The devices of a small board in its special order; None for other slices."""
     kind, count = devices[-1].device_kind, len(devices)
     bounds = tuple(size + 1 for size in max(device.coords for device in devices))
     if kind in ("TPU v2", "TPU v3"):
@@ -50,7 +50,7 @@ def _ring(shape: Sequence[int], devices: Sequence[Any]) -> list | None:
 
 
 def torus_of(devices: Sequence[Any]) -> Any:
-    """The devices by their coordinates; cores of a chip are a last axis where a chip has several devices."""
+    """The devices in an array by coordinates; if a chip has several devices, its cores are the last axis."""
     import numpy as np
     places = [(*device.coords, device.core_on_chip) for device in devices]
     low = [min(axis) for axis in zip(*places)]
@@ -69,7 +69,7 @@ def torus_of(devices: Sequence[Any]) -> Any:
 
 
 def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Of each axis of the mesh, the axes of the torus; the last axis of the mesh chooses first, and takes as many as it can."""
+    """The torus axes for each mesh axis; the last mesh axis chooses first, and takes as many as it can."""
     free, chosen = dict(enumerate(sides)), {}
     for axis in reversed(range(len(shape))):
         subsets = (subset for count in range(len(sides), 0, -1) for subset in itertools.combinations(range(len(sides)), count))
@@ -86,7 +86,7 @@ def _axes_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, ..
 
 
 def divisions(size: int, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The ways to write a size as a product of divisors, one of each of these numbers."""
+    """All factorizations of a size into one divisor of each of these numbers."""
     if not free:
         if size == 1:
             yield ()
@@ -97,16 +97,16 @@ def divisions(size: int, free: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def preference(division: Sequence[int], sides: Sequence[int], taken: Sequence[int]) -> tuple:
-    """The greater, the better a division of an axis of the mesh between axes of the torus, of which parts are taken."""
+    """A score, higher is better, for splitting a mesh axis over torus axes, parts of which are taken."""
     whole = [part for part, side in zip(division, sides) if part == side]
     shared = math.prod(part for part, other in zip(division, taken) if other > 1)
     return math.prod(whole), sum(part > 1 for part in whole), shared, tuple(division)
 
 
 def _parts_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """For each axis of the mesh, how much of each axis of the torus it takes; the last axis of the mesh chooses first.
+    """The part of each torus axis that each mesh axis takes; the last mesh axis chooses first.
 
-    It prefers whole axes, as large and then as many as there are, then axes that others have taken a part of, then the first.
+    Preferred are whole axes, as large and then as many as possible, then axes partly taken by others, then the first axes.
     """
     taken, parts = [1] * len(sides), {}
     for axis in reversed(range(len(shape))):
@@ -117,7 +117,7 @@ def _parts_of(shape: Sequence[int], sides: tuple[int, ...]) -> list[tuple[int, .
 
 
 def divided(shape: Sequence[int], torus: Any, parts: Sequence[Sequence[int]]) -> Any:
-    """The torus as a grid whose axes share axes of it; of two axes of the mesh on one, the later is the inner."""
+    """The torus as a grid whose axes share torus axes; of two mesh axes on the same torus axis, the later is the inner."""
     cut = torus.reshape([part[side] for side in range(torus.ndim) for part in parts])
     axes = [side * len(parts) + axis for axis in range(len(parts)) for side in range(torus.ndim)]
     return cut.transpose(axes).reshape(tuple(shape))
@@ -139,7 +139,7 @@ def torus_mesh(shape: Sequence[int], devices: Sequence[Any], contiguous_submeshe
 
 
 def _contiguous(shape: Sequence[int], torus: Any) -> Any:
-    """The torus in the order in which the devices of each host are a block of the mesh."""
+    """The torus transposed so that the devices of each host are a block of the mesh."""
     known, wanted = CONTIGUOUS.get(torus.shape), tuple(size for size in shape if size != 1)
     if known is None:
         raise ValueError(f"create_device_mesh cannot create contiguous submeshes for physical mesh topology {torus.shape}")
@@ -150,7 +150,7 @@ def _contiguous(shape: Sequence[int], torus: Any) -> Any:
 
 
 def in_torus(shape: Sequence[int], torus: Any, allow_split_physical_axes: bool = False) -> tuple[Any, list[tuple[int, ...]]]:
-    """(a torus as a grid of this shape, of each axis of the mesh how much of each axis of the torus it takes)."""
+    """(a torus as a grid of this shape, the part of each torus axis that each mesh axis takes)."""
     try:
         chosen = _axes_of(shape, torus.shape)
         parts = [tuple(side if i in own else 1 for i, side in enumerate(torus.shape)) for own in chosen]

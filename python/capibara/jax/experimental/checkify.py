@@ -1,4 +1,4 @@
-"""jax.experimental.checkify: run-time checks inside of traced functions, reported as values."""
+"""jax.experimental.checkify: run-time checks inside traced functions, reported as values."""
 import functools
 import inspect
 
@@ -41,9 +41,9 @@ def checkify(f, errors=user_checks):
 
 
 def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
-    """Fails with a message, formatted by the values given, where pred is false; in traced functions under checkify alone.
+    """Fails with a message, formatted with the values passed, if pred is false; in traced functions only under checkify.
 
-    With debug=True it does nothing outside of checkify.
+    With debug=True it does nothing outside checkify.
     """
     name = "debug_check" if debug else "check"
     if not (isinstance(pred, bool) or isinstance(pred, _core.Array) and pred.shape == () and pred.dtype == np.bool_):
@@ -64,12 +64,12 @@ def check(pred, msg, *fmt_args, debug=False, **fmt_kwargs):
 
 
 def debug_check(pred, msg, *fmt_args, **fmt_kwargs):
-    """A check that does nothing outside of checkify."""
+    """A check that does nothing outside checkify."""
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
 def check_error(error):
-    """Raises the error of a checkified function; under another checkify it becomes part of that one's error."""
+    """Raises the error of a checkified function; under another checkify it becomes part of the outer error."""
     if not isinstance(error, Error):
         raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
     raise_error(error, False)

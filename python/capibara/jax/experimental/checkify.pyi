@@ -1,4 +1,4 @@
-"""Types of jax.experimental.checkify: run-time checks inside of traced functions, reported as values."""
+"""Types of jax.experimental.checkify: run-time checks inside traced functions, reported as values."""
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
@@ -26,8 +26,8 @@ all_checks: frozenset[ErrorCategory]
 def checkify(f: Callable[_P, _R], errors: frozenset[ErrorCategory] = ...) -> Callable[_P, tuple[Error, _R]]:
     """A function like f that returns (error, result): failed checks of the kinds in `errors` are values instead of exceptions."""
 def check(pred: ArrayLike, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
-    """Fails with a message, formatted by the values given, where pred is false; in traced functions under checkify alone."""
+    """Fails with a message, formatted with the values passed, if pred is false; in traced functions only under checkify."""
 def debug_check(pred: ArrayLike, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """A check that does nothing outside of checkify."""
+    """A check that does nothing outside checkify."""
 def check_error(error: Error) -> None:
-    """Raises the error of a checkified function; under another checkify it becomes part of that one's error."""
+    """Raises the error of a checkified function; under another checkify it becomes part of the outer error."""

@@ -1,4 +1,4 @@
-"""jax.experimental.compute_on: where parts of a program are computed. Here the host is the device, and all of them run on it."""
+"""jax.experimental.compute_on: the compute unit for parts of a program. Here the host is the device, and runs all of them."""
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 
@@ -18,14 +18,14 @@ def _check_type(compute_type):
 
 @contextlib.contextmanager
 def compute_on(compute_type: str) -> Iterator[None]:
-    """A context, or a decorator, for what is computed on the host or another unit; the results are the same everywhere."""
+    """A context or decorator for computing on the host or another unit; the results are the same on all of them."""
     _check_type(compute_type)
     yield
 
 
 def compute_on2(f: Callable | None = None, *, compute_type: str, out_memory_spaces: object,
                 compiler_options: Mapping[str, object] | None = None) -> Callable:
-    """A function that is computed on the host or another unit, and whose results are in these memory spaces."""
+    """A function computed on the host or another unit, with results in these memory spaces."""
     if f is None:
         return lambda g: compute_on2(g, compute_type=compute_type, out_memory_spaces=out_memory_spaces, compiler_options=compiler_options)
     _check_type(compute_type)

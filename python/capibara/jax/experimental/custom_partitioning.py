@@ -1,4 +1,4 @@
-"""jax.experimental.custom_partitioning: functions whose author says how they are divided among devices."""
+"""jax.experimental.custom_partitioning: functions with user-defined partitioning over devices."""
 from __future__ import annotations
 
 import inspect
@@ -18,11 +18,11 @@ __all__ = ["ArrayMapping", "BATCHING", "CompoundFactor", "SdyShardingRule", "cus
 
 
 class custom_partitioning:
-    """A function with its own rule for parts of its arguments.
+    """A function with its own partitioning rule.
 
-    `f.def_partition(partition, sharding_rule="i j, j k -> i k")`: the rule says which dimensions go together, and
-    `partition(mesh, arg_shapes, result_shape)` is (mesh, function on the parts of one device, shardings of the result, shardings of the
-    arguments). Where a program is not divided, the function runs as it is.
+    `f.def_partition(partition, sharding_rule="i j, j k -> i k")`: the rule says which dimensions correspond, and
+    `partition(mesh, arg_shapes, result_shape)` returns (mesh, function on one device's shards, shardings of the result, shardings of the
+    arguments). If a program is not partitioned, the function runs unchanged.
     """
 
     def __init__(self, fun: Callable, static_argnums: tuple[int, ...] = ()) -> None:
@@ -43,7 +43,7 @@ class custom_partitioning:
                       propagate_user_sharding: Callable | None = None, decode_shardings: bool = True, sharding_rule: Any = None, *,
                       reduction_factors: tuple[str, ...] = (), need_replication_factors: tuple[str, ...] = (),
                       permutation_factors: tuple[str, ...] = (), **factor_sizes: int) -> Callable:
-        """Sets how the function is divided; returns `partition`."""
+        """Sets how the function is partitioned; returns `partition`."""
         self.partition = partition
         self.infer_sharding_from_operands = infer_sharding_from_operands
         self.propagate_user_sharding = propagate_user_sharding
@@ -79,7 +79,7 @@ class custom_partitioning:
 
 
 class _Call:
-    """One call of such a function."""
+    """One call of a custom_partitioning function."""
 
     def __init__(self, function: custom_partitioning, args: tuple, static: set[int], static_args: tuple) -> None:
         self.function, self.args, self.static, self.static_args = function, args, static, static_args
@@ -122,7 +122,7 @@ class _Call:
         return answer
 
     def _divided(self, devices: Any, operands: list, results: list) -> tuple:
-        """What each device runs on its parts, and how arguments and results are split."""
+        """(the function for each device's shards, axes of arguments, axes of results)."""
         mesh = sharding_from(devices).mesh
 
         def shapes(types: list, specs: list) -> list:

@@ -1,6 +1,6 @@
-"""jax.experimental.hijax: types of values above arrays. capibara traces arrays alone: classes may be derived, and their use is refused.
+"""jax.experimental.hijax: types of values above arrays. capibara only traces arrays: these classes can be subclassed but not used.
 
-Libraries derive from these classes where they are imported and use them only when told to (`flax.nnx` variables with hijax=True).
+Libraries subclass these classes on import and use them only on request (`flax.nnx` variables with hijax=True).
 """
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -26,16 +26,16 @@ class HiType(AbstractValue):
     """A type above arrays."""
 
     def lo_ty(self) -> NoReturn:
-        """The types of the arrays that it stands for."""
+        """The types of the arrays that represent it."""
         _refuse(type(self).__name__)
 
 
 class MutableHiType(HiType):
-    """A type of values that change."""
+    """A type of mutable values."""
 
 
 class HiPspec:
-    """How a value above arrays is laid out over a mesh."""
+    """The sharding of a value above arrays over a mesh."""
 
 
 class HiPrimitive(Primitive):
@@ -54,25 +54,25 @@ class VJPHiPrimitive:
 
 
 class AvalQDD:
-    """A type together with what changes of it while a function is traced."""
+    """A type together with the state that changes during tracing."""
 
     def __init__(self, aval: object, qdd: object) -> None:
         self.aval, self.qdd = aval, qdd
 
 
 class AvalMutableQDD(AvalQDD):
-    """A type together with a cell of what changes of it."""
+    """A type together with a mutable cell for that state."""
 
 
 class aval_method:  # noqa: N801 (jax's name)
-    """A function that traced values of a type have as a method."""
+    """A function that becomes a method of traced values of a type."""
 
     def __init__(self, fun: Callable[..., object]) -> None:
         self.fun = fun
 
 
 class aval_property:  # noqa: N801
-    """A function that traced values of a type have as a property."""
+    """A function that becomes a property of traced values of a type."""
 
     def __init__(self, fget: Callable[..., object]) -> None:
         self.fget = fget
@@ -83,11 +83,11 @@ class _AllowedEffects:
         self._types = set()
 
     def add_type(self, kind):
-        """Lets control flow hold operations with such an effect."""
+        """Allows control flow to contain operations with this kind of effect."""
         self._types.add(kind)
 
     def contains(self, effect):
-        """Whether control flow may hold it."""
+        """True if control flow may contain the effect."""
         return isinstance(effect, tuple(self._types))
 
 
@@ -96,7 +96,7 @@ _types = {}
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], object]) -> None:
-    """Notes the type of a class of values; passing one of them to a traced function is refused there."""
+    """Registers the type of a class of values; passing one to a traced function raises an error."""
     _types[val_cls] = typeof_fn
 
 

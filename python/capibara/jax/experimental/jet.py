@@ -1,7 +1,7 @@
 """jax.experimental.jet: Taylor coefficients of a function along a curve.
 
-jax propagates truncated polynomials through every operation; here the curve's derivatives are taken one after another, so every
-operation that has a derivative works. Each further order about doubles the operations, many of which jit finds to be the same.
+jax propagates truncated polynomials through every operation; here the derivatives along the curve are taken one after another, so
+every differentiable operation works. Each additional order about doubles the operations, many of which jit merges as duplicates.
 """
 import functools
 import math
@@ -12,7 +12,7 @@ from capibara._modules import explain_missing
 
 
 class ZeroSeries:
-    """The series of an argument that does not move along the curve."""
+    """The series of an argument that is constant along the curve."""
 
 
 zero_series = ZeroSeries()
@@ -24,7 +24,7 @@ def fact(n):
 
 
 def jet(fun, primals, series, factorial_scaled=True, **_):
-    """fun(*primals), and the derivatives of fun along the curves that begin at the primals and have `series` as their derivatives.
+    """fun(*primals), and the derivatives of fun along curves that start at the primals and have `series` as derivatives.
 
     The result is (value, series): for each array of the value a list with as many terms as those given. With
     `factorial_scaled=False` the terms are coefficients of polynomials rather than derivatives.
@@ -51,7 +51,7 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
         return [fun(*points)]
 
     def with_next(earlier, t):
-        """The derivatives known at t, and the one of the last of them."""
+        """The known derivatives at t, and the derivative of the last one."""
         known, slopes = jax.jvp(earlier, (t,), (1.,))
         return [*known, slopes[-1]]
 

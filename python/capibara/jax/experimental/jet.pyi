@@ -6,7 +6,7 @@ from capibara._core import Array
 from capibara.jax.typing import ArrayLike
 
 class ZeroSeries:
-    """The series of an argument that does not move along the curve."""
+    """The series of an argument that is constant along the curve."""
 
 zero_series: ZeroSeries
 
@@ -17,10 +17,10 @@ def jet(
     fun: Callable[..., Any], primals: Sequence[ArrayLike], series: Sequence[Sequence[ArrayLike] | ZeroSeries], factorial_scaled: bool = True,
     **_: Any
 ) -> tuple[Any, Any]:
-    """fun(*primals), and its derivatives along the curves that begin at the primals and have `series` as their derivatives."""
+    """fun(*primals), and its derivatives along curves that start at the primals and have `series` as derivatives."""
 
 def jet2(
     fun: Callable[..., Any], primals: Sequence[ArrayLike], series: Sequence[Sequence[ArrayLike] | ZeroSeries], *, factorial_scaled: bool = False,
     **_: Any
 ) -> tuple[Any, Any]:
-    """jet with coefficients of polynomials in place of derivatives."""
+    """jet with polynomial coefficients instead of derivatives."""

@@ -1,4 +1,4 @@
-"""jax.experimental.layout: the order of an array's dimensions in memory, together with its placement on devices.
+"""jax.experimental.layout: the order of an array's dimensions in memory, and its placement on devices.
 
 Arrays are row-major: device_put and jit refuse any other layout.
 """

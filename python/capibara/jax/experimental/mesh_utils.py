@@ -12,9 +12,9 @@ from capibara.jax.experimental._torus import torus_mesh
 
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Device] | None = None, *, contiguous_submeshes: bool = False,
                        allow_split_physical_axes: bool = False) -> np.ndarray:
-    """The devices as a grid: of TPUs neighbours in the torus, others in their order.
+    """The devices as a grid: TPUs by their neighbours in the torus, others in the given order.
 
-    An axis of a TPU's torus is divided between axes of the mesh only where allow_split_physical_axes says so and whole axes do not do.
+    A torus axis is split over several mesh axes only with allow_split_physical_axes, and only if whole axes do not fit.
     """
     chosen = list(_all_devices() if devices is None else devices)
     if not all(hasattr(size, "__index__") for size in mesh_shape):
@@ -31,7 +31,7 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Device] | No
 def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int], devices: Sequence[Device] | None = None, *,
                               process_is_granule: bool = False, should_sort_granules_by_key: bool = True,
                               allow_split_physical_axes: bool = False) -> np.ndarray:
-    """A grid whose axes are, each, those of `dcn_mesh_shape` across groups of devices and those of `mesh_shape` inside."""
+    """A grid each of whose axes combines `dcn_mesh_shape` across groups of devices with `mesh_shape` inside a group."""
     chosen = list(_all_devices() if devices is None else devices)
     granules = {}
     for device in chosen:

@@ -1,4 +1,4 @@
-"""jax.experimental.multihost_utils: what the processes of one program tell each other by arrays of the host."""
+"""jax.experimental.multihost_utils: exchange of host arrays between the processes of a program."""
 import sys
 
 import numpy as np
@@ -15,14 +15,14 @@ from capibara.jax.distributed import _line_of
 
 
 def process_allgather(in_tree: object, tiled: bool = False):
-    """The arrays of all processes, which have one shape: stacked along a new first axis, or concatenated along the first where tiled."""
+    """The arrays of all processes, of equal shape: stacked along a new first axis, or concatenated along the first if tiled."""
     line = _line_of(sys._getframe())
 
     def gather(x):
         if isinstance(x, _core.Array) and not x.is_fully_addressable:
             if not tiled:
                 raise ValueError("Gathering global non-fully-addressable arrays only supports tiled=True")
-            return np.asarray(_core.array_of_this_process(x))  # every process holds it whole
+            return np.asarray(_core.array_of_this_process(x))  # every process holds the whole array
         if process_count() == 1:
             return np.asarray(x) if tiled else np.expand_dims(np.asarray(x), axis=0)
         return np.asarray(_core.process_all_gather(x, tiled, line))
@@ -31,7 +31,7 @@ def process_allgather(in_tree: object, tiled: bool = False):
 
 
 def broadcast_one_to_all(in_tree: object, is_source: bool | None = None):
-    """The values of the source, which is process 0 unless one process says that it is; all have the same shapes."""
+    """The values of the source, by default process 0; all processes pass the same shapes."""
     line = _line_of(sys._getframe())
     if process_count() == 1:
         return tree.map(np.asarray, in_tree)
@@ -40,13 +40,13 @@ def broadcast_one_to_all(in_tree: object, is_source: bool | None = None):
 
 
 def sync_global_devices(name: str) -> None:
-    """Returns when all processes have come here with this name."""
+    """A barrier: returns when all processes have called it with this name."""
     if process_count() > 1:
         _core.process_barrier(f"sync_global_devices('{name}')", _line_of(sys._getframe()))
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether all processes have come to the step at which a preempted program saves: never in a program of one process."""
+    """True if all processes have reached the step at which a preempted program saves; never true for a single process."""
     if process_count() > 1:
         raise RuntimeError(f"reached_preemption_sync_point(step_id={step_id}): processes are not told of preemptions; capibara.training's "
                            "Trainer saves when it is sent SIGTERM")
@@ -54,7 +54,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 def assert_equal(in_tree: object, fail_message: str = "") -> None:
-    """Raises AssertionError where the processes have different values."""
+    """Raises AssertionError if the processes have different values."""
     def repeat(x):
         x = np.asarray(x)
         return np.concatenate([x[None] if x.ndim == 0 else x] * process_count())
@@ -65,8 +65,8 @@ def assert_equal(in_tree: object, fail_message: str = "") -> None:
 
 
 def host_local_array_to_global_array(local_inputs: object, global_mesh: Mesh, pspecs: object):
-    """Arrays over the devices of all processes, of the parts that each process has; where a specification splits nothing over
-    processes, all have the same."""
+    """Global arrays from the part of each process; if a specification does not split over processes, all pass the same
+    values."""
     def one(x, spec):
         if isinstance(x, _core.Array) and not x.is_fully_addressable:
             return x
@@ -76,7 +76,7 @@ def host_local_array_to_global_array(local_inputs: object, global_mesh: Mesh, ps
 
 
 def global_array_to_host_local_array(global_inputs: object, global_mesh: Mesh, pspecs: object):
-    """Of arrays over the devices of all processes, the part that this process has, over its own devices."""
+    """This process's part of global arrays, over its own devices."""
     def one(x, spec):
         if x.is_fully_addressable:
             return x

@@ -1,4 +1,4 @@
-"""jax.experimental.ode: ordinary differential equations, integrated with a step size that follows the error."""
+"""jax.experimental.ode: ordinary differential equations, integrated with adaptive step size."""
 import functools
 import operator
 
@@ -8,8 +8,8 @@ from capibara._modules import explain_missing
 from capibara.jax import lax
 from capibara.jax.flatten_util import ravel_pytree
 
-# The method of Dormand and Prince: where in a step the slopes are taken, of what they are made, and three sums of them: the fifth
-# order result, its difference from the fourth order one, and the value in the middle of the step.
+# The Dormand-Prince method: nodes and coefficients of the stages, and three weighted sums of the stage derivatives: the fifth-order
+# result, its difference from the fourth-order one, and the value in the middle of the step.
 _NODES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
 _STAGES = (
     (1 / 5,),
@@ -28,10 +28,10 @@ _SAFETY, _SHRINK, _GROW, _ORDER = 0.9, 0.2, 10.0, 5
 
 
 def odeint(func, y0, t, *args, rtol=1.4e-8, atol=1.4e-8, mxstep=jnp.inf, hmax=jnp.inf):
-    """The solution of dy/dt = func(y, t, *args), y(t[0]) = y0, at the times t, which rise or fall throughout.
+    """The solution of dy/dt = func(y, t, *args), y(t[0]) = y0, at the times t, which must be monotonic.
 
-    `y0` and the arguments may be pytrees. `mxstep` bounds the steps between two times, `hmax` their length. Gradients are taken by
-    integrating the adjoint equation backwards; forward mode is not defined.
+    `y0` and the arguments may be pytrees. `mxstep` bounds the number of steps between two times, `hmax` their length. Gradients are
+    computed by integrating the adjoint equation backwards; forward mode is not defined.
     """
     t = jnp.asarray(t)
     if not jnp.issubdtype(t.dtype, jnp.floating):
@@ -70,7 +70,7 @@ def _backward(func, rtol, atol, mxstep, hmax, saved, g):
 
     def interval(carry, i):
         y_bar, t0_bar, args_bar = carry
-        # A later end of an interval adds the solution's slope there.
+        # The derivative with respect to an interval's end is the solution's time derivative there.
         t_bar = _dot(func(at(ys, i), t[i], *args), at(g, i)).astype(t.dtype)
         state = (at(ys, i), y_bar, t0_bar - t_bar, *args_bar)
         times = jnp.stack([-t[i], -t[i - 1]])
@@ -94,7 +94,7 @@ def _combined(weights, slopes):
 
 
 def _step(slope, y, f, t, h):
-    """(the next value, its slope, the error, the value in the middle) of one step."""
+    """(next value, its time derivative, error, value in the middle) of one step."""
     slopes = [f]
     for node, weights in zip(_NODES, _STAGES):
         slopes.append(slope(y + h * _combined(weights, slopes), t + node * h))
@@ -102,7 +102,7 @@ def _step(slope, y, f, t, h):
 
 
 def _polynomial(y, y_next, middle, f, f_next, h):
-    """The polynomial of degree four through both ends, their slopes and the middle, highest power first, over [0, 1]."""
+    """The quartic through both ends, with their derivatives, and the middle, over [0, 1]; highest power first."""
     f, f_next = h * f, h * f_next
     return jnp.stack([2 * (f_next - f) - 8 * (y + y_next) + 16 * middle,
                       5 * f - 3 * f_next + 18 * y + 14 * y_next - 32 * middle,
@@ -110,13 +110,13 @@ def _polynomial(y, y_next, middle, f, f_next, h):
 
 
 def _size(error, rtol, atol, y, y_next):
-    """The mean of the error relative to what is tolerated: a step is good up to 1."""
+    """The root mean square of the error relative to the tolerance: a step is accepted up to 1."""
     tolerated = atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(y_next))
     return jnp.sqrt(jnp.mean(jnp.square(jnp.abs(error) / tolerated)))
 
 
 def _first_step(slope, y, f, t, direction, rtol, atol):
-    """A length for the first step, from the sizes of the value, its slope and its curvature (Hairer, Norsett, Wanner, II.4)."""
+    """A length for the first step, from the norms of the value and its first and second derivative (Hairer, Norsett, Wanner, II.4)."""
     scale = atol + rtol * jnp.abs(y)
     d0, d1 = jnp.linalg.norm(y / scale), jnp.linalg.norm(f / scale)
     h0 = jnp.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / jnp.where(d1 > 0, d1, 1))

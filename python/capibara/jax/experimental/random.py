@@ -1,4 +1,4 @@
-"""jax.experimental.random: a generator of random numbers that keeps its state, in the way of NumPy's."""
+"""jax.experimental.random: a stateful random number generator in the style of NumPy."""
 import dataclasses
 import operator
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Size = int | Sequence[int] | None
 
 
 def _shape(size: Size, *parameters: ArrayLike) -> tuple[int, ...]:
-    """The shape of a draw: the given one, or that of its parameters together."""
+    """The shape of a draw: the given one, or the broadcast shape of its parameters."""
     if size is None:
         return np.broadcast_shapes(*map(np.shape, parameters))
     return tuple(map(operator.index, size if isinstance(size, Sequence) else [size]))
@@ -26,7 +26,7 @@ def _shape(size: Size, *parameters: ArrayLike) -> tuple[int, ...]:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class StatefulPRNG:
-    """A generator: a key and how many draws were made from it, which is a mutable array. `stateful_rng` makes it."""
+    """A generator: a key, and the number of draws from it in a mutable array. Created by `stateful_rng`."""
 
     _base_key: Array
     _counter: Ref
@@ -34,14 +34,14 @@ class StatefulPRNG:
     def __post_init__(self) -> None:
         key, counter = self._base_key, self._counter
         if type(key) is object or not hasattr(key, "dtype") and not isinstance(key, (int, float)):
-            return  # a tree of something else
+            return  # a tree with other leaves
         if not jnp.issubdtype(getattr(key, "dtype", np.float32), jax.dtypes.prng_key):
             raise ValueError(f"Expected base_key to be a typed PRNG key; got {key}")
         if not isinstance(counter, Ref):
             raise ValueError(f"Expected counter to be a scalar integer ref; got {counter}")
 
     def key(self, shape: int | Sequence[int] = ()) -> Array:
-        """A new key, or an array of them; the generator goes on."""
+        """A new key, or an array of them; advances the generator."""
         if self._base_key.shape:
             raise ValueError("cannot operate on split stateful generator")
         key = jax.random.fold_in(self._base_key, self._counter[...])
@@ -63,7 +63,7 @@ class StatefulPRNG:
         return (jnp.asarray(loc) + jnp.asarray(scale) * draws).astype(dtype)
 
     def integers(self, low: ArrayLike, high: ArrayLike | None = None, size: Size = None, *, dtype: DTypeLike = int) -> Array:
-        """Integers from low up to high, which is none of them; with one bound, from 0."""
+        """Integers in [low, high); with one bound, in [0, low)."""
         low, high = (0, low) if high is None else (low, high)
         return jax.random.randint(self.key(), _shape(size, low, high), minval=low, maxval=high, dtype=dtype)
 
@@ -77,7 +77,7 @@ class StatefulPRNG:
 
 
 def stateful_rng(seed: ArrayLike | None = None, *, impl: Any = None) -> StatefulPRNG:
-    """A generator with a seed; without one, outside of traced functions alone, it begins at random."""
+    """A generator with a seed; the default, available only outside traced functions, is random."""
     if seed is None:
         if not jax.core.trace_state_clean():
             raise TypeError("When used within transformed code, jax.experimental.random.stateful_rng() requires an explicit seed to be "

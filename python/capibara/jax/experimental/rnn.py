@@ -1,6 +1,6 @@
-"""jax.experimental.rnn: LSTMs of several layers whose weights are one vector, in the order of cuDNN.
+"""jax.experimental.rnn: multi-layer LSTMs whose weights are one vector, in the order of cuDNN.
 
-Each direction of each layer is a unit; the vector has input and hidden weights of every unit, then both biases of every unit.
+Each direction of each layer is a unit; the vector has the input and hidden weights of every unit, then both biases of every unit.
 Rows are four blocks, of the gates i, f, g and o.
 """
 import functools
@@ -16,7 +16,7 @@ from capibara.jax.typing import ArrayLike
 
 
 def _shapes(input_size, hidden_size, num_layers, bidirectional):
-    """The shapes of all parts of the vector, in its order."""
+    """The shapes of all parts of the vector, in order."""
     directions = 2 if bidirectional else 1
     units = [input_size if unit < directions else directions * hidden_size for unit in range(num_layers * directions)]
     weights = [(4 * hidden_size, width) for own in units for width in (own, hidden_size)]
@@ -43,7 +43,7 @@ def _parts(weights, shapes):
 
 
 def swap_lstm_gates(weights: ArrayLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
-    """The weights with the last two gates exchanged, which other libraries order differently."""
+    """The weights with the last two gates swapped, for libraries with the other order."""
     def swapped(part):
         first, second, third, fourth = jnp.split(part, 4, axis=0)
         return jnp.concatenate([first, second, fourth, third], axis=0)
@@ -88,7 +88,7 @@ def lstm_ref(x: Array, h_0: Array, c_0: Array, W_ih: dict[int, Array], W_hh: dic
         return jnp.where(within, hs, 0), hs[last], cs[last]
 
     def reverse(sequence):
-        """The steps within each sequence's length in the other order; those beyond stay at the end."""
+        """Reverses the steps within each sequence's length; those beyond stay at the end."""
         return vmap(lambda own, length: jnp.roll(own, x.shape[1] - length, axis=0)[::-1], (1, 0), 1)(sequence, seq_lengths)
 
     y, last_h, last_c = jnp.swapaxes(x, 0, 1), [], []

@@ -1,6 +1,6 @@
 """jax.experimental.serialize_executable: compiled functions as bytes.
 
-The bytes hold the program and how its arguments and results are placed; loading compiles it, or reads it from the disk cache.
+The bytes contain the program and the placement of its arguments and results; loading compiles it, or reads it from the disk cache.
 """
 import pickle
 from typing import Any
@@ -32,7 +32,7 @@ def serialize(compiled: Any) -> tuple[bytes, Any, Any]:
 
 
 def deserialize_and_load(serialized: bytes, in_tree: Any, out_tree: Any, backend: Any = None, execution_devices: Any = None) -> Any:
-    """The compiled function of these bytes. As jax's they are a pickle: load only what you trust."""
+    """Loads a compiled function from bytes. As in jax, they are a pickle: load only trusted data."""
     platform = backend.platform if isinstance(backend, Backend) else backend
     if execution_devices is not None and any(device.platform != devices(platform)[0].platform for device in execution_devices):
         raise ValueError(f"Execution devices belong to a client other than `backend`. Got backend: {platform} and execution devices: "
@@ -58,7 +58,7 @@ def deserialize_and_load(serialized: bytes, in_tree: Any, out_tree: Any, backend
 
 
 def _donated(args, flags):
-    """The positions whose leaves are all donated; there is a flag for each leaf."""
+    """The positions of arguments all of whose leaves are donated; `flags` has one entry per leaf."""
     left = iter(flags)
     found = [[next(left) for _ in tree_util.tree_leaves(arg)] for arg in args]
     return [i for i, leaves in enumerate(found) if leaves and all(leaves)]

@@ -1,4 +1,4 @@
-"""jax.experimental.shard_alike: values that are split in the same way."""
+"""jax.experimental.shard_alike: gives values the same sharding."""
 from typing import Any
 
 from capibara import _core
@@ -7,7 +7,7 @@ from capibara.jax import device_put, lax, tree_util
 
 
 def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
-    """Both trees, whose leaves are split alike, as far as nothing else says how."""
+    """Both trees, whose leaves get the same shardings unless constrained otherwise."""
     leaves, tree = tree_util.tree_flatten(x)
     others, other_tree = tree_util.tree_flatten(y)
     if tree != other_tree:
@@ -24,7 +24,7 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
 def _pair(one, other):
     if not isinstance(one, _core.Tracer) and not isinstance(other, _core.Tracer):
         return (one, device_put(other, one.sharding)) if one.committed or not other.committed else (device_put(one, other.sharding), other)
-    # A choice is split as its operands are, and they as it is: which of them it takes is known.
+    # A select has the sharding of its operands and passes its own on to them; here the predicate is a constant.
     return _choice(one, other), _choice(other, one)
 
 

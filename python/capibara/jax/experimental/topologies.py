@@ -1,4 +1,4 @@
-"""jax.experimental.topologies: devices that programs can be compiled for without having them."""
+"""jax.experimental.topologies: descriptions of devices, for compiling programs without having them."""
 from collections.abc import Sequence
 
 from capibara import _core
@@ -9,7 +9,7 @@ from capibara.jax._mesh import Mesh as _Mesh
 
 
 class _TopologyDevice(Device):
-    """A device that is described: programs are compiled for it, and run elsewhere."""
+    """A described device: programs are compiled for it, and run elsewhere."""
 
     def __init__(self, placement_platform, platform, number, kind, process_index):
         super().__init__(platform, number, kind, process_index, addressable=False)
@@ -40,16 +40,16 @@ def _description(found):
 
 
 def get_topology_desc(topology_name: str = "", platform: str | None = None, **kwargs: object) -> TopologyDescription:
-    """A topology by name: 'v5e:4x4' or 'v4:2x2x4' of TPUs, '1x1x4' of GPUs (slices, hosts, GPUs of a host).
+    """A topology by name: 'v5e:4x4' or 'v4:2x2x4' of TPUs, '1x1x4' of GPUs (slices, hosts, GPUs per host).
 
-    Options go to the plugin as they are: chips_per_host_bounds=[2, 2, 1], num_slices=2, target_config='...'.
+    Options are passed to the plugin: chips_per_host_bounds=[2, 2, 1], num_slices=2, target_config='...'.
     """
     _find_plugins()
     return _description(_core.make_topology(platform, topology_name, kwargs))
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """The topology of the devices that are here."""
+    """The topology of the devices present."""
     _find_plugins()
     return _description(_core.attached_topology(platform or _core.platform().split(",")[0]))
 

@@ -1,4 +1,4 @@
-"""jax.experimental.xla_metadata: notes for XLA on values and operations. Programs are the same with and without them."""
+"""jax.experimental.xla_metadata: metadata for XLA on values and operations. It does not change programs."""
 import functools
 
 from capibara._modules import explain_missing
@@ -6,7 +6,7 @@ from capibara.jax import tree_util
 
 
 class XlaMetadataContextManager:
-    """A context whose operations have these notes, or a decorator of functions that run in it."""
+    """A context whose operations carry the metadata, or a decorator for functions that run in it."""
 
     def __init__(self, updates: dict[str, object]) -> None:
         self.updates = updates
@@ -18,13 +18,13 @@ class XlaMetadataContextManager:
         return False
 
     def __call__(self, f):
-        if hasattr(f, "lower"):  # of jit: its stages stay there
+        if hasattr(f, "lower"):  # a jitted function: keep its stages
             return f
         return functools.wraps(f)(lambda *args, **kwargs: f(*args, **kwargs))
 
 
 def set_xla_metadata(x: object = None, **kwargs: object):
-    """Notes on the values of a tree, which come back as they are; without one a context or decorator."""
+    """Attaches metadata to the values of a tree, which are returned unchanged; without a tree, a context or decorator."""
     return XlaMetadataContextManager(kwargs) if x is None else tree_util.tree_map(lambda value: value, x)
 
 

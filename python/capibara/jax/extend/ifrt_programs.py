@@ -1,11 +1,11 @@
-"""jax.extend.ifrt_programs: programs for IFRT's plugins.
+"""jax.extend.ifrt_programs: programs for IFRT plugins.
 
-IFRT belongs to jaxlib: there are none here, only the name that libraries import.
+IFRT is part of jaxlib: there are no such programs here, only the name that libraries import.
 """
 import sys
 
 from capibara._modules import explain_missing
 
-ifrt_programs = sys.modules[__name__]  # jax shows jaxlib's module under the name of its own
+ifrt_programs = sys.modules[__name__]  # jax re-exports jaxlib's module under its own name
 
 explain_missing(__name__)

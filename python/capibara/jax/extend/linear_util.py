@@ -6,11 +6,11 @@ from capibara._modules import explain_missing
 
 
 class StoreException(Exception):
-    """A store was read before it was filled, or filled twice."""
+    """A store was read before it was set, or set twice."""
 
 
 class Store:
-    """One value that a transformation leaves for its caller."""
+    """One value that a transformation stores for its caller."""
 
     def __init__(self):
         self._values = []
@@ -34,7 +34,7 @@ class Store:
 
 
 class WrappedFun:
-    """A function together with fixed keyword parameters, transformations around it, and what is known of it for messages."""
+    """A function with bound keyword parameters, a stack of transformations, and debug information."""
 
     def __init__(self, f, params=None, debug_info=None, transforms=(), stores=()):
         self.f, self.params, self.debug_info = f, params or {}, debug_info
@@ -45,7 +45,7 @@ class WrappedFun:
         return getattr(self.f, "__name__", "<unnamed wrapped function>")
 
     def wrap(self, transform, static_args, store=None):
-        """The function behind one more transformation: transform(function, *static_args, *args, **kwargs)."""
+        """The function inside one more transformation: transform(function, *static_args, *args, **kwargs)."""
         stores = self.stores if store is None else (*self.stores, store)
         return WrappedFun(self.f, self.params, self.debug_info, ((transform, static_args), *self.transforms), stores)
 
@@ -68,7 +68,7 @@ class WrappedFun:
 
 
 def wrap_init(f, params=None, *, debug_info=None):
-    """A function as tracing takes it."""
+    """Wraps a function for tracing."""
     return WrappedFun(f, params, debug_info)
 
 
@@ -81,7 +81,7 @@ def transformation2(gen, *rest):
 
 
 def transformation_with_aux2(gen, *rest):
-    """The same for gen(function, store, *static_args, *args, **kwargs): also returns what reads the store."""
+    """The same for gen(function, store, *static_args, *args, **kwargs): also returns a reader of the store."""
     if not rest:
         return functools.partial(transformation_with_aux2, gen)
     fun, *static_args = rest
@@ -116,7 +116,7 @@ def transformation_with_aux(gen, *rest):
 
 
 def merge_linear_aux(aux1, aux2):
-    """Which of two stores was filled: (True, the first one's value) or (False, the second one's)."""
+    """Reads the one of two stores that was set: (True, value of the first) or (False, value of the second)."""
     try:
         first = aux1()
     except StoreException:
@@ -129,14 +129,14 @@ def merge_linear_aux(aux1, aux2):
 
 
 def cache(call, *, explain=None, maxsize=2048):
-    """call(wrapped function, *args), which is made once for equal functions and arguments under the same configuration."""
+    """call(wrapped function, *args), evaluated once for equal functions and arguments under the same configuration."""
     known = functools.lru_cache(maxsize=maxsize)(lambda fun, args, settings: (call(fun, *args), [store.val for store in fun.stores]))
 
     @functools.wraps(call)
     def memoized(fun, *args):
         before = known.cache_info().misses
         result, stored = known(fun, args, tuple(_core.config_values().items()))
-        if known.cache_info().misses == before:  # found: the stores of this function object are filled, too
+        if known.cache_info().misses == before:  # hit: set the stores of this function object, too
             for store, value in zip(fun.stores, stored):
                 store.reset()
                 store.store(value)

@@ -1,31 +1,31 @@
-"""jax.extend.source_info_util: where equations are said to come from."""
+"""jax.extend.source_info_util: source information of equations."""
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara._sources import NameStack, SourceInfo
 
 
 def register_exclusion(path: str) -> None:
-    """Equations never come from lines of this file, but from those that called it."""
+    """Excludes a file as a source of equations; its callers are reported instead."""
     _core.exclude_source_file(path)
 
 
 def current() -> SourceInfo:
-    """The scopes and the line of the user's program that are running."""
+    """The current scopes and line of the user's program."""
     return SourceInfo(*_core.current_source())
 
 
 def current_name_stack() -> NameStack:
-    """The scopes that are open."""
+    """The current scopes."""
     return current().name_stack
 
 
 def new_name_stack(name: str = "") -> NameStack:
-    """Scopes of which one has been opened, or none."""
+    """A name stack with one scope, or empty."""
     return NameStack(name)
 
 
 def new_source_info() -> SourceInfo:
-    """A source that nothing is known of."""
+    """An unknown source."""
     return SourceInfo()
 
 

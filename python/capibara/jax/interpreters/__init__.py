@@ -1,4 +1,4 @@
-"""jax.interpreters: the rules of primitives, as libraries register them."""
+"""jax.interpreters: registration of primitives' rules, for libraries."""
 from capibara._modules import explain_missing
 from capibara.jax.interpreters import ad, batching, mlir, partial_eval, pxla, xla  # noqa: F401
 

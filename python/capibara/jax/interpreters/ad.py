@@ -5,7 +5,7 @@ from capibara._types import UndefinedPrimal, Zero  # noqa: F401
 
 
 class _Kind(type):
-    """A class of traces or traced values of one transform: here they are objects of one class that know their kind."""
+    """A metaclass for a transform's traces or tracers: here these are instances of one class with a kind."""
 
     def __instancecheck__(cls, value):
         trace = _core.tracer_trace(value) if isinstance(value, _core.Tracer) else value
@@ -16,19 +16,19 @@ class _Kind(type):
 
 
 class JVPTrace(metaclass=_Kind):
-    """The trace of a function that is differentiated in forward mode."""
+    """The trace of a function differentiated in forward mode."""
 
     _base, _kind = _core.Trace, "jvp"
 
 
 class JVPTracer(metaclass=_Kind):
-    """A value with a tangent, while a function is differentiated: its attributes are primal and tangent."""
+    """A value with a tangent during differentiation; its attributes are primal and tangent."""
 
     _base, _kind = _core.Tracer, "jvp"
 
 
 class _Rules:
-    """A table of rules: entries go to the primitive, which answers for those of the catalog."""
+    """A table of rules: entries are stored in the primitive, which also provides the rules of the catalog."""
 
     def __init__(self, define, rule):
         self._define, self._rule = define, rule
@@ -59,12 +59,12 @@ primitive_transposes = _Rules("def_transpose", "transpose")
 
 
 def instantiate_zeros(tangent):
-    """A symbolic zero as an array."""
+    """Converts a symbolic zero to an array."""
     return zeros_like_aval(tangent.aval) if isinstance(tangent, Zero) else tangent
 
 
 def zeros_like_aval(aval):
-    """An array of zeros of a type; those of float0 are NumPy's."""
+    """An array of zeros of a type; float0 zeros are NumPy arrays."""
     return _core.library_function("numpy", "zeros")(aval.shape, aval.dtype)
 
 
@@ -81,7 +81,7 @@ def add_jaxvals(x, y):
 
 
 def is_undefined_primal(x):
-    """Whether an operand is one in which an equation is linear."""
+    """True if an operand is a linear operand of an equation being transposed."""
     return isinstance(x, UndefinedPrimal)
 
 

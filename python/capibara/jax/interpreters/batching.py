@@ -10,11 +10,11 @@ not_mapped = None
 
 
 def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, make_iota):
-    """Says how vmap maps over objects of a class.
+    """Registers how vmap maps over objects of a class.
 
-    to_elt(cont, axis_size, value, spec) is one element of a value, where cont(array, axis) is one of an array along an axis, and
-    from_elt(cont, axis_size, element, spec) the value of which it is one, where cont(axis_size, array, axis) is the array of all
-    elements. Entries of in_axes and out_axes for such objects are specs, of the type spec_type.
+    to_elt(cont, axis_size, value, spec) returns one element of a value, where cont(array, axis) is one element of an array along an
+    axis; from_elt(cont, axis_size, element, spec) returns the value from an element, where cont(axis_size, array, axis) is the array
+    of all elements. Entries of in_axes and out_axes for such objects are specs, of the type spec_type.
     """
     if data_type in _vmappables.registered:
         raise ValueError(f"register_vmappable: {data_type.__name__} is registered already")
@@ -22,7 +22,7 @@ def register_vmappable(data_type, spec_type, axis_size_type, to_elt, from_elt, m
 
 
 def unregister_vmappable(data_type):
-    """Takes back what register_vmappable said."""
+    """Undoes register_vmappable."""
     _vmappables.registered.pop(data_type, None)
 
 
@@ -30,7 +30,7 @@ primitive_batchers = _Rules("def_batch", "batch")
 
 
 class AxisData(NamedTuple):
-    """What a rule is told of the mapped axis; the name of an axis without one is None."""
+    """A rule's information about the mapped axis; an unnamed axis has the name None."""
 
     name: str | None
     size: int
@@ -39,7 +39,7 @@ class AxisData(NamedTuple):
 
 
 class _AxisRules(dict):
-    """{primitive: rule that is told of the mapped axis}; `adapt` makes what the core calls of it."""
+    """{primitive: rule that takes the mapped axis}; `adapt` converts a rule to the form that the core calls."""
 
     def __init__(self, adapt):
         self._adapt = adapt
@@ -49,7 +49,7 @@ class _AxisRules(dict):
         super().__setitem__(primitive, rule)
 
 
-# rule(axis size, axis name, trace, arguments, dims, **params), of which the trace is None, and rule(AxisData, arguments, dims, **params)
+# rule(axis size, axis name, trace, arguments, dims, **params), where the trace is None, and rule(AxisData, arguments, dims, **params)
 axis_primitive_batchers = _AxisRules(lambda rule: rule)
 fancy_primitive_batchers = _AxisRules(
     lambda rule: lambda size, name, _, args, dims, **params: rule(AxisData(name, size), args, dims, **params))
@@ -61,26 +61,26 @@ def moveaxis(x, source, destination):
 
 
 def bdim_at_front(x, dim, size):
-    """A value with the mapped axis in front, repeated where it is not mapped."""
+    """A value with the mapped axis in front; unmapped values are broadcast."""
     return _jnp.broadcast_to(x, (size,) + _jnp.shape(x)) if dim is None else _jnp.moveaxis(x, dim, 0)
 
 
 def broadcast(x, size, axis, mesh_axis=None):
-    """A value repeated along a new axis."""
+    """A value broadcast along a new axis."""
     if mesh_axis is not None:
         raise NotImplementedError(f"batching.broadcast: the new axis cannot be split over a mesh axis, got mesh_axis={mesh_axis!r}")
     return _jnp.broadcast_to(_jnp.expand_dims(x, axis), _jnp.shape(x)[:axis] + (size,) + _jnp.shape(x)[axis:])
 
 
 def defvectorized(primitive):
-    """A primitive that works elementwise: the mapped axis stays where it is."""
+    """Defines an elementwise primitive: the mapped axis keeps its position."""
     def rule(args, dims, **params):
         return primitive.bind(*args, **params), dims[0]
     primitive_batchers[primitive] = rule
 
 
 def defbroadcasting(primitive):
-    """An elementwise primitive of several operands."""
+    """Defines an elementwise primitive of several operands."""
     def rule(args, dims, **params):
         size = next(a.shape[d] for a, d in zip(args, dims) if d is not None)
         args = [bdim_at_front(a, d, size) for a, d in zip(args, dims)]
@@ -92,7 +92,7 @@ def defbroadcasting(primitive):
 
 
 def defreducer(primitive, ident=None):
-    """A primitive with a parameter `axes`, over which it reduces."""
+    """Defines a primitive that reduces over its parameter `axes`."""
     def rule(args, dims, *, axes, **params):
         (x,), (dim,) = args, dims
         moved = tuple(axis + (axis >= dim) for axis in axes)

@@ -1,4 +1,4 @@
-"""jax.interpreters.mlir: lowering rules of primitives, which programs are expanded by when they are lowered or compiled."""
+"""jax.interpreters.mlir: lowering rules of primitives, which expand programs when these are lowered or compiled."""
 import types
 from collections.abc import Callable, Sequence
 
@@ -7,15 +7,15 @@ from capibara._modules import explain_missing
 
 
 class LoweringRuleContext(types.SimpleNamespace):
-    """What a rule is told besides its operands: the primitive, the types of operands and results, and the platform."""
+    """A rule's context: the primitive, the types of operands and results, and the platform."""
 
     def replace(self, **changes) -> "LoweringRuleContext":
-        """The same with other entries."""
+        """A copy with entries replaced."""
         return type(self)(**{**vars(self), **changes})
 
 
 class _LoweredFunction:
-    """A rule that is traced into the program where a primitive is lowered."""
+    """A rule that is traced into the program in place of a primitive."""
 
     def __init__(self, function, multiple_results):
         self.function, self.multiple_results = function, multiple_results
@@ -31,10 +31,10 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
 
 
 def register_lowering(prim, rule: Callable, platform: str | None = None, inline: bool = True, cacheable: bool = True) -> Callable:
-    """Gives a user's primitive its lowering: for one platform, or for all that have none of their own.
+    """Registers the lowering of a user's primitive: for one platform, or for all without their own.
 
     A rule is made by lower_fun, or takes (ctx, *operands, **params) and returns a list: it may use its operands, other rules of
-    lower_fun and emit_python_callback. Where it builds MLIR operations, programs call the implementation, and say so once.
+    lower_fun and emit_python_callback. If it builds MLIR operations, programs call back the implementation instead, with one warning.
     """
     if isinstance(prim, _core.CatalogPrimitive):
         raise NotImplementedError(f"register_lowering: '{prim}' is an operation of the library, whose lowering cannot be replaced; "
@@ -57,7 +57,7 @@ def register_lowering(prim, rule: Callable, platform: str | None = None, inline:
 
 
 def _by_values(prim, rule, platform, args, params):
-    """A rule for values of MLIR, given traced arrays in their place."""
+    """Calls a rule for MLIR values with traced arrays instead."""
     avals_in = [_core.type_of(arg) for arg in args]
     module = types.SimpleNamespace(platforms=(platform,), add_keepalive=lambda keepalive: None)
     ctx = LoweringRuleContext(primitive=prim, avals_in=avals_in, avals_out=prim.result_avals(*avals_in, **params), module_context=module)
@@ -74,7 +74,7 @@ def _by_values(prim, rule, platform, args, params):
 def emit_python_callback(ctx: LoweringRuleContext, callback: Callable, token, operands: Sequence, operand_avals: Sequence,
                          result_avals: Sequence, *, has_side_effect: bool, returns_token: bool = True, partitioned: bool = False,
                          sharding=None) -> tuple:
-    """A call of a Python function on arrays, in a rule: (results, token, None)."""
+    """Calls a Python function on arrays from a rule: (results, token, None)."""
     results = list(result_avals)
     if has_side_effect:
         return list(_core.io_callback(callback, results, tuple(operands), {}, False)), token, None

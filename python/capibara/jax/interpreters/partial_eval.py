@@ -1,4 +1,4 @@
-"""jax.interpreters.partial_eval: functions staged into programs."""
+"""jax.interpreters.partial_eval: stages functions into programs."""
 from capibara import _core
 from capibara._core import Jaxpr, Literal
 from capibara._modules import explain_missing
@@ -13,9 +13,9 @@ def trace_to_jaxpr_dynamic(fun, in_avals, *_, **__):
 
 
 def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
-    """The program of the outputs marked, without equations that they do not need: (jaxpr, which inputs it reads).
+    """The program for the outputs marked in `used_outputs`, without unneeded equations: (jaxpr, which inputs it reads).
 
-    Inputs marked in `instantiate` stay; all constants do.
+    Inputs marked in `instantiate` are kept, and so are all constants.
     """
     count = len(jaxpr.constvars)
     kept = [instantiate] * len(jaxpr.invars) if isinstance(instantiate, bool) else list(instantiate)
@@ -27,7 +27,7 @@ def dce_jaxpr(jaxpr, used_outputs, instantiate=False):
 
 
 class PartialVal(tuple):
-    """A value that is known, (None, value), or of which the type alone is known, (type, None)."""
+    """A known value, (None, value), or one of which only the type is known, (type, None)."""
 
     def __new__(cls, pair):
         aval, value = pair
@@ -52,7 +52,7 @@ class PartialVal(tuple):
 
 
 def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
-    """What of a function's results follows from the known arguments: (jaxpr of the others, results, constants)."""
+    """Evaluates the results that depend only on known arguments: (jaxpr of the others, results, constants)."""
     function = getattr(fun, "call_wrapped", fun)
     types = tuple(pval[0] for pval in pvals if not pval.is_known())
 
@@ -70,7 +70,7 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False):
 
 
 def _evaluate_known(jaxpr, consts, args):
-    """The outputs of a program, each (value,) or, where it depends on an argument that is None, None."""
+    """The outputs of a program, each (value,), or None if it depends on an argument that is None."""
     values = dict(zip(jaxpr.constvars, ((const,) for const in consts)))
     values.update(zip(jaxpr.invars, args))
 

@@ -1,10 +1,10 @@
-"""jax.interpreters.pxla: the mesh that `with mesh:` makes current, as older programs ask for it."""
+"""jax.interpreters.pxla: the current mesh of `with mesh:`, under the name that older programs use."""
 from capibara._modules import explain_missing
 from capibara.jax._mesh import Mesh, entered_mesh
 
 
 class _Environment:
-    """What a thread runs in."""
+    """The environment of a thread."""
 
     @property
     def physical_mesh(self):

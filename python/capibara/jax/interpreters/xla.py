@@ -1,4 +1,4 @@
-"""jax.interpreters.xla: how values of a library's own types become arrays."""
+"""jax.interpreters.xla: conversion of libraries' own types to arrays."""
 import functools
 import threading
 
@@ -12,10 +12,10 @@ _own = threading.local()
 
 
 def apply_primitive(prim, *args, **params):
-    """A primitive on concrete arrays, evaluated at once: one that has a lowering is compiled, so that this may be its implementation."""
+    """Evaluates a primitive on concrete arrays; one with a lowering is compiled, so this function can be its implementation."""
     call = functools.partial(prim.bind, **params)
     applied = getattr(_own, "applied", ())
-    if any(one is prim for one in applied):  # its implementation is this function, and nothing else is known of it
+    if any(one is prim for one in applied):  # its implementation is this function, and it has no other
         raise NotImplementedError(f"Evaluation rule for '{prim}' not implemented: its implementation is apply_primitive, and it has no "
                                   "lowering that can be used here")
     _own.applied = (*applied, prim)

@@ -31,14 +31,14 @@ def create_token(_=None):
 
 
 def after_all(*operands):
-    """A token that is ready when all the given ones are."""
+    """A token that is ready when all the operands are."""
     if not all(isinstance(_core.type_of(operand), _AbstractToken) for operand in operands):
         raise TypeError(f"after_all: the operands must be tokens, got {[type(operand).__name__ for operand in operands]}")
     return after_all_p.bind(*operands)
 
 
 def with_sharding_constraint(x, shardings):
-    """The value of x, placed on devices as the shardings say while a compiled program runs."""
+    """The value of x, placed on devices according to the shardings inside a compiled program."""
     from capibara.jax import _placing
     return _placing.with_sharding_constraint(x, shardings)
 
@@ -51,7 +51,7 @@ from capibara.jax.lax._scaled_dot import *  # noqa: E402,F401,F403
 
 
 def _primitives():
-    """Every primitive of the catalog under its name and _p."""
+    """Every primitive of the catalog, under its name with the suffix _p."""
     renamed = {"remat2": "remat", "and": "and", "or": "or", "not": "not", "xor": "xor", "while": "while"}
     for primitive in _core.catalog():
         globals().setdefault(f"{renamed.get(primitive.name, primitive.name).replace('-', '_')}_p", primitive)

@@ -1,4 +1,4 @@
-"""Structured control flow and functions on trees of jax.lax; apart, since lax has its own max, min, map and abs."""
+"""Structured control flow and tree functions of jax.lax; a separate module, since lax redefines max, min, map and abs."""
 import functools
 import types
 import weakref
@@ -11,7 +11,7 @@ from capibara.jax._mesh import current_mesh as _current_mesh
 
 
 def scan(f, init, xs=None, length=None, reverse=False, unroll=1, _split_transpose=False):
-    """Runs f over the leading axis of xs, carrying a state; returns the last state and the stacked outputs."""
+    """Runs f over the leading axis of xs, carrying a state; returns the final state and the stacked outputs."""
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
     _require_number("unroll", unroll, "`int` or `bool`")
@@ -32,14 +32,14 @@ def _require_number(argument, value, kinds):
 
 
 def while_loop(cond_fun, body_fun, init_val):
-    """Runs body_fun as long as cond_fun of the state is true."""
+    """Runs body_fun on the state while cond_fun of it is true."""
     if not callable(cond_fun) or not callable(body_fun):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     return _core.while_loop(cond_fun, body_fun, init_val)
 
 
 def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
-    """body_fun(i, state) for i from lower to upper; a scan where the bounds are known, else a while loop."""
+    """Runs body_fun(i, state) for i in [lower, upper); a scan if the bounds are static, else a while loop."""
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     types = [bound.dtype for bound in (lower, upper) if hasattr(bound, "dtype") and not getattr(bound, "weak_type", False)]
@@ -65,8 +65,8 @@ def fori_loop(lower, upper, body_fun, init_val, *, unroll=None):
     return result
 
 
-# What loops run, made of a way to the user's function: of a weak one where the result is kept, since it is kept for as long as
-# the function.
+# Loop bodies, made from a reference to the user's function: a weak one if the result is cached, since it is cached for as long
+# as the function lives.
 def _counted_step(body_fun):
     def step(carry, _):
         i, state = carry
@@ -91,11 +91,11 @@ def _below(carry):
     return _lax("lt")(carry[0], carry[1])
 
 
-_steps = weakref.WeakKeyDictionary()  # {function: {maker: what it made of it}}
+_steps = weakref.WeakKeyDictionary()  # {function: {maker: result}}
 
 
 def _of(function, maker):
-    """What a maker makes of a function, the same each time: a loop with a body that was traced before is not traced again."""
+    """The cached result of a maker for a function: a loop with a body that was traced before is not traced again."""
     if not isinstance(function, types.FunctionType):
         return maker(lambda: function)
     made = _steps.setdefault(function, {})
@@ -116,7 +116,7 @@ _no_operand = object()
 
 
 def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, linear=None):
-    """One of two functions of the operands, as a predicate says; in the old form an operand stands before each function."""
+    """Calls one of two functions of the operands, by a predicate; in the old form each function is preceded by its operand."""
     if len(operands) == 2 and operand is _no_operand and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
         first, on_true, second, on_false = true_fun, false_fun, *operands
         return _core.cond(pred, lambda of_true, _: on_true(of_true), lambda _, of_false: on_false(of_false), (first, second))
@@ -135,7 +135,7 @@ def cond(pred, true_fun, false_fun, *operands, operand=_no_operand, linear=None)
 
 
 def switch(index, branches, *operands, operand=_no_operand):
-    """The function of the operands that an index selects; the index is clamped."""
+    """Calls the function of the operands that an index selects; the index is clamped."""
     if operand is not _no_operand:
         operands = (operand,)
     if not all(callable(branch) for branch in branches):
@@ -149,7 +149,7 @@ def switch(index, branches, *operands, operand=_no_operand):
 
 
 def map(f, xs, *, batch_size=None):
-    """f on every slice of the leading axis, one after the other or in batches."""
+    """Applies f to every slice of the leading axis, one after the other or in batches."""
     if batch_size == 0:  # one batch of everything
         return _vmap(f)(xs)
     if batch_size is not None:
@@ -161,8 +161,8 @@ def associative_scan(fn, elems, reverse=False, axis=0, *, tpu_optimized=False):
     """All prefixes combined by an associative function, in logarithmic depth.
 
     With `tpu_optimized` a linear recurrence, fn((a1, b1), (a2, b2)) = (a1 * a2, a2 * b1 + b2) on two arrays of one type,
-    runs as capibara.kernels.linear_recurrence: chunk by chunk, in a single pass on the CPU. fn is traced once more to see
-    whether it is one; for every other fn the flag changes nothing.
+    runs as capibara.kernels.linear_recurrence: chunk by chunk, in a single pass on the CPU. fn is traced once more to
+    recognize it; for any other fn the flag has no effect.
     """
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")
@@ -192,13 +192,13 @@ def stop_gradient(x):
 
 
 def optimization_barrier(operand, /):
-    """The same values, kept apart by the compiler."""
+    """The same values, across which the compiler does not optimize."""
     leaves, tree = _core.tree_flatten(operand)
     return tree.unflatten(list(_core.library_function("lax", "optimization_barrier")(leaves)))
 
 
 def composite(decomposition, name, version=0):
-    """A function under a name that a back end may know; here it is its decomposition."""
+    """A function under a name that a back end may recognize; here it runs as its decomposition."""
     @functools.wraps(decomposition)
     def call(*args, **attributes):
         leaves, tree = _core.tree_flatten(args)
@@ -207,7 +207,7 @@ def composite(decomposition, name, version=0):
 
 
 def platform_dependent(*args, default=None, **per_platform):
-    """The function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for both of the middle."""
+    """Calls the function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for cuda and rocm."""
     platform = _core.lowering_platform()
     function = per_platform.get(platform)
     if function is None and platform in ("cuda", "rocm"):
@@ -221,7 +221,7 @@ def platform_dependent(*args, default=None, **per_platform):
 
 
 def _on_trees(name):
-    """A collective on every leaf of a tree."""
+    """Applies a collective to every leaf of a tree."""
     def collective(x, axis_name, *args, **kwargs):
         function = _core.library_function("lax", name)
         leaves, tree = _core.tree_flatten(x)
@@ -231,7 +231,7 @@ def _on_trees(name):
 
 
 def _pcast(x, axis_name, *, to):
-    """The same values in types that say otherwise along axes of a mesh in which they may differ."""
+    """The same values with another manual type (varying, reduced, ...) along mesh axes."""
     if isinstance(axis_name, (set, frozenset)):
         raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
     if not axis_name:

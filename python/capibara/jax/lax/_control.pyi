@@ -1,4 +1,4 @@
-"""Types of structured control flow and of lax's functions on trees."""
+"""Types of structured control flow and of lax's tree functions."""
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -16,7 +16,7 @@ def scan(
     f: Callable[[Array, Any], tuple[ArrayLike, _Y]], init: ArrayLike, xs: PyTree = None, length: int | None = None, reverse: bool = False,
     unroll: int | bool = 1, _split_transpose: bool = False
 ) -> tuple[Array, _Y]:
-    """Runs f over the leading axis of xs, carrying a state; returns the last state and the stacked outputs."""
+    """Runs f over the leading axis of xs, carrying a state; returns the final state and the stacked outputs."""
 @overload
 def scan(
     f: Callable[[_T, Any], tuple[_T, _Y]], init: _T, xs: PyTree = None, length: int | None = None, reverse: bool = False,
@@ -24,14 +24,14 @@ def scan(
 ) -> tuple[_T, _Y]: ...
 @overload
 def while_loop(cond_fun: Callable[[Array], ArrayLike], body_fun: Callable[[Array], ArrayLike], init_val: ArrayLike) -> Array:
-    """Runs body_fun as long as cond_fun of the state is true."""
+    """Runs body_fun on the state while cond_fun of it is true."""
 @overload
 def while_loop(cond_fun: Callable[[_T], ArrayLike], body_fun: Callable[[_T], _T], init_val: _T) -> _T: ...
 @overload
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Array], ArrayLike], init_val: ArrayLike, *, unroll: int | bool | None = None
 ) -> Array:
-    """body_fun(i, state) for i from lower to upper; a scan where the bounds are known, else a while loop."""
+    """Runs body_fun(i, state) for i in [lower, upper); a scan if the bounds are static, else a while loop."""
 @overload
 def fori_loop(
     lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, _T], _T], init_val: _T, *, unroll: int | bool | None = None
@@ -40,11 +40,11 @@ def cond(
     pred: ArrayLike, true_fun: Callable[..., _T], false_fun: Callable[..., _T], *operands: PyTree, operand: PyTree = ...,
     linear: Sequence[bool] | None = None
 ) -> _T:
-    """One of two functions of the operands, as a predicate says; in the old form an operand stands before each function."""
+    """Calls one of two functions of the operands, by a predicate; in the old form each function is preceded by its operand."""
 def switch(index: ArrayLike, branches: Sequence[Callable[..., _T]], *operands: PyTree, operand: PyTree = ...) -> _T:
-    """The function of the operands that an index selects; the index is clamped."""
+    """Calls the function of the operands that an index selects; the index is clamped."""
 def map(f: Callable[[Any], _T], xs: PyTree, *, batch_size: int | None = None) -> _T:
-    """f on every slice of the leading axis, one after the other or in batches."""
+    """Applies f to every slice of the leading axis, one after the other or in batches."""
 def associative_scan(
     fn: Callable[[_T, _T], _T], elems: _T, reverse: bool = False, axis: int = 0, *, tpu_optimized: bool = False
 ) -> _T:
@@ -61,8 +61,8 @@ def custom_linear_solve(
 def stop_gradient(x: _T) -> _T:
     """The same values, without derivatives."""
 def optimization_barrier(operand: _T, /) -> _T:
-    """The same values, kept apart by the compiler."""
+    """The same values, across which the compiler does not optimize."""
 def composite(decomposition: _F, name: str, version: int = 0) -> _F:
-    """A function under a name that a back end may know; here it is its decomposition."""
+    """A function under a name that a back end may recognize; here it runs as its decomposition."""
 def platform_dependent(*args: Any, default: Callable[..., _T] | None = None, **per_platform: Callable[..., _T]) -> _T:
-    """The function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for both of the middle."""
+    """Calls the function for the platform that a program is lowered for: 'cpu', 'cuda', 'rocm', 'tpu', or 'gpu' for cuda and rocm."""

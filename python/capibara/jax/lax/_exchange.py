@@ -1,4 +1,4 @@
-"""psend and precv of jax.lax: a permutation of the members of a named axis in two steps."""
+"""psend and precv of jax.lax: a permutation over a named axis in two steps."""
 from typing import Any, Sequence
 
 from capibara import _core, _tracebacks
@@ -8,7 +8,7 @@ from capibara.jax.lax._control import COLLECTIVES
 
 @tree_util.register_pytree_node_class
 class SendToken:
-    """What psend returns: it leads to the precv that takes the value, and keeps its place through optimization_barrier and jit."""
+    """The result of psend: identifies the value for precv, and keeps its order through optimization_barrier and jit."""
 
     def __init__(self, value: Any, axis_name: tuple, perm: tuple):
         self._value, self.axis_name, self.perm = value, axis_name, perm
@@ -30,14 +30,14 @@ def _route(axis_name, perm):
 
 
 def psend(x: Any, axis_name: str | Sequence[str], perm: Sequence[tuple[int, int]]) -> Any:
-    """Sends each leaf along (source, destination) pairs of the members of a named axis; the token is for `precv`."""
+    """Sends each leaf along (source, destination) pairs of indices on a named axis; returns a token for `precv`."""
     names, pairs = _route(axis_name, perm)
-    _core.library_function("lax", "axis_size")(names)  # raises where an axis is not bound
+    _core.library_function("lax", "axis_size")(names)  # raises if an axis is not bound
     return tree_util.tree_map(lambda leaf: SendToken(_core.as_array(leaf), names, pairs), x)
 
 
 def precv(token: Any, out_shape: Any, axis_name: str | Sequence[str], perm: Sequence[tuple[int, int]]) -> _core.Array:
-    """The value that `psend` sent with this token, on the members that it was sent to; zeros on the others."""
+    """The value that `psend` sent with this token, at its destinations; zeros elsewhere."""
     names, pairs = _route(axis_name, perm)
     if not isinstance(token, SendToken):
         raise TypeError(f"precv: the token must come from the psend whose value is received, got {type(token).__name__}: nothing would "

@@ -1,4 +1,4 @@
-"""lax.reduce over pytrees: the core knows one array or several, Python any structure of them."""
+"""lax.reduce over pytrees: the core takes one or several arrays, Python any structure of them."""
 from capibara import _core
 
 __all__ = ["reduce"]

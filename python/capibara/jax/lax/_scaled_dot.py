@@ -1,4 +1,4 @@
-"""lax.scaled_dot: a dot product of operands with scales for blocks of their contracted dimensions."""
+"""lax.scaled_dot: a dot product of operands with block scales along their contracted dimensions."""
 import numpy as np
 
 from capibara import _core
@@ -7,7 +7,7 @@ __all__ = ["scaled_dot"]
 
 
 def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None):
-    """(lhs * lhs_scale) @ (rhs * rhs_scale) as dot_general has it; each entry of a scale belongs to a block of elements."""
+    """(lhs * lhs_scale) @ (rhs * rhs_scale) with the dimensions of dot_general; each entry of a scale is for a block of elements."""
     import ml_dtypes
     lhs, rhs = _core.as_array(lhs), _core.as_array(rhs)
     if dimension_numbers is None:

@@ -1,11 +1,11 @@
-"""nn.scaled_matmul: a matmul of operands with scales for blocks of their last dimension."""
+"""nn.scaled_matmul: a matmul of operands with block scales along their last dimension."""
 import numpy as np
 
 from capibara import _core
 
 
 def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.float32):
-    """The product [B, M, N] of lhs [B, M, K] and rhs [B, N, K], each times its scales, which belong to equal blocks of K.
+    """The matmul [B, M, N] of lhs [B, M, K] and rhs [B, N, K], each times its scales, one per block of K.
 
     A composition in float32, which runs and differentiates on every platform.
     """

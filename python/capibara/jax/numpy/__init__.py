@@ -25,7 +25,7 @@ __array_api_version__ = "2024.12"
 
 
 class _ScalarType(type):
-    """The class of jax.numpy's scalar types: callable as constructors of arrays."""
+    """The metaclass of jax.numpy's scalar types, which are callable as constructors of arrays."""
 
     def __hash__(self):
         return hash(self.dtype.type)
@@ -64,14 +64,14 @@ int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 
 class iinfo(_dtypes.iinfo):
-    """What an integer dtype can hold."""
+    """The limits of an integer dtype."""
 
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None):
-    """Numbers from start (by default 0) up to, but without, stop."""
+    """Evenly spaced numbers from start (by default 0) up to stop, exclusive."""
     bounds = [bound for bound in (start, stop, step) if bound is not None]
     if [bound for bound in bounds if isinstance(bound, (_np.generic, _np.ndarray))]:
-        # NumPy's scalars of 64 bits decide the length in their own precision, whatever the arrays' width.
+        # 64-bit NumPy scalars determine the length in their own precision, whatever the arrays' width.
         dtype = result_type(*bounds) if dtype is None else dtype
         start, stop, step = _plain_number(start), _plain_number(stop), _plain_number(step)
     return _core.library_function("numpy", "arange")(start, stop, step, dtype, device=device, out_sharding=out_sharding)
@@ -83,26 +83,26 @@ def _plain_number(x):
 
 
 def iscomplexobj(x):
-    """Whether a value, or a scalar type such as complex64, is of a complex dtype."""
+    """True if a value, or a scalar type such as complex64, has a complex dtype."""
     if isinstance(x, type) and isinstance(getattr(x, "dtype", None), _np.dtype):
         return _dtypes.issubdtype(x.dtype, _np.complexfloating)
-    if isinstance(x, (_np.generic, _np.ndarray)):  # its dtype says it
+    if isinstance(x, (_np.generic, _np.ndarray)):  # decided by its dtype
         return _np.iscomplexobj(x)
     return _core.library_function("numpy", "iscomplexobj")(x)
 
 
 def result_type(*args):
-    """The dtype an operation on these values, dtypes or types has."""
+    """The result dtype of an operation on these values, dtypes or types."""
     return _dtypes.result_type(*args)
 
 
 def can_cast(from_, to, casting="safe"):
-    """Whether a dtype can be cast to another by NumPy's rule."""
+    """True if a dtype can be cast to another by NumPy's rule."""
     return _np.can_cast(_core.dtype_of(from_) if not isinstance(from_, _core.Array) else from_.dtype, _core.dtype_of(to), casting)
 
 
 def isdtype(dtype, kind):
-    """Whether a dtype is of a kind of the array API."""
+    """True if a dtype is of a kind of the array API."""
     dtype = _core.dtype_of(dtype)
     kinds = {"bool": lambda d: d == _np.dtype("bool"), "signed integer": lambda d: issubdtype(d, signedinteger),
              "unsigned integer": lambda d: issubdtype(d, unsignedinteger), "integral": lambda d: issubdtype(d, integer),
@@ -120,7 +120,7 @@ def isdtype(dtype, kind):
 
 
 def isscalar(element):
-    """Whether a value is a scalar: a number, or an array of rank 0."""
+    """True if a value is a scalar: a number, or an array of rank 0."""
     if isinstance(element, (_np.ndarray, _core.Array)):
         return element.ndim == 0
     return _np.isscalar(element) or (hasattr(element, "__jax_array__") and asarray(element).ndim == 0)
@@ -131,12 +131,12 @@ def load(file, *args, **kwargs):
     result = _np.load(file, *args, **kwargs)
     if not isinstance(result, _np.ndarray):
         return result
-    # NumPy's format has no name for bfloat16: its files say two bytes of nothing in particular.
+    # NumPy's format has no name for bfloat16: files store it as a void type of two bytes.
     return asarray(result.view("bfloat16") if result.dtype == _np.dtype("V2") else result)
 
 
 def from_dlpack(x, /, *, device=None, copy=None):
-    """An array of another library, sharing its memory where it can."""
+    """Imports an array of another library, sharing its memory if possible."""
     from capibara.jax.dlpack import from_dlpack as exchange
     return exchange(x, device, copy)
 
@@ -149,12 +149,12 @@ _Named.__name__ = _Named.__qualname__ = "ArrayImpl"
 
 
 def array_repr(arr, max_line_width=None, precision=None, suppress_small=None):
-    """An array as text, as NumPy writes its repr."""
+    """An array as text, in the form of NumPy's repr."""
     return _np.array_repr(_np.asarray(arr).view(_Named), max_line_width, precision, suppress_small)
 
 
 def array_str(a, max_line_width=None, precision=None, suppress_small=None):
-    """An array as text, as NumPy writes it."""
+    """An array as text, in the form of NumPy's str."""
     return _np.array_str(_np.asarray(a), max_line_width, precision, suppress_small)
 
 
@@ -169,7 +169,7 @@ class _Grid:
         if key == ():
             return [] if self._sparse else asarray([], dtype=int)
         axes = [_grid_axis(part, self._name) for part in ((key,) if single else key)]
-        with _core.ConfigScope({"numpy_dtype_promotion": "standard"}):  # the slices are ours to unite, whatever the setting
+        with _core.ConfigScope({"numpy_dtype_promotion": "standard"}):  # the slices may be promoted, whatever the setting
             dtype = result_type(*axes)
         axes = [axis.astype(dtype) for axis in axes]
         if single:
@@ -190,7 +190,7 @@ def _grid_axis(part, name):
 
 
 class _Join:
-    """r_ and c_: arrays joined by writing them between brackets."""
+    """r_ and c_: arrays concatenated by indexing syntax."""
 
     def __init__(self, name, axis, ndmin, trans1d):
         self._name, self._defaults = name, (axis, ndmin, trans1d)
@@ -224,7 +224,7 @@ class _Join:
 
 
 class _NamespaceInfo:
-    """What the array API asks a namespace about itself."""
+    """The array API's information about the namespace."""
 
     def capabilities(self):
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
@@ -247,7 +247,7 @@ class _NamespaceInfo:
 
 
 def __array_namespace_info__():
-    """The array API's questions about this namespace."""
+    """The array API's information about this namespace."""
     return _NamespaceInfo()
 
 

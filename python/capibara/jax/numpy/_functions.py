@@ -25,7 +25,7 @@ def _parse_signature(signature):
 
 
 def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
-    """A function of small arrays as one that broadcasts, by vmap."""
+    """Makes a function of core dimensions broadcast over other dimensions, by vmap."""
     if any(not isinstance(item, (str, int)) for item in excluded):
         raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={excluded!r}")
     if any(isinstance(item, int) and item < 0 for item in excluded):
@@ -72,7 +72,7 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
         _check_ranks(loops, dynamic)
         shape = jnp.broadcast_shapes(*loops) if loops else ()
         function = call
-        # Sizes of one are dropped and broadcast by vmap's None, the others mapped from the right.
+        # Dimensions of size one are dropped and broadcast by vmap's None, the others are mapped from the right.
         squeezed = []
         axes_of = []
         for value, loop in zip(dynamic, loops):
@@ -91,14 +91,14 @@ def vectorize(pyfunc, *, excluded=frozenset(), signature=None):
 
 
 def _take_sizes(sizes, dims, shape):
-    """Notes the sizes of core dimensions; one name has one size."""
+    """Records the sizes of core dimensions; each name has one size."""
     for name, size in zip(dims, shape):
         if sizes.setdefault(name, size) != size:
             raise ValueError(f"inconsistent size for core dimension {name!r}: {sizes[name]} vs {size}")
 
 
 def _check_ranks(loops, dynamic):
-    """The loop dimensions of operands follow the setting about operands of different ranks."""
+    """Checks the operands' loop dimensions according to numpy_rank_promotion."""
     mode = _core.config_values()["numpy_rank_promotion"]
     if mode == "allow" or len({len(loop) for loop in loops if loop}) < 2:
         return
@@ -120,7 +120,7 @@ def custom_op(x, *operands, optimization=None, **parameters):
     """Applies a registered user primitive to arrays.
 
     `optimization` names the primitive, as given to `core.custom_prim` or `core.Primitive`; without it x is returned
-    unchanged. Further operands and parameters are handed to the primitive.
+    unchanged. Other operands and parameters are passed to the primitive.
     """
     if optimization is None:
         return jnp.asarray(x)
@@ -134,7 +134,7 @@ def _split(name):
     @functools.wraps(function)
     def split(ary, indices_or_sections, *args, **kwargs):
         if isinstance(indices_or_sections, _core.Array) and indices_or_sections.ndim:
-            indices_or_sections = list(indices_or_sections)  # reads of an array: within jit their values are not known
+            indices_or_sections = list(indices_or_sections)  # reads from an array, whose values are unknown inside jit
         return function(ary, indices_or_sections, *args, **kwargs)
     return split
 

@@ -5,6 +5,6 @@ from typing import Any
 from capibara.jax.typing import ArrayLike
 
 def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(), signature: str | None = None) -> Callable[..., Any]:
-    """A function of small arrays as one that broadcasts, by vmap."""
+    """Makes a function of core dimensions broadcast over other dimensions, by vmap."""
 def custom_op(x: ArrayLike, *operands: ArrayLike, optimization: str | None = None, **parameters: Any) -> Any:
     """Applies a registered user primitive to arrays."""

@@ -1,4 +1,4 @@
-"""Universal functions of jax.numpy: elementwise functions with reductions, accumulations and outer products of their own."""
+"""Universal functions of jax.numpy: elementwise functions with their reductions, accumulations and outer products."""
 import math
 import operator
 import sys
@@ -21,7 +21,7 @@ class ufunc:
         self.__name__ = name or func.__name__
         self.__doc__ = getattr(func, "__doc__", None)
         self.__call = call or vectorize(func)
-        # A ufunc may be a static argument of jit: what it is compared by cannot be changed.
+        # A ufunc may be a static argument of jit, so the properties by which it is compared are immutable.
         self.__properties = (func, self.__name__, identity, operator.index(nin), operator.index(nout), operator.index(nargs or nin))
         if call is not None:
             self.__wrapped__ = call
@@ -42,7 +42,7 @@ class ufunc:
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def __reduce__(self):
-        """Those of jax.numpy are pickled by their names, others with the function they are made of."""
+        """ufuncs of jax.numpy are pickled by name, others with their function."""
         if getattr(sys.modules["capibara.jax.numpy"], self.__name__, None) is self:
             return _of_name, (self.__name__,)
         func, name, identity, nin, nout, nargs = self.__properties
@@ -61,7 +61,7 @@ class ufunc:
             raise
 
     def reduce(self, a, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=None):
-        """The function applied along an axis."""
+        """Reduces an axis by the function."""
         self._require_binary("reduce", out)
         a = jnp.asarray(a)
         if where is not None:
@@ -99,13 +99,13 @@ class ufunc:
         return jnp.moveaxis(jnp.concatenate([moved[:1], rest], 0), 0, axis)
 
     def outer(self, A, B, /):
-        """The function of every pair of elements."""
+        """Applies the function to every pair of elements."""
         self._require_binary("outer", None)
         A, B = jnp.asarray(A), jnp.asarray(B)
         return self(A.reshape(A.shape + (1,) * B.ndim), B.reshape((1,) * A.ndim + B.shape))
 
     def at(self, a, indices, b=None, /, *, inplace=True):
-        """The function applied at indices, once for every time one is named."""
+        """Applies the function at indices, once for every occurrence of an index."""
         if inplace:
             raise NotImplementedError("JAX arrays are immutable: use inplace=False, and the result of ufunc.at")
         a = jnp.asarray(a)
@@ -120,7 +120,7 @@ class ufunc:
         return self._apply_in_order(a, indices, b)
 
     def reduceat(self, a, indices, axis=0, dtype=None, out=None):
-        """The function reduced over the segments that begin at indices, along an axis."""
+        """Reduces the segments that begin at indices, along an axis."""
         self._require_binary("reduceat", out)
         if axis is None or isinstance(axis, (tuple, list)):
             raise ValueError("reduceat requires a single integer axis.")
@@ -135,7 +135,7 @@ class ufunc:
         across = (-1,) + (1,) * (moved.ndim - 1)
         def step(totals, place):
             i, row = place
-            # A segment that ends before it begins is its first element alone.
+            # A segment that ends before it begins consists of its first element.
             inside = ((i > begin) & (i < end)).reshape(across)
             rows = jnp.broadcast_to(row[None], totals.shape)
             return jnp.where(inside, self(totals, rows).astype(totals.dtype), totals), None
@@ -152,7 +152,7 @@ class ufunc:
             raise NotImplementedError(f"out argument of {self.__name__}.{method}()")
 
     def _dtype_of(self, a):
-        """The dtype that the function of two elements of an array has."""
+        """The result dtype of the function for two elements of an array."""
         one = ShapeDtypeStruct((), a.dtype)
         return eval_shape(self._func, one, one).dtype
 
@@ -216,7 +216,7 @@ _IDENTITIES = {"add": 0, "multiply": 1, "logical_and": True, "logical_or": False
 
 
 def from_library(name, function):
-    """The universal function of a function of the library."""
+    """A universal function from a function of the library."""
     return ufunc(function, function.nin, 1, name=name, identity=_IDENTITIES.get(name), call=function)
 
 

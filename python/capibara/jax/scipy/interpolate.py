@@ -17,7 +17,7 @@ def _known(method):
 
 
 def _coordinates(xi, dimensions):
-    """The points to evaluate at as one array [..., dimensions], of an array or of one array for each dimension."""
+    """The evaluation points as one array [..., dimensions], from an array or from one array per dimension."""
     if isinstance(xi, tuple) and len(xi) == 1:
         xi, = xi
     if isinstance(xi, tuple):
@@ -27,9 +27,9 @@ def _coordinates(xi, dimensions):
 
 
 class RegularGridInterpolator:
-    """Interpolates between values on a rectangular grid, whose axes must increase; `interpolator(points)` gives the values there.
+    """Interpolates between values on a rectangular grid, whose axes must increase; `interpolator(points)` returns the values there.
 
-    Points outside of the grid get `fill_value`; where that is None, the values of the outermost cells go on.
+    Points outside the grid get `fill_value`; if that is None, the outermost cells are extrapolated.
     """
 
     def __init__(self, points, values, method="linear", bounds_error=False, fill_value=np.nan):

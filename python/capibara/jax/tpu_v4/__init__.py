@@ -1,4 +1,4 @@
-"""Fused kernels by subject, which run on every device, on TPUs as the plain blockwise program; and settings for TPUs."""
+"""Fused kernels by subject, which run on every device (on TPUs as the plain blockwise program), and settings for TPUs."""
 from capibara._modules import explain_missing as _explain_missing
 
 _explain_missing(__name__, later={

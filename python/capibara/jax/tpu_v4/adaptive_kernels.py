@@ -1,4 +1,4 @@
-"""Matrix products and contractions by strategy, precision and limit of memory."""
+"""Matmuls and contractions by strategy, precision and memory limit."""
 from capibara._modules import explain_missing as _explain_missing
 from capibara.kernels import adaptive_matmul, einsum_optimize, optimized_matmul
 

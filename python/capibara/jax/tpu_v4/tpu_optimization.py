@@ -1,4 +1,4 @@
-"""Settings of the TPU compiler for a slice: each is checked against libtpu's own flags before it is set."""
+"""Settings of the TPU compiler for a slice, each checked against libtpu's own flags before it is set."""
 from collections.abc import Sequence
 import math
 import os
@@ -17,8 +17,8 @@ def configure_tpu(tpu_type: str | None = None, use_bf16: bool = True, enable_fla
                   enable_collective_ops: bool = True) -> dict[str, object]:
     """Sets flags and the precision of matmuls for a slice such as v6e-64; returns what was set and the slice.
 
-    `use_bf16` sets jax_default_matmul_precision; `enable_flash_attention` says what plans assume of attention: a kernel, or scores that
-    are written to memory.
+    `use_bf16` sets jax_default_matmul_precision; `enable_flash_attention` sets what plans assume for attention: a fused kernel, or scores
+    in memory.
     """
     found = _core.tpu.slice(tpu_type) if tpu_type else None
     flags = set_xla_flags({"xla_tpu_enable_async_collective_fusion": enable_collective_ops,
@@ -31,8 +31,8 @@ def configure_tpu(tpu_type: str | None = None, use_bf16: bool = True, enable_fla
 
 def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None = None, enable_xla_flags: bool = True,
                  enable_async_collective: bool = True) -> dict[str, object]:
-    """Sets the environment for a TPU and, where there are enough devices, makes its mesh; returns what was set, found and not set, and
-    logs the last.
+    """Sets the environment for a TPU and, if there are enough devices, makes its mesh; returns what was set, found and not set, and
+    logs the latter.
 
     `tpu_name` is a label, or a slice such as v6e-64, which is then validated.
     """
@@ -42,7 +42,7 @@ def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None =
         try:
             result["slice"] = _core.tpu.slice(tpu_name)
         except ValueError:
-            pass  # a name of the user's own, such as capibara-tpu-v6e
+            pass  # a user-defined label, such as capibara-tpu-v6e
     if mesh_shape is not None:
         sizes = mesh_shape if isinstance(mesh_shape, (tuple, list)) else ()
         if not 0 < len(sizes) <= 3 or not all(isinstance(size, int) and size > 0 for size in sizes):
@@ -65,17 +65,17 @@ def setup_tpu_v4(tpu_name: str | None = None, mesh_shape: Sequence[int] | None =
 
 
 def enable_all_optimizations() -> dict[str, object]:
-    """The flags of level 3; returns what was set and which of it libtpu does anyway."""
+    """Sets the flags of level 3; returns what was set and which of these are libtpu's defaults."""
     done = enable_xla_optimizations(3)
     _enabled[:] = sorted(done["set"])
     return done
 
 
 def verify_optimizations() -> dict[str, object]:
-    """Whether the libtpu of this process read each flag that was enabled: {"active", "loaded", "flags", "origin"}.
+    """Checks that the libtpu of this process read each enabled flag: {"active", "loaded", "flags", "origin"}.
 
-    "active" is True only where libtpu is loaded and read all of them; what is not is a warning too. Where libtpu is installed and
-    not loaded yet, it compiles a probe in a child process, whose flags are read back as "compiled". Nothing runs on a TPU.
+    "active" is True only if libtpu is loaded and read all of them; others cause a warning. If libtpu is installed but not loaded yet,
+    it compiles a probe in a child process, whose flags are read back as "compiled". Nothing runs on a TPU.
     """
     requested = _core.tpu.read_init_args(os.environ.get("LIBTPU_INIT_ARGS", ""))
     read = libtpu_arguments()

@@ -1,4 +1,4 @@
-"""Vector quantization: nearest codes, and codebooks that learn."""
+"""Vector quantization: nearest codes, and learned codebooks."""
 from capibara._modules import explain_missing as _explain_missing
 
 _explain_missing(__name__, later=dict.fromkeys((

@@ -12,12 +12,12 @@ def remaining(original, *removed):
 
 
 def asarray(x):
-    """A value as an array; one of weak type where it is a Python number."""
+    """A value as an array, weakly typed for a Python number."""
     return _core.as_array(x)
 
 
 def _const(example, val):
-    """A number in the dtype of a value: a Python number where that is one of weak type."""
+    """A number in the dtype of a value: a Python number if that value is weakly typed."""
     for kind in (bool, int, float, complex):
         if type(example) is kind:
             return kind(val)

@@ -1,4 +1,4 @@
-"""jax._src.lax.parallel: the collectives of jax.lax, and which member of a named axis has the least or the greatest value."""
+"""jax._src.lax.parallel: the collectives of jax.lax, and argmin and argmax over a named axis."""
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import lax, numpy
@@ -24,12 +24,12 @@ from capibara.jax.lax import (  # noqa: F401
 
 
 def pargmin(x: _core.Array, axis_name: str) -> _core.Array:
-    """The first member of a named axis that has the least value, for each element."""
+    """For each element, the first index along a named axis with the minimum."""
     return _first_with("pargmin", x, pmin, axis_name)
 
 
 def pargmax(x: _core.Array, axis_name: str) -> _core.Array:
-    """The first member of a named axis that has the greatest value, for each element."""
+    """For each element, the first index along a named axis with the maximum."""
     return _first_with("pargmax", x, pmax, axis_name)
 
 

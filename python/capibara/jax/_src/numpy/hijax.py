@@ -39,9 +39,9 @@ def searchsorted(sorted_arr, query, /, *, side="left", dimension=0, batch_dims=0
 
 
 def nonzero(a, /, *, size, axes=None, dtype=np.int32):
-    """The indices along some axes of the elements that are not zero, `size` of them, for each index of the other axes.
+    """The indices of `size` nonzero elements along some axes, for each index of the other axes.
 
-    Where there are fewer, the rest is 0.
+    If there are fewer, the rest is 0.
     """
     a = jnp.asarray(a)
     size = operator.index(size)

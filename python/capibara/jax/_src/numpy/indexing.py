@@ -1,4 +1,4 @@
-"""jax._src.numpy.indexing: x[index] as a function, with what kinds of index are allowed."""
+"""jax._src.numpy.indexing: x[index] as a function, with a choice of the allowed kinds of index."""
 import enum
 import operator
 
@@ -7,7 +7,7 @@ from capibara.jax import numpy
 
 
 class IndexingStrategy(enum.Enum):
-    """Which operations an index may become."""
+    """The operations to which an index may be lowered."""
 
     AUTO = "auto"
     GATHER = "gather"

@@ -19,7 +19,7 @@ def seed_with_impl(impl: Any, seed: Any) -> Any:
 
 
 def random_split(keys: Any, shape: Any) -> Any:
-    """For each key an array of new ones."""
+    """An array of new keys for each key."""
     split = lambda key: random.split(key, tuple(shape))  # noqa: E731
     for _ in range(keys.ndim):
         split = vmap(split)

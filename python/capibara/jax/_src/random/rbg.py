@@ -1,4 +1,4 @@
-"""jax._src.random.rbg: the generators that devices have, by name."""
+"""jax._src.random.rbg: the hardware random number generators, by name."""
 from capibara._modules import explain_missing
 from capibara.jax._array import _KeyImplementation
 

@@ -9,7 +9,7 @@ threefry_prng_impl = _KeyImplementation("threefry2x32", (2,))
 
 
 def threefry_random_bits(key: Any, bit_width: int, shape: Any) -> Any:
-    """Random unsigned integers of so many bits."""
+    """Random unsigned integers of `bit_width` bits."""
     return random.bits(random.wrap_key_data(key, impl="threefry2x32"), tuple(shape), f"uint{bit_width}")
 
 

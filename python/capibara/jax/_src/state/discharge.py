@@ -6,7 +6,7 @@ from capibara.jax import tree_util
 
 
 def run_state(f):
-    """A function of values that makes a mutable array of each, calls f with them, and returns their last values."""
+    """A function of values that makes a mutable array of each, calls f with these, and returns their final values."""
     def wrapped(init):
         leaves, structure = tree_util.tree_flatten(init)
         refs = [_ref.new_ref(_core.as_array(leaf)) for leaf in leaves]

@@ -1,4 +1,4 @@
-"""jax._src.state.types: the types of mutable arrays, and what equations do to them."""
+"""jax._src.state.types: the types of mutable arrays, and the effects of equations on them."""
 from capibara import _core
 from capibara._effects import ReadEffect, WriteEffect  # noqa: F401
 from capibara._modules import explain_missing
@@ -10,7 +10,7 @@ class _IsRefType(type):
 
 
 class AbstractRef(metaclass=_IsRefType):
-    """The type of a mutable array of a type: such types are ShapedArrays that know it."""
+    """The type of a mutable array: a ShapedArray that is marked as a ref."""
 
     def __new__(cls, inner_aval):
         return _core.ref_type(inner_aval)

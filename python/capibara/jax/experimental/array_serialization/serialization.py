@@ -1,6 +1,6 @@
-"""jax.experimental.array_serialization.serialization: a manager that writes arrays by TensorStore, which has to be installed.
+"""jax.experimental.array_serialization.serialization: a manager that writes arrays by TensorStore, which must be installed.
 
-capibara's own checkpoints (docs/training.md) need no other package; this module is for programs that were written for jax's.
+capibara's own checkpoints (docs/training.md) need no other package; this module is for programs written for jax's.
 """
 import abc
 import os
@@ -37,7 +37,7 @@ def _store_of(path: str) -> dict[str, Any]:
 
 def get_tensorstore_spec(ckpt_path: str | os.PathLike[str], ocdbt: bool = False, process_idx: int | None = None, arr: Any = None,
                          driver: str = "zarr") -> dict[str, Any]:
-    """How TensorStore finds the array of a path; with `arr`, also the shape and type it is written with."""
+    """The TensorStore spec of the array at a path; with `arr`, also its shape and type for writing."""
     path = re.sub(r"^(gs|s3):/+", r"\1://", os.path.normpath(str(ckpt_path)))
     if process_idx is not None:
         folder, name = os.path.split(path)
@@ -68,37 +68,37 @@ def _metadata(array: Any, driver: str) -> dict[str, Any]:
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What a manager of checkpoints that are written in the background offers."""
+    """The interface of managers of background checkpoints."""
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:
-        """Raises what failed in the background."""
+        """Raises the error of a background save."""
 
     @abc.abstractmethod
     def wait_until_finished(self) -> None:
-        """Waits until everything is written, and raises what failed."""
+        """Waits until everything is written, and raises the error of a failed save."""
 
     @abc.abstractmethod
     def serialize(self, arrays: Any, tensorstore_specs: Any, *, on_commit_callback: Callable[[], None]) -> None:
-        """Begins to write arrays."""
+        """Starts writing arrays."""
 
     @abc.abstractmethod
     def deserialize(self, shardings: Sequence[Any], tensorstore_specs: Sequence[dict[str, Any]],
                     global_shapes: Sequence[Any] | None = None, dtypes: Sequence[Any] | None = None) -> list[Any]:
-        """Reads arrays onto devices."""
+        """Reads arrays to devices."""
 
 
 class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
-    """Writes arrays by TensorStore: copied when `serialize` returns, on disk when `wait_until_finished` does.
+    """Writes arrays by TensorStore: copied when `serialize` returns, on disk when `wait_until_finished` returns.
 
-    Several processes write their own parts and wait for one another in `serialize`; one process goes on at once.
+    Several processes each write their own shards and wait for one another in `serialize`; a single process continues at once.
     """
 
     def __init__(self, timeout_secs: int = 300) -> None:
         self._timeout, self._thread, self._error = timeout_secs, None, None
 
     def check_for_errors(self) -> None:
-        """Raises what failed in the background."""
+        """Raises the error of a background save."""
         error, self._error = self._error, None
         if error is not None:
             raise error
@@ -113,7 +113,7 @@ class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
         self.check_for_errors()
 
     def serialize(self, arrays: Any, tensorstore_specs: Any, *, on_commit_callback: Callable[[], None] | None = None) -> None:
-        """Begins to write arrays, each to its spec; `on_commit_callback` is called by process 0 when all are written."""
+        """Starts writing arrays, each to its spec; `on_commit_callback` is called by process 0 when all are written."""
         self.wait_until_finished()
         store = _tensorstore()
         written = []
@@ -139,7 +139,7 @@ class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
                     multihost_utils.sync_global_devices("array_serialization: written")
                 if on_commit_callback is not None and process_index() == 0:
                     on_commit_callback()
-            except Exception as error:  # raised where the user waits
+            except Exception as error:  # raised when the user waits
                 self._error = error
 
         if process_count() > 1:
@@ -151,12 +151,12 @@ class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
 
     def serialize_with_paths(self, arrays: Sequence[Any], paths: Sequence[str], *,
                              on_commit_callback: Callable[[], None] | None = None) -> None:
-        """Begins to write arrays, each to its path."""
+        """Starts writing arrays, each to its path."""
         self.serialize(arrays, [get_tensorstore_spec(path) for path in paths], on_commit_callback=on_commit_callback)
 
     def deserialize(self, shardings: Sequence[Any], tensorstore_specs: Sequence[dict[str, Any]], global_shapes: Sequence[Any] | None = None,
                     dtypes: Sequence[Any] | None = None, concurrent_gb: int = 32) -> list[Any]:
-        """Reads arrays, each onto its sharding, one after the other; other shapes pad with zeros or cut off."""
+        """Reads arrays with their shardings, one after the other; different shapes are zero-padded or truncated."""
         self.wait_until_finished()
         store, result = _tensorstore(), []
         for i, (sharding, spec) in enumerate(zip(shardings, tensorstore_specs)):
@@ -177,7 +177,7 @@ class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
 
     def deserialize_with_paths(self, shardings: Sequence[Any], paths: Sequence[str], global_shapes: Sequence[Any] | None = None,
                                dtypes: Sequence[Any] | None = None, concurrent_gb: int = 32) -> list[Any]:
-        """Reads the arrays of paths, each onto its sharding."""
+        """Reads the arrays at paths, with their shardings."""
         return self.deserialize(shardings, [get_tensorstore_spec(path) for path in paths], global_shapes, dtypes, concurrent_gb)
 
 

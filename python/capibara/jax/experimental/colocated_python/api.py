@@ -20,7 +20,7 @@ def colocated_cpu_devices(devices_or_mesh: Mesh) -> Mesh: ...
 
 
 def colocated_cpu_devices(devices_or_mesh: Sequence[Device] | Mesh) -> Sequence[Device] | Mesh:
-    """The CPU devices on the hosts of some devices, in their order; those of the CPU are their own. A mesh gives a mesh."""
+    """The CPU devices on the hosts of the given devices, in the same order; CPU devices map to themselves, a mesh to a mesh."""
     if isinstance(devices_or_mesh, Mesh):
         mesh = devices_or_mesh
         own = np.empty(mesh.devices.size, dtype=object)
@@ -42,12 +42,12 @@ def colocated_cpu_devices(devices_or_mesh: Sequence[Device] | Mesh) -> Sequence[
 
 
 def colocated_python(fun: Callable[..., Any]) -> ColocatedFunction:
-    """The function as one that runs on the host of its arguments' devices."""
+    """Makes a function run on the host of its arguments' devices."""
     return ColocatedFunction(fun)
 
 
 def colocated_python_class(cls: type) -> type:
-    """A class whose objects are made on the host of the arguments of the first method that is called."""
+    """A class whose objects are created on the host of the first method call's arguments."""
     return wrap_class(cls)
 
 

@@ -1,4 +1,4 @@
-"""Functions of jax.experimental.colocated_python: called with arrays, they run in the process that has them."""
+"""Functions of jax.experimental.colocated_python: called with arrays, they run in the process that holds them."""
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ def _devices_of(leaves: Sequence[Any]) -> tuple[Device, ...] | None:
 
 
 class ColocatedFunction:
-    """A function that runs on the host of its arguments, and what was said about it in advance."""
+    """A function that runs on the host of its arguments, and its specialization."""
 
     def __init__(self, fun: Callable[..., Any], said: dict[str, Any] | None = None) -> None:
         self._fun, self._said = fun, said or {}
@@ -33,7 +33,7 @@ class ColocatedFunction:
 
     def specialize(self, in_specs: Any = None, out_specs_fn: Callable[..., Any] | None = None, out_specs_treedef: Any = None,
                    out_specs_leaves: Sequence[Any] | None = None, devices: Sequence[Device] | None = None) -> "ColocatedFunction":
-        """The same function with the types of its arguments and results, or its devices, known in advance."""
+        """The same function with the types of its arguments and results, or its devices, fixed in advance."""
         said = dict(self._said)
         for name, value in zip(_FIELDS, (in_specs, out_specs_fn, out_specs_treedef, out_specs_leaves, devices)):
             if value is None:

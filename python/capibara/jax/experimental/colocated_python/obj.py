@@ -1,4 +1,4 @@
-"""Objects of jax.experimental.colocated_python: made when a method is first called, freed with their wrapper."""
+"""Objects of jax.experimental.colocated_python: created by the first method call, freed with their wrapper."""
 import functools
 from typing import Any
 
@@ -9,7 +9,7 @@ _KEPT_BACK = ("__init__", "__del__", "__reduce__", "__reduce_ex__")
 
 
 def wrap_class(cls: type) -> type:
-    """A class with the methods of another, which run on the host of their arguments."""
+    """A class with another class's methods, which run on the host of their arguments."""
 
     class Wrapped:
         @functools.wraps(cls.__init__)

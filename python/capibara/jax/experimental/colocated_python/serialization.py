@@ -1,4 +1,4 @@
-"""What jax sends of shardings to other hosts: nothing is sent here, so that only the names of devices' lists are left."""
+"""jax's serialization of shardings for other hosts: nothing is sent here, so only the names for device lists exist."""
 from capibara._modules import explain_missing
 from capibara.jax._src import xla_bridge as xb  # noqa: F401
 

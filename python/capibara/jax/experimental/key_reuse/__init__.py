@@ -1,4 +1,4 @@
-"""jax.experimental.key_reuse: checks that no key is used twice."""
+"""jax.experimental.key_reuse: checks that no key is reused."""
 from capibara._modules import explain_missing
 from capibara.jax.errors import KeyReuseError  # noqa: F401
 from capibara.jax.experimental.key_reuse._core import (  # noqa: F401

@@ -1,4 +1,4 @@
-"""Finds keys that are used more than once, by reading programs: each variable is followed from where it is made."""
+"""Finds keys that are used more than once by analysing programs: each key is tracked from its definition."""
 import numpy as np
 
 from capibara.jax import core, dtypes
@@ -12,7 +12,7 @@ def _is_key(atom):
 
 
 class _Signatures(dict):
-    """{primitive's name: signature}, also asked by the primitive itself."""
+    """{primitive's name: signature}; the primitive itself is also accepted as a key."""
 
     def __getitem__(self, primitive):
         return super().__getitem__(getattr(primitive, "name", primitive))
@@ -32,7 +32,7 @@ key_reuse_signatures = _Signatures(
     squeeze=_handed_on, sharding_constraint=_handed_on, dynamic_slice=_renewed, gather=_renewed,
     dynamic_update_slice=KeyReuseSignature(Sink(0), Sink(1), Source(0)), random_fold_in=_made, random_unwrap=KeyReuseSignature(),
     eq=KeyReuseSignature(), ne=KeyReuseSignature())
-_dynamic = {}  # {primitive's name: signature of an equation}
+_dynamic = {}  # {primitive's name: function from an equation to its signature}
 
 
 def _rule(*names):
@@ -56,17 +56,17 @@ assert_consumed_value_p = _identity("assert_consumed_value")
 
 
 def consume(key):
-    """Marks keys as used up."""
+    """Marks keys as consumed."""
     return consume_p.bind(key)
 
 
 def assert_consumed(key, value=True):
-    """Under check_key_reuse: fails unless the keys are used up where `value` is true, and only there."""
+    """Under check_key_reuse: fails unless the keys are consumed exactly where `value` is true."""
     assert_consumed_value_p.bind(key, value=_Mask(value))
 
 
 def assert_unconsumed(key):
-    """Under check_key_reuse: fails if the keys are used up."""
+    """Under check_key_reuse: fails if the keys are consumed."""
     assert_consumed_value_p.bind(key, value=_Mask(False))
 
 
@@ -87,8 +87,8 @@ class _Mask:
 
 
 def jaxpr_type_signature(jaxpr):
-    """The signature of a program; raises KeyReuseError where it uses a key twice."""
-    consumed, origin = {}, {}  # {variable: mask of what is used up}, {variable: the one that it is handed on from}
+    """The signature of a program; raises KeyReuseError if it uses a key twice."""
+    consumed, origin = {}, {}  # {variable: mask of consumed elements}, {variable: the one from which it is forwarded}
 
     def resolve(variable):
         while variable in origin:
@@ -157,7 +157,7 @@ def _use_up(equation, signature, consumed, resolve):
 
 
 def _overlap(a, b):
-    """Masks of other shapes belong to what was broadcast or reshaped: there one element stands for all."""
+    """True if masks overlap. Masks of different shapes are from broadcasts or reshapes: any element counts as all."""
     if np.ndim(a) and np.ndim(b) and np.shape(a) != np.shape(b):
         return bool(np.any(a) and np.any(b))
     return bool(np.any(np.logical_and(a, b)))
@@ -170,12 +170,12 @@ def _either(a, b):
 
 
 def _dynamic_rule(primitive):
-    """What computes the signature of its equations from their parameters; None where it is the same for all."""
+    """The function that computes the signature of an equation from its parameters; None if it is fixed."""
     return _of_call if getattr(primitive, "called_program", None) else _dynamic.get(primitive.name)
 
 
 def equation_signature(equation):
-    """The signature of an equation; a primitive that is not known uses up its operands and makes used keys."""
+    """The signature of an equation; an unknown primitive consumes its operands and returns consumed keys."""
     name, rule = equation.primitive.name, _dynamic_rule(equation.primitive)
     if rule:
         return rule(equation)
@@ -195,7 +195,7 @@ def _inner(value):
 def _of_call(equation):
     program = equation.params[equation.primitive.called_program]
     signature = jaxpr_type_signature(_inner(program))
-    if equation.params.get("differentiated"):  # computes again what was computed, from the same keys
+    if equation.params.get("differentiated"):  # recomputes values from the same keys
         return KeyReuseSignature(*signature.sources, *signature.forwards)
     return signature
 
@@ -230,7 +230,7 @@ def _of_cond(equation):
 
 
 def _check_repetition(signature, constants, carries, where):
-    """Follows what a body does to its carries through as many repetitions as can make a difference."""
+    """Applies a body's signature to its carries for as many iterations as can make a difference."""
     text = f"{where} leads to key reuse when repeatedly executed."
     if any(sink.idx < constants for sink in signature.sinks):
         raise KeyReuseError(f"{text} It uses up a key that every repetition is given.")
@@ -273,12 +273,12 @@ def _of_loop(equation, used, new):
 
 
 def function_type_signature(fun, *args):
-    """The signature of a function for arguments of these types."""
+    """The signature of a function for arguments with the types of these."""
     return jaxpr_type_signature(make_jaxpr(fun)(*args).jaxpr)
 
 
 def check_key_reuse(fun, /, *args):
-    """Raises KeyReuseError where a function uses a key more than once."""
+    """Raises KeyReuseError if a function uses a key more than once."""
     function_type_signature(fun, *args)
 
 

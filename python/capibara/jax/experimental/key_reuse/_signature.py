@@ -1,9 +1,9 @@
-"""What a program does with keys: which it uses up, which it makes, which it hands on."""
+"""The effect of a program on keys: which it consumes, creates and forwards."""
 import numpy as np
 
 
 class _Masked:
-    """Which elements of one operand or result are meant; all of them unless a mask says otherwise."""
+    """Elements of one operand or result: all of them unless a mask is set."""
 
     __slots__ = ("idx", "mask")
 
@@ -34,7 +34,7 @@ class _Masked:
 
 
 class Sink(_Masked):
-    """An operand whose keys are used up."""
+    """An operand whose keys are consumed."""
 
 
 class Source(_Masked):
@@ -42,7 +42,7 @@ class Source(_Masked):
 
 
 class Forward:
-    """A result that is an operand, handed on."""
+    """A result that is a forwarded operand."""
 
     __slots__ = ("in_idx", "out_idx")
 

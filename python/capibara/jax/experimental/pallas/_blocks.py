@@ -1,4 +1,4 @@
-"""How the arrays of a kernel are cut into blocks: the shape of a block, and which block a step of the grid sees."""
+"""The partition of a kernel's arrays into blocks: the shape of a block, and the block that each grid step sees."""
 import dataclasses
 import enum
 from collections.abc import Callable, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class MemorySpace(enum.Enum):
-    """Where a block is kept; the interpreter has one memory."""
+    """The memory space of a block; the interpreter has only one."""
 
     ANY = "any"
     ERROR = "error"
@@ -19,7 +19,7 @@ ANY, HOST = MemorySpace.ANY, MemorySpace.HOST
 
 
 class CompilerParams:
-    """What compilers of kernels are told: kept, and read by no one here."""
+    """Options for kernel compilers: stored, but not used here."""
 
     def __init__(self, **options):
         self.__dict__.update(options)
@@ -30,7 +30,7 @@ class CompilerParams:
 
 @dataclasses.dataclass(frozen=True)
 class Buffered:
-    """How many buffers a pipelined block has."""
+    """The number of buffers of a pipelined block."""
 
     buffer_count: int
     use_lookahead: bool = False
@@ -38,7 +38,7 @@ class Buffered:
 
 @dataclasses.dataclass(frozen=True)
 class Blocked:
-    """A dimension cut into blocks of this size; the index map counts blocks."""
+    """A dimension split into blocks of this size; the index map counts blocks."""
 
     block_size: int
 
@@ -53,7 +53,7 @@ class Element:
 
 @dataclasses.dataclass(frozen=True)
 class Squeezed:
-    """A dimension of which the kernel sees one element, left out of its block."""
+    """A dimension of which the kernel sees one element, dropped from its block."""
 
 
 squeezed = Squeezed()
@@ -69,7 +69,7 @@ no_block_spec = _NoBlockSpec()
 
 @dataclasses.dataclass
 class BlockSpec:
-    """The shape of the blocks of an array, None for dimensions left out, and the block that a step of the grid sees."""
+    """The shape of an array's blocks, with None for dropped dimensions, and the index map from grid steps to blocks."""
 
     block_shape: Sequence[Any] | None = None
     index_map: Callable[..., Any] | None = None
@@ -78,7 +78,7 @@ class BlockSpec:
     pipeline_mode: Any = None
 
     def sizes(self, shape):
-        """For each dimension of an array: the elements of a block, whether the dimension is left out, whether steps count elements."""
+        """For each dimension of an array: (block size, whether it is dropped, whether the index map counts elements)."""
         if self.block_shape is None:
             return [(size, False, False) for size in shape]
         if len(self.block_shape) != len(shape):
@@ -92,7 +92,7 @@ class BlockSpec:
         return result
 
     def starts(self, shape, step, prefetched=()):
-        """Where the block of a step begins; the index map sees the prefetched scalars after the step."""
+        """The start of a step's block; the index map takes the prefetched scalars after the step."""
         sizes = self.sizes(shape)
         if self.index_map is None or self.block_shape is None:
             return [0] * len(shape)

@@ -1,4 +1,4 @@
-"""pallas_call: a kernel run for every step of its grid on blocks of its arguments, as a loop of an ordinary program."""
+"""pallas_call: runs a kernel on blocks of its arguments for every grid step, as a loop in an ordinary program."""
 import contextvars
 import dataclasses
 import math
@@ -13,7 +13,7 @@ _step = contextvars.ContextVar("capibara_pallas_step", default=None)
 
 @dataclasses.dataclass(frozen=True)
 class CostEstimate:
-    """What a kernel costs, for schedulers; nothing here reads it."""
+    """The cost of a kernel, for schedulers; not used here."""
 
     flops: int
     transcendentals: int
@@ -28,17 +28,17 @@ def _current():
 
 
 def program_id(axis):
-    """The step of the grid along an axis."""
+    """The index of the grid step along an axis."""
     return _current()[0][axis]
 
 
 def num_programs(axis):
-    """How many steps the grid has along an axis."""
+    """The number of grid steps along an axis."""
     return _current()[1][axis]
 
 
 def _specs(specs, tree, what):
-    """A spec for each leaf: the whole array where none is given."""
+    """A spec for each leaf, by default the whole array."""
     if specs is None or specs is no_block_spec:
         return [BlockSpec()] * tree.num_leaves
     leaves = tree_util.tree_leaves(specs, is_leaf=lambda x: x is None or isinstance(x, BlockSpec) or x is no_block_spec)
@@ -48,7 +48,7 @@ def _specs(specs, tree, what):
 
 
 def _padded(array, spec):
-    """An array of whole blocks; what a kernel finds beyond the end of the array is not defined."""
+    """Pads an array to whole blocks; the values beyond the end of the array are undefined."""
     sizes = spec.sizes(array.shape)
     if any(by_element for *_, by_element in sizes):
         return array
@@ -76,7 +76,7 @@ def _scratch(shape):
 def pallas_call(kernel, out_shape, *, grid_spec=None, grid=(), in_specs=no_block_spec, out_specs=no_block_spec, scratch_shapes=(),
                 input_output_aliases=None, debug=False, interpret=False, name=None, compiler_params=None, cost_estimate=None,
                 backend=None, metadata=None, **_):
-    """A function of arrays that runs a kernel on refs to blocks of them, step by step of the grid."""
+    """A function of arrays that runs a kernel on refs to their blocks, one grid step after another."""
     if grid_spec is not None:
         grid, in_specs, out_specs, scratch_shapes = grid_spec.grid, grid_spec.in_specs, grid_spec.out_specs, grid_spec.scratch_shapes
     prefetch = getattr(grid_spec, "num_scalar_prefetch", 0)

@@ -1,4 +1,4 @@
-"""What kernels are written with besides refs: slices, masked loads and stores, conditions, scratch memory."""
+"""Functions for kernels besides refs: slices, masked loads and stores, conditions, scratch memory."""
 import math
 
 from capibara._types import Slice
@@ -16,19 +16,19 @@ def cdiv(a, b):
 
 
 def next_power_of_2(x):
-    """The least power of two that is not less."""
+    """The smallest power of two >= x."""
     if x < 0:
         raise ValueError("`next_power_of_2` requires a non-negative integer.")
     return 1 if x == 0 else 2 ** (x - 1).bit_length()
 
 
 def strides_from_shape(shape):
-    """Strides in row-major order, counted in elements."""
+    """Row-major strides in elements."""
     return tuple(math.prod(shape[axis + 1:]) for axis in range(len(shape)))
 
 
 def dslice(start, size=None, stride=None):
-    """A window of a ref: `size` elements from `start` on; with one argument, the first ones."""
+    """A window of a ref: `size` elements from `start`; with one argument, the first `start` elements."""
     if start is None:
         return slice(None)
     if size is None:
@@ -42,7 +42,7 @@ ds = dslice
 
 
 def load(ref, *, mask=None, other=None, **_):
-    """What a ref or a part of one, `ref.at[...]`, holds; where the mask is false, `other`."""
+    """The value of a ref or a part of one, `ref.at[...]`; `other` where the mask is false."""
     value = ref[...]
     return value if mask is None else jnp.where(mask, value, jnp.asarray(0 if other is None else other, value.dtype))
 
@@ -55,7 +55,7 @@ def store(ref, val, *, mask=None, **_):
 
 
 def when(condition):
-    """Runs the function that it decorates where the condition holds."""
+    """A decorator that runs the function if the condition holds."""
     def run(function):
         if isinstance(condition, bool):
             if condition:
@@ -66,14 +66,14 @@ def when(condition):
 
 
 def loop(lower, upper, *, step=1, unroll=1):
-    """Runs the function that it decorates for every number from lower on, below upper."""
+    """A decorator that runs the function for every index in [lower, upper)."""
     def run(body):
         lax.fori_loop(0, cdiv(upper - lower, step), lambda i, carry: body(lower + i * step) and carry, None)
     return run
 
 
 def align_to(x, a):
-    """The least multiple that is not less."""
+    """The smallest multiple of a that is >= x."""
     return cdiv(x, a) * a
 
 
@@ -88,12 +88,12 @@ def broadcast_to(a, shape):
 
 
 def empty(shape, dtype, *, memory_space=None, out_sharding=None):
-    """An array of a type; what it holds is not defined."""
+    """An array with undefined values."""
     return jnp.zeros(shape, dtype)
 
 
 def empty_like(x):
-    """An array of another one's type; what it holds is not defined."""
+    """An array of the same type with undefined values."""
     return jnp.zeros(x.shape, x.dtype)
 
 
@@ -105,7 +105,7 @@ def run_scoped(f, *types, collective_axes=(), **kw_types):
 
 
 def multiple_of(x, values):
-    """The value itself; what it is a multiple of is a hint to compilers."""
+    """Returns x; its divisors are a hint to compilers."""
     return x
 
 
@@ -115,4 +115,4 @@ def debug_print(fmt, *args):
 
 
 def debug_check(condition, message):
-    """A check that only debug builds of kernels make: nothing here."""
+    """A check in debug builds of kernels only: does nothing here."""

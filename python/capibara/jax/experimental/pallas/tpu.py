@@ -1,4 +1,4 @@
-"""jax.experimental.pallas.tpu: what kernels for TPUs are written with, as far as it is interpreted; copies and semaphores are not."""
+"""jax.experimental.pallas.tpu: functions for TPU kernels that can be interpreted; copies and semaphores are missing."""
 import dataclasses
 import enum
 from typing import Any
@@ -11,7 +11,7 @@ from capibara.jax.experimental.pallas._kernels import load, store  # noqa: F401
 
 
 class MemorySpace(enum.Enum):
-    """A memory of a TPU; called with a shape and a dtype it is scratch memory. The interpreter has one memory."""
+    """A TPU memory space; called with a shape and a dtype it makes scratch memory. The interpreter has only one memory."""
 
     ANY = "any"
     VMEM = "vmem"
@@ -30,7 +30,7 @@ VMEM, VMEM_SHARED, SMEM, CMEM, HBM, SEMAPHORE = (
 
 
 class GridDimensionSemantics(enum.Enum):
-    """Whether the steps along a dimension of the grid may run in any order; here they run one after the other."""
+    """Whether the steps along a grid dimension may run in any order; here they run sequentially."""
 
     PARALLEL = "parallel"
     CORE_PARALLEL = "core_parallel"
@@ -44,7 +44,7 @@ SUBCORE_PARALLEL, ARBITRARY = GridDimensionSemantics.SUBCORE_PARALLEL, GridDimen
 
 @dataclasses.dataclass
 class PrefetchScalarGridSpec(GridSpec):
-    """A grid whose index maps and kernel see the first arguments whole."""
+    """A grid whose index maps and kernel take the first arguments as a whole."""
 
     num_scalar_prefetch: int = 0
 
@@ -54,7 +54,7 @@ class PrefetchScalarGridSpec(GridSpec):
 
 
 def roll(x, shift, axis, *, stride=None, stride_axis=None):
-    """The elements moved along an axis, the last ones to the front."""
+    """Rotates the elements along an axis, moving the last ones to the front."""
     if stride is not None or stride_axis is not None:
         raise NotImplementedError(f"pallas.tpu.roll: stride={stride} and stride_axis={stride_axis}; only whole arrays are moved")
     return jnp.roll(x, shift, axis)

@@ -1,4 +1,4 @@
-"""jax.experimental.pallas.triton: what kernels for GPUs are written with, interpreted."""
+"""jax.experimental.pallas.triton: functions for GPU kernels, interpreted."""
 from capibara import _core
 from capibara._modules import explain_missing
 from capibara.jax import numpy as jnp
@@ -15,7 +15,7 @@ def _atomic(combine):
     return update
 
 
-# Steps of the grid run one after the other: a read and a write are one operation.
+# Grid steps run sequentially, so a read followed by a write is atomic.
 atomic_and, atomic_or, atomic_xor = (_atomic(combine) for combine in (jnp.bitwise_and, jnp.bitwise_or, jnp.bitwise_xor))
 atomic_add, atomic_max, atomic_min = (_atomic(combine) for combine in (jnp.add, jnp.maximum, jnp.minimum))
 atomic_xchg = _atomic(lambda _, value: value)
@@ -33,12 +33,12 @@ def dot(a: _core.Array, b: _core.Array, *, trans_a: bool = False, trans_b: bool 
 
 
 def max_contiguous(x: _core.Array, values: object) -> _core.Array:
-    """The value itself; what is contiguous is a hint to compilers."""
+    """Returns x; contiguity is a hint to compilers."""
     return x
 
 
 def debug_barrier() -> None:
-    """Steps run one after the other: nothing to wait for."""
+    """Does nothing: steps run sequentially."""
 
 
 explain_missing(__name__)

@@ -1,4 +1,4 @@
-"""jax.experimental.sparse: arrays that keep their nonzero elements alone, and functions of arrays applied to them."""
+"""jax.experimental.sparse: arrays that store only their nonzero elements, and functions of arrays applied to them."""
 from capibara._modules import explain_missing
 from capibara.jax.experimental.sparse._base import JAXSparse
 from capibara.jax.experimental.sparse._products import (

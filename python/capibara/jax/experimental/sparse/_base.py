@@ -1,4 +1,4 @@
-"""What all sparse arrays have."""
+"""The common base of all sparse arrays."""
 import math
 from typing import Any
 
@@ -8,7 +8,7 @@ from capibara.jax import Array
 
 
 class JAXSparse:
-    """The base of sparse arrays: `data` has the kept values, `shape` is that of the whole array."""
+    """The base class of sparse arrays: `data` holds the stored values, `shape` is that of the whole array."""
 
     data: Array
     shape: tuple[int, ...]
@@ -18,17 +18,17 @@ class JAXSparse:
 
     @property
     def ndim(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
-        """How many elements the whole array has."""
+        """The number of elements of the whole array."""
         return math.prod(self.shape)
 
     @property
     def dtype(self) -> Any:
-        """The dtype of the kept values."""
+        """The dtype of the stored values."""
         return self.data.dtype
 
     @property
@@ -37,15 +37,15 @@ class JAXSparse:
         return self.transpose()
 
     def transpose(self, axes=None):
-        """The dimensions in another order."""
+        """The array with permuted dimensions."""
         raise NotImplementedError(f"{type(self).__name__}.transpose(axes={axes}): use its BCOO form")
 
     def todense(self) -> Array:
-        """The array with all its elements."""
+        """The dense array."""
         raise NotImplementedError(f"{type(self).__name__}.todense")
 
     def block_until_ready(self) -> Any:
-        """Waits until the arrays that it is made of are computed."""
+        """Waits until the buffers are computed."""
         return jax.block_until_ready(self)
 
     def __len__(self) -> int:
@@ -56,24 +56,24 @@ class JAXSparse:
         try:
             parts = [f"nse={self.nse}", *(f"{what}={getattr(self, what)}" for what in ("n_batch", "n_dense") if getattr(self, what, 0))]
             text = f"{name}({self.dtype}{list(self.shape)}, {', '.join(parts)})"
-        except (AttributeError, IndexError, TypeError):  # a tree of something else
+        except (AttributeError, IndexError, TypeError):  # a tree with other leaves
             text = f"{name}(<invalid>)"
         return f"{type(self.data).__name__}[{text}]" if isinstance(self.data, jax.core.Tracer) else text
 
 
 def number_of_diagonal(rows: int, columns: int, k: int) -> int:
-    """How many elements the diagonal k of a matrix has."""
+    """The length of the diagonal k of a matrix."""
     return max(0, min(rows + min(k, 0), columns - max(k, 0)))
 
 
 def check_matrix(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    """The shape of a matrix, or an error."""
+    """The shape if it is that of a matrix; otherwise raises."""
     if len(shape) != 2:
         raise ValueError(f"{name} must have ndim=2; got shape={tuple(shape)}")
     return shape[0], shape[1]
 
 
 def promoted(*arrays: Any) -> list[Array]:
-    """Arrays in the dtype that they promote to."""
+    """Arrays converted to their promoted dtype."""
     dtype = jnp.result_type(*arrays)
     return [jnp.asarray(array).astype(dtype) for array in arrays]

@@ -1,4 +1,4 @@
-"""Products of sparse arrays: contractions with dense and with sparse ones, elementwise, sampled, and convolutions of one dimension."""
+"""Products of sparse arrays: contractions with dense and sparse ones, elementwise and sampled products, 1D convolutions."""
 import math
 import operator
 from collections.abc import Sequence
@@ -34,9 +34,9 @@ def _dimension_lists(dimension_numbers):
 def bcoo_dot_general(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, dimension_numbers: DotDimensionNumbers,
                      precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
                      out_sharding: Any = None) -> BCOO | Array:
-    """lax.dot_general where an operand is sparse: a dense result with a dense operand, a sparse one where both are sparse.
+    """lax.dot_general with a sparse operand: the result is dense if one operand is dense, sparse if both are sparse.
 
-    Products are added in the result's type; precision has no effect on that.
+    Products are accumulated in the result's type; precision has no effect on that.
     """
     if out_sharding is not None:
         raise NotImplementedError("bcoo_dot_general: out_sharding")
@@ -50,7 +50,7 @@ def bcoo_dot_general(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, dimension_
     left, right, left_batch, right_batch = _dimension_lists(dimension_numbers)
     out = _bcoo_dot_general(rhs.data, rhs.indices, lhs, lhs_spinfo=rhs._info, dimension_numbers=((right, left), (right_batch, left_batch)),
                             preferred_element_type=preferred_element_type)
-    # The free dimensions of the sparse operand come first there, last here.
+    # The free dimensions of the sparse operand come first in that result, but last here.
     batch, free = len(left_batch), rhs.ndim - len(right) - len(right_batch)
     return jnp.moveaxis(out, range(batch, batch + free), range(out.ndim - free, out.ndim))
 
@@ -59,16 +59,16 @@ def _bcoo_dot_general(data: Array, indices: Array, rhs: ArrayLike, *, dimension_
                       preferred_element_type: DTypeLike | None, lhs_spinfo: SparseInfo) -> Array:
     rhs, shape = jnp.asarray(rhs), lhs_spinfo.shape
     left, right, left_batch, right_batch = _dimension_lists(dimension_numbers)
-    dot_shape(shape, rhs.shape, ((left, right), (left_batch, right_batch)))  # which checks them
+    dot_shape(shape, rhs.shape, ((left, right), (left_batch, right_batch)))  # checks the arguments
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
     if any(axis >= n_batch + n_sparse for axis in left + left_batch):
         raise NotImplementedError("bcoo_dot_general: contracting over dense dimensions, or a batch of them, got "
                                   f"{dimension_numbers} for shape {shape}, whose dimensions from {n_batch + n_sparse} on are dense")
     dtype = preferred_element_type or jnp.result_type(data, rhs)
     data, rhs = data.astype(dtype), rhs.astype(dtype)
-    # The other operand's dimensions: those that go with batch dimensions of the sparse one in their order, contracted ones, the rest.
+    # The other operand's dimensions: partners of the sparse operand's batch dimensions, in their order, then contracted ones, the rest.
     partner = dict(zip(left_batch + left, right_batch + right))
-    shared = [axis for axis in left_batch if axis >= n_batch]  # sparse ones, by which elements are looked up and put in place
+    shared = [axis for axis in left_batch if axis >= n_batch]  # sparse dimensions that index both operand and result
     looked_up = shared + [axis for axis in left if axis >= n_batch]
     mapped = [partner[axis] for axis in range(n_batch) if axis in partner]
     rhs = rhs.transpose(*mapped, *(partner[axis] for axis in looked_up), *remaining(range(rhs.ndim), right, right_batch))
@@ -96,7 +96,7 @@ def _bcoo_dot_general(data: Array, indices: Array, rhs: ArrayLike, *, dimension_
 
 
 def _sparse_by_sparse(lhs, rhs, dimension_numbers, preferred_element_type):
-    """Both operands sparse: every pair of elements whose contracted coordinates are equal is one of the result."""
+    """Both operands sparse: every pair of elements with equal contracted coordinates contributes one element to the result."""
     left, right, left_batch, right_batch = _dimension_lists(dimension_numbers)
     shape = dot_shape(lhs.shape, rhs.shape, ((left, right), (left_batch, right_batch)))
     if lhs.n_dense or rhs.n_dense:
@@ -138,7 +138,7 @@ def _sparse_by_sparse(lhs, rhs, dimension_numbers, preferred_element_type):
 
 
 def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: Array, *, dimension_numbers: DotDimensionNumbers) -> Array:
-    """The elements of lax.dot_general(A, B) at coordinates indices[*batch, nse, sparse], of those alone where there is no batch."""
+    """The elements of lax.dot_general(A, B) at indices[*batch, nse, sparse]; without batch dimensions only these are computed."""
     A, B = jnp.asarray(A), jnp.asarray(B)
     left, right, left_batch, right_batch = _dimension_lists(dimension_numbers)
     shape = dot_shape(A.shape, B.shape, ((left, right), (left_batch, right_batch)))
@@ -155,7 +155,7 @@ def bcoo_dot_general_sampled(A: ArrayLike, B: ArrayLike, indices: Array, *, dime
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
-    """The data of the product of a sparse array with a dense one that broadcasts to its shape."""
+    """The data of the product of a sparse array and a dense one that broadcasts to its shape."""
     v = jnp.asarray(v)
     if v.ndim == 0:
         return sp_mat.data * v
@@ -196,7 +196,7 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     ranges = [sizes[axis] for axis in shared]
 
     def one(left_data, left_indices, right_data, right_indices):
-        # Coordinates of both in one order: those that are equal have one number, by which an element finds its partner.
+        # Coordinates of both are sorted together: equal ones get the same number, by which an element finds its partner.
         count, others = left_indices.shape[0], right_indices.shape[0]
         keys = jnp.concatenate([part[:, np.asarray(shared, int)] for part in (left_indices, right_indices)])
         order, _, fresh = linear_order(keys, ranges)
@@ -214,7 +214,7 @@ def bcoo_conv_general_dilated(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, w
                               lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
                               dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
                               precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None) -> BCOO:
-    """lax.conv_general_dilated of one channel over one dimension, without strides, dilation or groups."""
+    """lax.conv_general_dilated for one channel and one dimension, without strides, dilation or groups."""
     lhs, rhs = (mat if isinstance(mat, BCOO) else BCOO.fromdense(mat, n_batch=2, nse=jnp.shape(mat)[-1]) for mat in (lhs, rhs))
     dims = jax.lax.conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     orders = (dims.lhs_spec, dims.rhs_spec, dims.out_spec)
@@ -230,7 +230,7 @@ def bcoo_conv_general_dilated(lhs: BCOO | ArrayLike, rhs: BCOO | ArrayLike, *, w
     size = max(0, lhs.shape[2] + low + high - rhs.shape[2] + 1)
     left, right = (bcoo_update_layout(mat, n_batch=2, on_inefficient=None) for mat in (lhs, rhs))
     dtype = preferred_element_type or jnp.result_type(left.dtype, right.dtype)
-    # Element i of one and j of the other meet at low + i - j of the result.
+    # Element i of one and j of the other contribute to result element low + i - j.
     data = left.data[0, 0][:, None].astype(dtype) * right.data[0, 0][None, :].astype(dtype)
     first, second = left.indices[0, 0, :, 0], right.indices[0, 0, :, 0]
     places = first[:, None] + low - second[None, :]

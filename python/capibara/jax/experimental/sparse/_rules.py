@@ -1,4 +1,4 @@
-"""What the operations of a program do with sparse arrays, for sparsify."""
+"""The rules of operations on sparse arrays, for sparsify."""
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +30,7 @@ from capibara.jax.experimental.sparse.api import todense_p
 from capibara.jax.experimental.sparse.bcoo import BCOO, bcoo_transpose
 from capibara.jax.experimental.sparse.bcsr import BCSR, bcsr_broadcast_in_dim, bcsr_concatenate, bcsr_dot_general
 
-# Functions with f(0) = 0. Those that are linear besides need not add the values at one coordinate first.
+# Functions with f(0) = 0. Linear ones need not sum duplicate coordinates first.
 _LINEAR = ("conj", "copy", "imag", "neg", "real", "reduce_precision", "stop_gradient")
 _ZERO_AT_ZERO = ("abs", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cbrt", "ceil", "convert_element_type", "erf", "expm1", "floor",
                  "integer_pow", "log1p", "round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh")
@@ -141,7 +141,7 @@ def _concatenate(mats, dimension):
 
 
 def _plain(value):
-    """A sparse array of which nothing is known but its buffers, as values of loops are; others as they are."""
+    """A sparse array without its sorted and unique flags, as loop carries require; others unchanged."""
     if not _is_sparse(value):
         return value
     options = {"shape": value.shape}
@@ -149,7 +149,7 @@ def _plain(value):
 
 
 def _closed(program, *before):
-    """A program as a function of its last arguments, which may be sparse."""
+    """A program as a function of its remaining arguments, which may be sparse."""
     return lambda *args: evaluate(program.jaxpr, program.consts, [*before, *args])
 
 

@@ -1,4 +1,4 @@
-"""Sparse arrays in other shapes and layouts: broadcast, joined, reshaped, sliced, summed, with other batch and dense dimensions."""
+"""Shape and layout operations on sparse arrays: broadcast, concatenate, reshape, slice, sum, change of batch and dense dimensions."""
 import math
 import operator
 import warnings
@@ -27,7 +27,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     if len(places) != mat.ndim or any(mat.shape[i] not in (1, shape[place]) for i, place in enumerate(places)):
         raise ValueError(f"bcoo_broadcast_in_dim: {mat} cannot become {shape} by dimensions {tuple(places)}")
     first_dense = mat.n_batch + mat.n_sparse
-    # Dimensions before the first sparse or dense one are batch dimensions, those after the first dense one are dense.
+    # Dimensions before the first sparse or dense one are batch dimensions, those from the first dense one on are dense.
     n_batch = min(places[mat.n_batch:], default=len(shape))
     n_dense = len(shape) - min(places[first_dense:]) if mat.n_dense else 0
     end = len(shape) - n_dense
@@ -36,7 +36,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     if any(place >= end for place in places[mat.n_batch:first_dense]):
         raise ValueError("Cannot mix sparse and dense dimensions during broadcast_in_dim")
     data, indices = mat.data, mat.indices
-    # Batch and dense dimensions: as those of any array.
+    # Batch and dense dimensions: as for dense arrays.
     batch = [places.index(axis) if axis in places[:mat.n_batch] else None for axis in range(n_batch)]
     dense = [places.index(axis) if axis in places[first_dense:] else None for axis in range(end, len(shape))]
     batch_sizes = [1 if axis is None else data.shape[axis] for axis in batch]
@@ -45,7 +45,7 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     data = jnp.broadcast_to(data, shape[:n_batch] + (mat.nse,) + shape[end:])
     indices = indices.reshape(*(1 if axis is None else indices.shape[axis] for axis in batch), mat.nse, mat.n_sparse)
     indices = jnp.broadcast_to(indices, shape[:n_batch] + (mat.nse, mat.n_sparse))
-    # Sparse dimensions: each element once for every coordinate of those that grow.
+    # Sparse dimensions: each element is repeated for every coordinate of the broadcast dimensions.
     source = {axis: places.index(axis) for axis in range(n_batch, end) if axis in places}
     grown = [axis for axis in range(n_batch, end) if axis not in source or mat.shape[source[axis]] != shape[axis]]
     grid = _coordinates([shape[axis] for axis in grown])
@@ -65,12 +65,12 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """Sparse arrays one after the other along a batch or a sparse dimension."""
+    """Concatenates sparse arrays along a batch or a sparse dimension."""
     operands, dimension = list(operands), operator.index(dimension)
     if not operands or not all(isinstance(mat, BCOO) for mat in operands):
         raise ValueError("bcoo_concatenate: expected operands to be a sequence of BCOO arrays. "
                          f"Got {[type(mat).__name__ for mat in operands]}")
-    if len({mat.n_batch for mat in operands}) > 1:  # as where x[None], which has a batch dimension, is joined with others
+    if len({mat.n_batch for mat in operands}) > 1:  # for example x[None], which has a batch dimension, with others
         operands = [bcoo_update_layout(mat, n_batch=min(mat.n_batch for mat in operands)) for mat in operands]
     first = operands[0]
     if len({(mat.n_batch, mat.n_dense, mat.ndim) for mat in operands}) > 1:
@@ -85,7 +85,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     shape = tuple(sum(sizes) if axis == dimension else size for axis, size in enumerate(first.shape))
     dtype = jnp.result_type(*(mat.dtype for mat in operands))
     parts = []
-    for mat in operands:  # all batches as the result has them, but for that which is joined
+    for mat in operands:  # broadcast all batch dimensions to the result's, except the concatenated one
         whole = mat.shape[:n_batch]
         parts.append((jnp.broadcast_to(mat.data, whole + mat.data.shape[n_batch:]).astype(dtype),
                       jnp.broadcast_to(mat.indices, whole + mat.indices.shape[n_batch:])))
@@ -105,7 +105,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
 
 
 def _padded(data, indices, nse, sparse):
-    """Buffers with elements out of range behind them, as many as there are to be."""
+    """Pads buffers with out-of-range elements to `nse` elements."""
     n_batch, more = indices.ndim - 2, nse - indices.shape[-2]
     if not more:
         return data, indices
@@ -115,7 +115,7 @@ def _padded(data, indices, nse, sparse):
 
 
 def _groups(old, new, counts):
-    """Where new sizes divide into batch, sparse and dense ones with as many elements as the old groups have."""
+    """Splits new sizes into batch, sparse and dense ones such that each group has as many elements as the old one."""
     ends, start = [], 0
     for end in np.cumsum(counts)[:2]:
         want, place = math.prod(old[:end]), start
@@ -131,7 +131,7 @@ def _groups(old, new, counts):
 
 
 def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding: Any = None) -> BCOO:
-    """The elements in row-major order in another shape; batch, sparse and dense dimensions stay among themselves."""
+    """Reshapes in row-major order; batch, sparse and dense dimensions are reshaped separately."""
     if sharding is not None:
         raise NotImplementedError("bcoo_reshape: sharding")
     whole = mat.shape[:mat.n_batch]
@@ -161,7 +161,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
-    """Dimensions of size 1 left out."""
+    """Removes dimensions of size 1."""
     axes = {int(axis) % arr.ndim for axis in dimensions}
     if any(arr.shape[axis] != 1 for axis in axes):
         raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, got shape={arr.shape} and "
@@ -177,7 +177,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> BCOO:
-    """A window of the array; elements outside of it become padding."""
+    """A slice of the array; elements outside become padding."""
     if not isinstance(mat, BCOO):
         raise TypeError(f"bcoo_slice: input should be BCOO array, got type(mat)={type(mat)}")
     starts, limits = ([operator.index(i) for i in some] for some in (start_indices, limit_indices))
@@ -192,7 +192,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     shape = tuple(len(range(start, limit, stride)) for start, limit, stride in zip(starts, limits, strides))
     first_dense = mat.n_batch + mat.n_sparse
 
-    def of_batch(part):  # a batch dimension of size 1 stands for all its elements
+    def of_batch(part):  # a batch dimension of size 1 is broadcast
         return [window if size == whole else slice(min(1, count)) for window, size, whole, count in
                 zip(windows, part.shape[:mat.n_batch], mat.shape, shape)]
     data = mat.data[(*of_batch(mat.data), slice(None), *windows[first_dense:])]
@@ -207,7 +207,7 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
 
 
 def _window(mat, data, indices, columns, inside, shape):
-    """The array of what is inside of a window, without more padding than it has coordinates."""
+    """The array of the elements inside a window, with nse at most the window's number of coordinates."""
     first_dense = mat.n_batch + mat.n_sparse
     sizes = shape[mat.n_batch:first_dense]
     if columns:
@@ -218,7 +218,7 @@ def _window(mat, data, indices, columns, inside, shape):
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """A window of the given sizes that begins where arrays say; as lax.dynamic_slice it is moved to be inside."""
+    """A slice of the given sizes at dynamic start indices, which are clamped as in lax.dynamic_slice."""
     if not isinstance(mat, BCOO):
         raise TypeError(f"bcoo_dynamic_slice: input should be BCOO array, got type(mat)={type(mat)}")
     sizes = tuple(operator.index(size) for size in slice_sizes)
@@ -250,7 +250,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
 
 def bcoo_gather(operand: BCOO, start_indices: ArrayLike, dimension_numbers: Any, slice_sizes: Sequence[int], *,
                 unique_indices: bool = False, indices_are_sorted: bool = False, mode: Any = None, fill_value: Any = None) -> BCOO:
-    """lax.gather for indexing with arrays of integers, all in range: one window for each row of indices."""
+    """lax.gather for indexing with integer arrays, all in range: one window per row of indices."""
     start_indices = jnp.asarray(start_indices)
     collapsed, offsets = tuple(dimension_numbers.collapsed_slice_dims), tuple(dimension_numbers.offset_dims)
     if tuple(getattr(dimension_numbers, "operand_batching_dims", ())) or fill_value is not None:
@@ -267,7 +267,7 @@ def bcoo_gather(operand: BCOO, start_indices: ArrayLike, dimension_numbers: Any,
     for _ in range(start_indices.ndim - 1):
         window = jax.vmap(window)
     out = window(start_indices)
-    # The dimensions of the indices come first there; where the result wants them between others, they become sparse ones.
+    # The index dimensions come first; if they are between others in the result, they become sparse dimensions.
     batch = [axis for axis in range(len(shape)) if axis not in offsets]
     order = list(np.argsort([*batch, *offsets])) if shape else []
     if order == list(range(len(shape))):
@@ -278,7 +278,7 @@ def bcoo_gather(operand: BCOO, start_indices: ArrayLike, dimension_numbers: Any,
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """The array with the order of some dimensions reversed."""
+    """Reverses the elements along some dimensions."""
     axes = {int(axis) % operand.ndim for axis in dimensions}
     first_dense = operand.n_batch + operand.n_sparse
     data, indices = operand.data, operand.indices
@@ -292,7 +292,7 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """Sums over dimensions, as a sparse array in which coordinates may be repeated."""
+    """Sums over dimensions, as a sparse array that may have duplicate coordinates."""
     axes = {operator.index(axis) % mat.ndim for axis in axes}
     n_batch, first_dense = mat.n_batch, mat.n_batch + mat.n_sparse
     inside = inside_of(mat.indices, mat.shape[n_batch:first_dense])
@@ -301,7 +301,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     left = [axis - n_batch for axis in range(n_batch, first_dense) if axis not in axes]
     indices = mat.indices[..., np.asarray(left, int)]
     batch = [axis for axis in range(n_batch) if axis in axes]
-    if batch:  # the elements of all batches that are summed stand one after the other
+    if batch:  # concatenate the elements of all summed batches
         data, indices = (jnp.broadcast_to(part, mat.shape[:n_batch] + part.shape[n_batch:]) for part in (data, indices))
         kept, count = n_batch - len(batch), math.prod(mat.shape[axis] for axis in batch)
         data, indices = (jnp.moveaxis(part, batch, range(kept, n_batch)) for part in (data, indices))
@@ -311,7 +311,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
 
 def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | None = None,
                        on_inefficient: str | None = "error") -> BCOO:
-    """The same array with other numbers of batch and dense dimensions."""
+    """The same array with different numbers of batch and dense dimensions."""
     n_batch = mat.n_batch if n_batch is None else n_batch
     n_dense = mat.n_dense if n_dense is None else n_dense
     if n_batch + n_dense > mat.ndim or n_batch < 0 or n_dense < 0:
@@ -338,7 +338,7 @@ def bcoo_update_layout(mat: BCOO, *, n_batch: int | None = None, n_dense: int | 
 
 
 def _dense_to_sparse(mat):
-    """The first dense dimension becomes the last sparse one: every element of it a coordinate."""
+    """Makes the first dense dimension the last sparse one: each of its elements gets a coordinate."""
     size = mat.shape[mat.n_batch + mat.n_sparse]
     data = mat.data.reshape(mat.data.shape[:mat.n_batch] + (mat.nse * size,) + mat.data.shape[mat.n_batch + 2:])
     indices = jnp.repeat(mat.indices, size, axis=-2, total_repeat_length=mat.nse * size)
@@ -348,7 +348,7 @@ def _dense_to_sparse(mat):
 
 
 def _batch_to_sparse(mat):
-    """The last batch dimension becomes the first sparse one."""
+    """Makes the last batch dimension the first sparse one."""
     axis, size = mat.n_batch - 1, mat.shape[mat.n_batch - 1]
     batch = mat.shape[:axis]
     data = jnp.broadcast_to(mat.data, batch + (size,) + mat.data.shape[mat.n_batch:])

@@ -13,7 +13,7 @@ def _is_sparse(value):
 
 
 class _Flat:
-    """A function of the arrays that some of its arguments are differentiated by: of a sparse argument, its values."""
+    """A function of the arrays with respect to which it is differentiated: for a sparse argument, its values."""
 
     def __init__(self, fun, argnums, args):
         self.fun, self.args = fun, args
@@ -30,7 +30,7 @@ class _Flat:
         return self.fun(*args, **kwargs)
 
     def collected(self, derivatives):
-        """Derivatives as the arguments are: one for each leaf of the output."""
+        """Rebuilds derivatives in the form of the arguments, one for each leaf of the output."""
         def of_one(derivatives):
             made = [_joined(leaf, one) if _is_sparse(leaf) else one for leaf, one in zip(self.leaves, derivatives)]
             found = jax.tree_util.tree_unflatten(self.tree, made)
@@ -44,7 +44,7 @@ def _with_data(mat, data):
 
 
 def _joined(mat, derivative):
-    """A derivative of the values as a sparse array; the dimensions of the output, which come first, are batch dimensions."""
+    """A derivative with respect to the values as a sparse array; the leading output dimensions are batch dimensions."""
     make = functools.partial(_with_data, mat)
     for _ in range(derivative.ndim - mat.data.ndim):
         make = jax.vmap(make)
@@ -52,7 +52,7 @@ def _joined(mat, derivative):
 
 
 def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """jax.value_and_grad for functions of sparse arrays: the gradient by one is a sparse array with its coordinates."""
+    """jax.value_and_grad for functions of sparse arrays, whose gradients are sparse arrays with the same coordinates."""
     @functools.wraps(fun)
     def with_gradient(*args, **others):
         flat = _Flat(fun, argnums, args)
@@ -62,7 +62,7 @@ def value_and_grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, ha
 
 
 def grad(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """jax.grad for functions of sparse arrays: the gradient by one is a sparse array with its coordinates."""
+    """jax.grad for functions of sparse arrays, whose gradients are sparse arrays with the same coordinates."""
     @functools.wraps(fun)
     def gradient(*args, **others):
         value, derivatives = value_and_grad(fun, argnums, has_aux, **kwargs)(*args, **others)
@@ -90,12 +90,12 @@ def _jacobian(transform, fun, argnums, has_aux, options):
 
 
 def jacfwd(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """jax.jacfwd for functions of sparse arrays: the Jacobian by one is a sparse array with its coordinates."""
+    """jax.jacfwd for functions of sparse arrays, whose Jacobians are sparse arrays with the same coordinates."""
     return _jacobian(jax.jacfwd, fun, argnums, has_aux, kwargs)
 
 
 def jacrev(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Any) -> Callable[..., Any]:
-    """jax.jacrev for functions of sparse arrays: the Jacobian by one is a sparse array with its coordinates."""
+    """jax.jacrev for functions of sparse arrays, whose Jacobians are sparse arrays with the same coordinates."""
     return _jacobian(jax.jacrev, fun, argnums, has_aux, kwargs)
 
 

@@ -1,4 +1,4 @@
-"""jax.experimental.sparse.api: sparse arrays of zeros and of ones on a diagonal, and any array with all its elements."""
+"""jax.experimental.sparse.api: sparse arrays of zeros and with ones on a diagonal, and conversion to dense arrays."""
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from capibara.jax.experimental.sparse.csr import CSC, CSR
 from capibara.jax.interpreters import ad
 from capibara.jax.typing import ArrayLike, DTypeLike
 
-# A value that sparsify may replace by a sparse array, to be made dense there: bind(*buffers, tree=their tree).
+# Converts a value that sparsify may replace by a sparse array to a dense one: bind(*buffers, tree=their tree).
 todense_p = Primitive("todense")
 
 
@@ -31,7 +31,7 @@ def _type(*types, tree):
 
 
 def _jvp(primals, tangents, *, tree):
-    # Linear in the values, which are the first buffer.
+    # Linear in the values, the first buffer.
     tangent = ad.instantiate_zeros(tangents[0])
     return todense_p.bind(*primals, tree=tree), todense_p.bind(tangent, *primals[1:], tree=tree)
 
@@ -56,10 +56,10 @@ todense_p.def_lowering(_dense)
 
 
 def todense(arr: JAXSparse | ArrayLike) -> Array:
-    """A sparse array with all its elements; others as they are."""
+    """A sparse array as a dense one; others unchanged."""
     if isinstance(arr, JAXSparse):
         return arr.todense()
-    if isinstance(arr, jax.core.Tracer):  # which may stand for a sparse array
+    if isinstance(arr, jax.core.Tracer):  # it may represent a sparse array
         return todense_p.bind(arr, tree=jax.tree_util.tree_structure(arr))
     return jnp.asarray(arr)
 
@@ -75,7 +75,7 @@ def _class_of(sparse_format, formats):
 
 def empty(shape: Sequence[int], dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32", sparse_format: str = "bcoo",
           **kwds: Any) -> JAXSparse:
-    """A sparse array of zeros; further options are those of the format's layout (nse, n_batch, n_dense)."""
+    """A sparse array of zeros; other options are those of the format's layout (nse, n_batch, n_dense)."""
     return _class_of(sparse_format, _FORMATS)._empty(tuple(shape), dtype=dtype, index_dtype=index_dtype, **kwds)
 
 

@@ -1,7 +1,7 @@
-"""jax.experimental.sparse.bcoo: arrays kept as the coordinates and values of their nonzero elements.
+"""jax.experimental.sparse.bcoo: arrays stored as the coordinates and values of their nonzero elements.
 
-Products, sums and conversions are ordinary programs of sorts, gathers and scatters, so that every transformation serves them; the
-derivative is that of the kept values.
+Products, sums and conversions are ordinary programs of sorts, gathers and scatters, so every transformation applies; derivatives
+are with respect to the stored values.
 """
 import operator
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ from capibara.jax.typing import ArrayLike, DTypeLike
 
 @jax.tree_util.register_pytree_node_class
 class BCOO(JAXSparse):
-    """A sparse array: data[*batch, nse, *dense] stands at indices[*batch, nse, sparse]; indices out of range stand for nothing."""
+    """A sparse array with values data[*batch, nse, *dense] at indices[*batch, nse, sparse]; out-of-range indices are padding."""
 
     def __init__(self, args: tuple[ArrayLike, ArrayLike], *, shape: Sequence[int], indices_sorted: bool = False,
                  unique_indices: bool = False) -> None:
@@ -48,12 +48,12 @@ class BCOO(JAXSparse):
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32, n_dense: int = 0,
                   n_batch: int = 0) -> "BCOO":
-        """The nonzero elements of an array; nse, how many to keep, is counted where it is not given."""
+        """The nonzero elements of an array; nse, the number to store, is counted by default."""
         return bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0) -> "BCOO":
-        """A matrix of scipy.sparse."""
+        """Converts a scipy.sparse matrix."""
         if n_dense or n_batch:
             raise NotImplementedError("BCOO.from_scipy_sparse with nonzero n_dense/n_batch")
         mat = mat.tocoo()
@@ -85,31 +85,31 @@ class BCOO(JAXSparse):
         return cls((jnp.ones(count, dtype), indices), shape=(N, M), indices_sorted=True, unique_indices=True)
 
     def todense(self) -> Array:
-        """The array with all its elements."""
+        """The dense array."""
         return bcoo_todense(self)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> "BCOO":
-        """Each coordinate once, without those where all values are zero unless they are to be kept."""
+        """Sums duplicate coordinates; with remove_zeros, drops coordinates whose values are all zero."""
         return bcoo_eliminate_zeros(self, nse=nse) if remove_zeros else bcoo_sum_duplicates(self, nse=nse)
 
     def sort_indices(self) -> "BCOO":
-        """Coordinates in ascending order."""
+        """Sorts the coordinates in ascending order."""
         return bcoo_sort_indices(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> "BCOO":
-        """Dimensions in another order."""
+        """Permutes the dimensions."""
         return bcoo_transpose(self, permutation=tuple(range(self.ndim))[::-1] if axes is None else axes)
 
     def _of(self, data):
         return BCOO((data, self.indices), shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array], tuple[tuple[int, ...], bool, bool]]:
-        """The two arrays; the rest is fixed."""
+        """The two arrays; the rest is static."""
         return (self.data, self.indices), (self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def tree_unflatten(cls, fixed: tuple[tuple[int, ...], bool, bool], children: Sequence[Any]) -> "BCOO":
-        """The opposite of tree_flatten; the leaves may be anything."""
+        """The inverse of tree_flatten; the leaves may be any objects."""
         self = object.__new__(cls)
         self.data, self.indices = children
         self.shape, self.indices_sorted, self.unique_indices = fixed
@@ -138,7 +138,7 @@ def _map_elements(cont, _, mat, axis):
 
 
 def _join_elements(cont, size, element, axis):
-    """The array whose elements of the mapped axis are these, for vmap."""
+    """The array with these elements along the mapped axis, for vmap."""
     if axis is None:
         return element
     if not 0 <= axis <= element.n_batch:
@@ -153,7 +153,7 @@ _vmappables.register(BCOO, int, _map_elements, _join_elements)
 
 
 def bcoo_todense(mat: BCOO) -> Array:
-    """A sparse array with all its elements; values at one coordinate are added."""
+    """A sparse array as a dense one; values at duplicate coordinates are added."""
     return _bcoo_todense(mat.data, mat.indices, spinfo=mat._info)
 
 
@@ -171,7 +171,7 @@ def _bcoo_todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
 
 def bcoo_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
                    index_dtype: DTypeLike = np.int32) -> BCOO:
-    """The nonzero elements of an array in the order of their coordinates; what is kept beyond them is padding."""
+    """The nonzero elements of an array in the order of their coordinates; the remaining storage is padding."""
     mat = jnp.asarray(mat)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(f"bcoo_fromdense: n_batch {n_batch} and n_dense {n_dense} are more than the {mat.ndim} dimensions")
@@ -197,9 +197,9 @@ def _bcoo_fromdense(mat: Array, *, nse: int, n_batch: int = 0, n_dense: int = 0,
 
 
 def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
-    """The values of an array at the coordinates of a sparse one; where a coordinate is repeated, the first has the value.
+    """The values of an array at the coordinates of a sparse one; of duplicate coordinates, the first gets the value.
 
-    assume_unique: that none is, which the array says of itself where it is not given.
+    assume_unique: assumes no duplicates; by default the array's own flag.
     """
     if not isinstance(sparr, BCOO):
         raise TypeError(f"First argument to bcoo_extract should be a BCOO array. Got type(sparr)={type(sparr)}")
@@ -228,7 +228,7 @@ def _bcoo_extract(indices: Array, arr: ArrayLike, *, assume_unique: bool = True)
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """Dimensions in another order; batch, sparse and dense ones stay among themselves."""
+    """Permutes batch, sparse and dense dimensions, each kind separately."""
     if not isinstance(permutation, (tuple, list, np.ndarray)):
         raise TypeError(f"transpose permutation must be a tuple/list/ndarray, got {type(permutation)}.")
     order = tuple(int(axis) % mat.ndim for axis in permutation)
@@ -250,7 +250,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """The elements in ascending order of their coordinates."""
+    """Sorts the elements by ascending coordinates."""
     shape = mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
 
     def one(indices):
@@ -263,7 +263,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
-    """Values at one coordinate added, where one of them is not zero."""
+    """Drops elements whose values are all zero, and adds values at duplicate coordinates."""
     zero = (mat.data == 0).all(axis=tuple(range(mat.n_batch + 1, mat.data.ndim)))
     zero = zero.all(axis=tuple(axis for axis in range(mat.n_batch) if mat.indices.shape[axis] == 1), keepdims=True)
     beyond = jnp.asarray(mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse], mat.indices.dtype)
@@ -271,11 +271,11 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """Values at one coordinate added; nse, how many coordinates to keep, is counted where it is not given."""
+    """Adds values at duplicate coordinates; nse, the number of coordinates to store, is counted by default."""
     n_batch, n_sparse = mat.n_batch, mat.n_sparse
     shape = mat.shape[n_batch:n_batch + n_sparse]
 
-    def number(indices):  # of each element's coordinate, in ascending order, and how many there are
+    def number(indices):  # the rank of each element's coordinate in ascending order, and the number of coordinates
         order, rows, fresh = linear_order(indices, shape)
         groups = jnp.cumsum(fresh) - 1
         inside = inside_of(rows, shape)
@@ -295,7 +295,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
         zeros = jnp.zeros((nse,) + data.shape[1:], data.dtype)
         return zeros.at[numbers].add(data, mode="drop")
     indices = nfold_vmap(coordinates, n_batch, broadcasted=False)(groups, rows)
-    # An element past the nse kept ones, or out of range, is dropped.
+    # Elements past the nse stored coordinates, or out of range, are dropped.
     data = nfold_vmap(sums, n_batch)(jnp.where(numbers < nse, numbers, max(nse, mat.nse)), mat.data)
     return BCOO((data, indices), shape=mat.shape, indices_sorted=True, unique_indices=True)
 

@@ -1,4 +1,4 @@
-"""jax.experimental.sparse.bcsr: sparse arrays by rows. What they compute is computed by BCOO."""
+"""jax.experimental.sparse.bcsr: sparse arrays stored by rows; computations use BCOO."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +18,7 @@ from capibara.jax.typing import ArrayLike, DTypeLike
 
 @tree_util.register_pytree_node_class
 class BCSR(JAXSparse):
-    """A sparse array: row r of data[*batch, nse, *dense] stands at columns indices[*batch, indptr[r]:indptr[r + 1]]."""
+    """A sparse array with values data[*batch, nse, *dense]: row r has the columns indices[*batch, indptr[r]:indptr[r + 1]]."""
 
     def __init__(self, args: tuple[ArrayLike, ArrayLike, ArrayLike], *, shape: Sequence[int], indices_sorted: bool = False,
                  unique_indices: bool = False) -> None:
@@ -48,12 +48,12 @@ class BCSR(JAXSparse):
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32, n_dense: int = 0,
                   n_batch: int = 0) -> "BCSR":
-        """The nonzero elements of an array; nse, how many to keep, is counted where it is not given."""
+        """The nonzero elements of an array; nse, the number to store, is counted by default."""
         return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
 
     @classmethod
     def from_scipy_sparse(cls, mat: Any, *, index_dtype: DTypeLike | None = None, n_dense: int = 0, n_batch: int = 0) -> "BCSR":
-        """A matrix of scipy.sparse."""
+        """Converts a scipy.sparse matrix."""
         if n_dense or n_batch:
             raise NotImplementedError("BCSR from_scipy_sparse with nonzero n_dense/n_batch.")
         mat = mat.tocsr()
@@ -71,7 +71,7 @@ class BCSR(JAXSparse):
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> "BCSR":
-        """The same array by rows."""
+        """The same array stored by rows."""
         if arr.n_sparse != 2:
             raise NotImplementedError(f"BSCR.from_bcoo requires n_sparse=2; got arr.n_sparse={arr.n_sparse}")
         arr = arr if arr.indices_sorted else bcoo_sort_indices(arr)
@@ -79,16 +79,16 @@ class BCSR(JAXSparse):
         return cls((arr.data, indices, indptr), shape=arr.shape, indices_sorted=True, unique_indices=arr.unique_indices)
 
     def to_bcoo(self) -> BCOO:
-        """The same array by coordinates; what is padding stands beyond the last row."""
+        """The same array stored by coordinates; padding gets a row index past the end."""
         indices = _bcsr_to_bcoo(self.indices, self.indptr, shape=self.shape)
         return BCOO((self.data, indices), shape=self.shape, indices_sorted=self.indices_sorted, unique_indices=self.unique_indices)
 
     def todense(self) -> Array:
-        """The array with all its elements."""
+        """The dense array."""
         return self.to_bcoo().todense()
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> "BCSR":
-        """Each coordinate once, without those where all values are zero unless they are to be kept."""
+        """Sums duplicate coordinates; with remove_zeros, drops coordinates whose values are all zero."""
         return BCSR.from_bcoo(self.to_bcoo().sum_duplicates(nse=nse, remove_zeros=remove_zeros))
 
     def _of(self, data):
@@ -96,12 +96,12 @@ class BCSR(JAXSparse):
                     unique_indices=self.unique_indices)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[tuple[int, ...], bool, bool]]:
-        """The three arrays; the rest is fixed."""
+        """The three arrays; the rest is static."""
         return (self.data, self.indices, self.indptr), (self.shape, self.indices_sorted, self.unique_indices)
 
     @classmethod
     def tree_unflatten(cls, fixed: tuple[tuple[int, ...], bool, bool], children: Sequence[object]) -> "BCSR":
-        """The opposite of tree_flatten; the leaves may be anything."""
+        """The inverse of tree_flatten; the leaves may be any objects."""
         self = object.__new__(cls)
         self.data, self.indices, self.indptr = children
         self.shape, self.indices_sorted, self.unique_indices = fixed
@@ -120,7 +120,7 @@ def _map_elements(cont, _, mat, axis):
 
 
 def _join_elements(cont, size, element, axis):
-    """The array whose elements of the mapped axis are these, for vmap."""
+    """The array with these elements along the mapped axis, for vmap."""
     if axis is None:
         return element
     if not 0 <= axis <= element.n_batch:
@@ -135,7 +135,7 @@ _vmappables.register(BCSR, int, _map_elements, _join_elements)
 
 
 def _bcoo_to_bcsr(indices: Array, *, shape: Sequence[int], index_dtype: DTypeLike | None = None) -> tuple[Array, Array]:
-    """Columns and the ends of rows of sorted coordinates [*batch, nse, 2]."""
+    """Column indices and row pointers of sorted coordinates [*batch, nse, 2]."""
     n_batch = indices.ndim - 2
     if indices.shape[-1] != 2:
         raise ValueError(f"Must have 2 sparse dimensions to be converted to BCSR. Got {indices.shape[-1]}.")
@@ -147,7 +147,7 @@ def _bcoo_to_bcsr(indices: Array, *, shape: Sequence[int], index_dtype: DTypeLik
 
 
 def _bcsr_to_bcoo(indices: Array, indptr: Array, *, shape: Sequence[int]) -> Array:
-    """Coordinates [*batch, nse, 2] of elements that are kept by rows; what is padding stands beyond the last row."""
+    """Coordinates [*batch, nse, 2] of elements stored by rows; padding gets a row index past the end."""
     nse = indices.shape[-1]
 
     def rows_of(ends):
@@ -159,7 +159,7 @@ def _bcsr_to_bcoo(indices: Array, indptr: Array, *, shape: Sequence[int]) -> Arr
 
 def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0,
                    index_dtype: DTypeLike = np.int32) -> BCSR:
-    """The nonzero elements of an array by rows."""
+    """The nonzero elements of an array, stored by rows."""
     mat = jnp.asarray(mat)
     nse = concrete_count(_count_stored_elements(mat, n_batch, n_dense) if nse is None else nse)
     parts = _bcsr_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
@@ -176,24 +176,24 @@ def _bcsr_fromdense(mat: ArrayLike, *, nse: int, n_batch: int = 0, n_dense: int 
 
 
 def bcsr_todense(mat: BCSR) -> Array:
-    """The array with all its elements."""
+    """The dense array."""
     return mat.todense()
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """Each coordinate once."""
+    """Sums duplicate coordinates."""
     return mat.sum_duplicates(nse=nse, remove_zeros=False)
 
 
 def bcsr_extract(indices: ArrayLike, indptr: ArrayLike, mat: ArrayLike) -> Array:
-    """The values of an array at coordinates that are kept by rows."""
+    """The values of an array at coordinates stored by rows."""
     mat = jnp.asarray(mat)
     return _bcoo_extract(_bcsr_to_bcoo(jnp.asarray(indices), jnp.asarray(indptr), shape=mat.shape), mat)
 
 
 def bcsr_dot_general(lhs: BCSR | ArrayLike, rhs: ArrayLike, *, dimension_numbers: DotDimensionNumbers, precision=None,
                      preferred_element_type: DTypeLike | None = None, out_sharding: Any = None) -> Array:
-    """lax.dot_general of a sparse and a dense array."""
+    """lax.dot_general for a sparse and a dense array."""
     lhs, rhs = (x.to_bcoo() if isinstance(x, BCSR) else x for x in (lhs, rhs))
     if isinstance(lhs, BCOO) and isinstance(rhs, BCOO):
         raise NotImplementedError("bcsr_dot_general not implemented for two sparse arrays; use to_bcoo()")
@@ -202,19 +202,19 @@ def bcsr_dot_general(lhs: BCSR | ArrayLike, rhs: ArrayLike, *, dimension_numbers
 
 
 def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding: Any = None) -> BCSR:
-    """The array repeated along new dimensions; those before the last two that are not dense are batch dimensions."""
+    """Broadcasts the array along new dimensions; those before the last two non-dense dimensions are batch dimensions."""
     out = bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions, sharding=sharding)
     return _by_rows(out)
 
 
 def _by_rows(mat):
-    """An array by rows of its last two dimensions that are not dense."""
+    """An array stored by rows of its last two non-dense dimensions."""
     more = mat.n_sparse - 2
     return BCSR.from_bcoo(mat if not more else bcoo_update_layout(mat, n_batch=mat.n_batch + more, on_inefficient=None))
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """Sparse arrays one after the other along a batch dimension, along rows or along columns."""
+    """Concatenates sparse arrays along a batch dimension, rows or columns."""
     return _by_rows(bcoo_sort_indices(bcoo_concatenate([mat.to_bcoo() for mat in operands], dimension=dimension)))
 
 

@@ -1,4 +1,4 @@
-"""jax.experimental.sparse.coo: matrices kept as rows, columns and values. BCOO does the same for arrays of any rank."""
+"""jax.experimental.sparse.coo: matrices stored as rows, columns and values. BCOO does the same for arrays of any rank."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from capibara.jax.typing import ArrayLike, DTypeLike
 
 
 class COOInfo(NamedTuple):
-    """What is known of a matrix besides its buffers."""
+    """The properties of a matrix besides its buffers."""
 
     shape: tuple[int, ...]
     rows_sorted: bool = False
@@ -22,7 +22,7 @@ class COOInfo(NamedTuple):
 
 @tree_util.register_pytree_node_class
 class COO(JAXSparse):
-    """A sparse matrix: data[i] stands at row[i], col[i]."""
+    """A sparse matrix with values data[i] at (row[i], col[i])."""
 
     def __init__(self, args: tuple[ArrayLike, ArrayLike, ArrayLike], *, shape: Sequence[int], rows_sorted: bool = False,
                  cols_sorted: bool = False) -> None:
@@ -36,7 +36,7 @@ class COO(JAXSparse):
 
     @classmethod
     def fromdense(cls, mat: ArrayLike, *, nse: int | None = None, index_dtype: DTypeLike = np.int32) -> "COO":
-        """The nonzero elements of a matrix; nse, how many to keep, is counted where it is not given."""
+        """The nonzero elements of a matrix; nse, the number to store, is counted by default."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
@@ -58,11 +58,11 @@ class COO(JAXSparse):
         return COO((data, row, col), shape=self.shape, rows_sorted=True)
 
     def todense(self) -> Array:
-        """The matrix with all its elements."""
+        """The dense matrix."""
         return coo_todense(self)
 
     def transpose(self, axes: Sequence[int] | None = None) -> "COO":
-        """Rows as columns."""
+        """The transpose."""
         if axes is not None and tuple(axes) != (1, 0):
             raise NotImplementedError(f"COO.transpose: axes={tuple(axes)}")
         return COO((self.data, self.col, self.row), shape=self.shape[::-1], rows_sorted=self._cols_sorted, cols_sorted=self._rows_sorted)
@@ -76,12 +76,12 @@ class COO(JAXSparse):
         return _product(data, self.row, self.col, other, self.shape)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[tuple[int, ...], bool, bool]]:
-        """The three arrays; the rest is fixed."""
+        """The three arrays; the rest is static."""
         return (self.data, self.row, self.col), tuple(self._info)
 
     @classmethod
     def tree_unflatten(cls, fixed: tuple[tuple[int, ...], bool, bool], children: Sequence[Any]) -> "COO":
-        """The opposite of tree_flatten; the leaves may be anything."""
+        """The inverse of tree_flatten; the leaves may be any objects."""
         self = object.__new__(cls)
         self.data, self.row, self.col = children
         self.shape, self._rows_sorted, self._cols_sorted = fixed
@@ -89,7 +89,7 @@ class COO(JAXSparse):
 
 
 def coo_todense(mat: COO) -> Array:
-    """The matrix with all its elements."""
+    """The dense matrix."""
     return _coo_todense(mat.data, mat.row, mat.col, spinfo=mat._info)
 
 

@@ -1,4 +1,4 @@
-"""jax.experimental.sparse.csr: matrices kept row by row or column by column. BCSR does the same for batches."""
+"""jax.experimental.sparse.csr: matrices stored by rows or by columns. BCSR does the same for batches."""
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +15,7 @@ from capibara.jax.typing import ArrayLike, DTypeLike
 
 
 class _Compressed(JAXSparse):
-    """What both classes have: values, the other coordinate of each, and where lines begin and end."""
+    """The base of CSR and CSC: values, the minor index of each, and pointers to the starts and ends of rows or columns."""
 
     _transposed: bool
 
@@ -36,18 +36,18 @@ class _Compressed(JAXSparse):
         count = number_of_diagonal(N, M, k)
         if cls._transposed:
             N, M, k = M, N, -k
-        first = -min(k, 0)  # the first line that has an element
+        first = -min(k, 0)  # the first row (of CSC: column) with an element
         indptr = np.clip(np.arange(N + 1) - first, 0, count).astype(index_dtype)
         parts = jnp.ones(count, dtype), np.arange(count, dtype=index_dtype) + np.asarray(max(k, 0), index_dtype), indptr
         return cls(parts, shape=(M, N) if cls._transposed else (N, M))
 
     def _rows(self):
-        """The matrix that is kept row by row: this one, or its transpose."""
+        """The matrix stored by rows: this one, or its transpose."""
         shape = self.shape[::-1] if self._transposed else self.shape
         return (self.data, self.indices, self.indptr), shape
 
     def todense(self) -> Array:
-        """The matrix with all its elements."""
+        """The dense matrix."""
         parts, shape = self._rows()
         out = _csr_todense(*parts, shape=shape)
         return out.T if self._transposed else out
@@ -62,12 +62,12 @@ class _Compressed(JAXSparse):
         return _csr_matvec(data, indices, indptr, other, shape=shape, transpose=self._transposed)
 
     def tree_flatten(self) -> tuple[tuple[Array, Array, Array], tuple[int, ...]]:
-        """The three arrays; the shape is fixed."""
+        """The three arrays; the shape is static."""
         return (self.data, self.indices, self.indptr), self.shape
 
     @classmethod
     def tree_unflatten(cls, shape: tuple[int, ...], children: Sequence[Any]) -> Any:
-        """The opposite of tree_flatten; the leaves may be anything."""
+        """The inverse of tree_flatten; the leaves may be any objects."""
         self = object.__new__(cls)
         self.data, self.indices, self.indptr = children
         self.shape = shape
@@ -86,7 +86,7 @@ class CSR(_Compressed):
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     def transpose(self, axes: Sequence[int] | None = None) -> "CSC":
-        """The transpose, with the same buffers column by column."""
+        """The transpose, with the same buffers stored by columns."""
         if axes is not None and tuple(axes) != (1, 0):
             raise NotImplementedError(f"CSR.transpose: axes={tuple(axes)}")
         return CSC((self.data, self.indices, self.indptr), shape=self.shape[::-1])
@@ -104,7 +104,7 @@ class CSC(_Compressed):
         return csr_fromdense(jnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).T
 
     def transpose(self, axes: Sequence[int] | None = None) -> CSR:
-        """The transpose, with the same buffers row by row."""
+        """The transpose, with the same buffers stored by rows."""
         if axes is not None and tuple(axes) != (1, 0):
             raise NotImplementedError(f"CSC.transpose: axes={tuple(axes)}")
         return CSR((self.data, self.indices, self.indptr), shape=self.shape[::-1])
@@ -122,7 +122,7 @@ def _csr_fromdense(mat: ArrayLike, *, nse: int, index_dtype: DTypeLike = np.int3
 
 
 def csr_todense(mat: CSR) -> Array:
-    """The matrix with all its elements."""
+    """The dense matrix."""
     return mat.todense()
 
 

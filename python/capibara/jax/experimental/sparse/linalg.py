@@ -1,4 +1,4 @@
-"""jax.experimental.sparse.linalg: systems with sparse matrices solved directly, and the largest eigenvalues of a symmetric operator."""
+"""jax.experimental.sparse.linalg: direct solution of sparse systems, and the largest eigenvalues of a symmetric operator."""
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +14,9 @@ from capibara.jax.typing import ArrayLike
 
 
 def spsolve(data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike, tol: float = 1e-6, reorder: int = 1) -> Array:
-    """Solves A x = b for a square sparse matrix that is kept row by row, by SciPy's sparse factorisation on the host.
+    """Solves A x = b for a square sparse matrix stored by rows, by SciPy's sparse factorization on the host.
 
-    tol and reorder (0 to 3) are those of a solver on GPUs; they have no effect here, as in jax on CPUs.
+    tol and reorder (0 to 3) are options of a GPU solver; they have no effect here, as in jax on CPUs.
     """
     data, indices, indptr, b = map(jnp.asarray, (data, indices, indptr, b))
     if data.dtype != b.dtype:
@@ -32,7 +32,7 @@ def spsolve(data: ArrayLike, indices: ArrayLike, indptr: ArrayLike, b: ArrayLike
         raise ValueError(f"reorder={reorder} not valid, must be one of [0, 1, 2, 3]")
     float(tol)
     shape = (b.size, b.size)
-    constant = jax.lax.stop_gradient(data)  # the derivative by the matrix is that of the product
+    constant = jax.lax.stop_gradient(data)  # the derivative with respect to the matrix is that of the matmul
 
     def solve(b, transposed):
         return jax.pure_callback(functools.partial(_solve_on_host, transposed), jax.ShapeDtypeStruct(b.shape, b.dtype), constant, indices,
@@ -55,8 +55,8 @@ def lobpcg_standard(A: ArrayLike | Callable[[Array], Array], X: ArrayLike, m: in
                     tol: float | None = None) -> tuple[Array, Array, Array]:
     """The k largest eigenvalues of a symmetric matrix or function of vectors, in descending order: (values, vectors [n, k], iterations).
 
-    X [n, k] has the first directions, which must be independent; 5 k must be less than n. An eigenpair has converged when its
-    residual is below tol * 10 n (value + |A vector|); at most m iterations are made. The method is the locally optimal block
+    X [n, k] has the initial directions, which must be independent; 5 k must be less than n. An eigenpair has converged when its
+    residual is below tol * 10 n (value + |A vector|); there are at most m iterations. The method is the locally optimal block
     conjugate gradient without a preconditioner (Duersch, Shao, Yang, Gu: arXiv:1704.07458).
     """
     if isinstance(A, (jax.Array, np.ndarray)):
@@ -89,7 +89,7 @@ def _eigenpairs(A, X, m, tol, debug):
         values, vectors = jnp.linalg.eigh(_matmul(basis.T, A(basis)))
         values, vectors = values[::-1], vectors[:, ::-1]
         X = _unit(_matmul(basis, vectors[:, :k]))
-        # The next directions: what of the basis is orthogonal to the new vectors, and closest to the change that was made.
+        # The next directions: the part of the basis that is orthogonal to the new vectors and closest to the last change.
         turn, _ = jnp.linalg.qr(vectors[:k, k:].T)
         P = _unit(_matmul(basis, _matmul(vectors[:, k:], turn)))
         product = A(X)
@@ -127,12 +127,12 @@ def _matmul(a, b):
 
 
 def _zeros(basis):
-    """How many columns are zero."""
+    """The number of zero columns."""
     return jnp.sum(jnp.all(basis == 0, axis=0))
 
 
 def _unit(basis):
-    """Columns of norm 1; those that are zero stay so."""
+    """Normalizes columns; zero columns stay zero."""
     norms = jnp.linalg.norm(basis, axis=0, keepdims=True)
     return basis / jnp.where(norms == 0, 1, norms)
 
@@ -144,7 +144,7 @@ def _residuals(A, X):
 
 
 def _orthonormal(basis):
-    """Orthonormal columns of the same span; where the columns depend on each other, some are zero. Twice is enough."""
+    """Orthonormal columns with the same span; zero columns replace linearly dependent ones. Two passes are enough."""
     eps = jnp.finfo(basis.dtype).eps
     for _ in range(2):
         basis = _unit(basis)
@@ -157,7 +157,7 @@ def _orthonormal(basis):
 
 
 def _without(basis, columns):
-    """Orthonormal columns of what the given ones add to an orthonormal basis; those that rounding leaves doubtful are zero."""
+    """Orthonormal columns of what the given ones add to an orthonormal basis; columns dominated by rounding are zero."""
     def projected(columns):
         for _ in range(2):
             columns = columns - _matmul(basis, _matmul(basis.T, columns))
@@ -165,12 +165,12 @@ def _without(basis, columns):
     for _ in range(2):
         columns = _orthonormal(projected(columns))
     columns = projected(columns)
-    # What was almost inside of the basis is now far from norm 1.
+    # Columns almost in the span of the basis are now far from norm 1.
     return columns * (jnp.linalg.norm(columns, axis=0, keepdims=True) >= 0.99).astype(columns.dtype)
 
 
 def _complement(X, m):
-    """m orthonormal columns that are orthogonal to the orthonormal columns of X: those of a block reflection that moves X to the front."""
+    """m orthonormal columns orthogonal to the orthonormal columns of X: those of a block reflection that maps X to the first columns."""
     n, k = X.shape
     left, scale, right = jnp.linalg.svd(X[:k])
     moved = X.at[:k].add(_matmul(left, right))

@@ -14,7 +14,7 @@ from capibara.jax.typing import DTypeLike
 def random_bcoo(key: Array, shape: Sequence[int], *, dtype: DTypeLike = float, indices_dtype: DTypeLike | None = None, nse: float = 0.2,
                 n_batch: int = 0, n_dense: int = 0, unique_indices: bool = True, sorted_indices: bool = False,
                 generator: Callable[..., Array] | None = None, **kwds: Any) -> BCOO:
-    """A sparse array of random values at random coordinates; nse is their number, or their share of all coordinates."""
+    """A sparse array of random values at random coordinates; nse is their number, or their fraction of all coordinates."""
     shape = tuple(shape)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > len(shape):
         raise ValueError(f"Invalid {n_batch=}, {n_dense=} for {shape=}")

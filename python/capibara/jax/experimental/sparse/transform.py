@@ -1,4 +1,4 @@
-"""jax.experimental.sparse.transform: functions of arrays applied to sparse ones, equation by equation of the program they trace to."""
+"""jax.experimental.sparse.transform: applies functions of arrays to sparse ones, equation by equation of their traced programs."""
 import functools
 import threading
 from collections.abc import Callable, Sequence
@@ -24,18 +24,18 @@ def _is_sparse(value):
 
 
 class _TracerClass(type):
-    """Values of a function that sparsify traces with use_tracer=True."""
+    """Makes values of functions traced with sparsify(f, use_tracer=True) instances."""
 
     def __instancecheck__(cls, value):
         return isinstance(value, jax.core.Tracer) and any(trace is _core.tracer_trace(value) for trace in getattr(_tracing, "traces", ()))
 
 
 class SparseTracer(metaclass=_TracerClass):
-    """The class of values inside of functions made with sparsify(f, use_tracer=True): tracers that may stand for sparse arrays."""
+    """The class of values inside functions made with sparsify(f, use_tracer=True): tracers that may represent sparse arrays."""
 
 
 class SparsifyValue(NamedTuple):
-    """An array by the numbers of its buffers in a SparsifyEnv; a dense one has data alone."""
+    """An array as the indices of its buffers in a SparsifyEnv; a dense one only has data."""
 
     shape: tuple[int, ...]
     data_ref: int | None
@@ -46,28 +46,28 @@ class SparsifyValue(NamedTuple):
 
     @property
     def ndim(self) -> int:
-        """How many dimensions there are."""
+        """The number of dimensions."""
         return len(self.shape)
 
     def is_sparse(self) -> bool:
-        """Whether it has coordinates."""
+        """True if it has coordinates."""
         return self.indices_ref is not None
 
     def is_dense(self) -> bool:
-        """Whether it has none."""
+        """True if it has no coordinates."""
         return self.indices_ref is None
 
     def is_bcoo(self) -> bool:
-        """Whether it stands for a BCOO."""
+        """True if it represents a BCOO."""
         return self.is_sparse() and self.indptr_ref is None
 
     def is_bcsr(self) -> bool:
-        """Whether it stands for a BCSR."""
+        """True if it represents a BCSR."""
         return self.is_sparse() and self.indptr_ref is not None
 
 
 class SparsifyEnv:
-    """Buffers that sparse arrays may share: two with one buffer of coordinates are known to have the same ones."""
+    """Buffers that sparse arrays may share: arrays that share a buffer of coordinates are known to have the same coordinates."""
 
     def __init__(self, bufs: Sequence[Array] = ()) -> None:
         self._buffers = list(bufs)
@@ -91,17 +91,17 @@ class SparsifyEnv:
         return self._buffer(spvalue.indices_ref, "indices")
 
     def indptr(self, spvalue: SparsifyValue) -> Array:
-        """The ends of an array's rows."""
+        """The row pointers of an array."""
         return self._buffer(spvalue.indptr_ref, "indptr")
 
     def dense(self, data: Any) -> SparsifyValue:
-        """A dense array whose buffer is new here."""
+        """A dense array with a new buffer."""
         return SparsifyValue(np.shape(data), self._push(data))
 
     def sparse(self, shape: tuple[int, ...], data: Any = None, indices: Any = None, indptr: Any = None, *, data_ref: int | None = None,
                indices_ref: int | None = None, indptr_ref: int | None = None, indices_sorted: bool = False,
                unique_indices: bool = False) -> SparsifyValue:
-        """A sparse array of new buffers, or of those that are here already."""
+        """A sparse array with new buffers, or with existing ones."""
         numbers = []
         for name, buffer, number in (("data", data, data_ref), ("indices", indices, indices_ref), ("indptr", indptr, indptr_ref)):
             if buffer is not None and number is not None:
@@ -113,7 +113,7 @@ class SparsifyEnv:
 
 
 def arrays_to_spvalues(spenv: SparsifyEnv, args: Any) -> Any:
-    """A tree of arrays, sparse ones among them, as values of an environment."""
+    """Converts a tree of dense and sparse arrays to values of an environment."""
     def convert(array):
         if not _is_sparse(array):
             return spenv.dense(array)
@@ -122,7 +122,7 @@ def arrays_to_spvalues(spenv: SparsifyEnv, args: Any) -> Any:
 
 
 def spvalues_to_arrays(spenv: SparsifyEnv, spvalues: Any) -> Any:
-    """The opposite of arrays_to_spvalues."""
+    """The inverse of arrays_to_spvalues."""
     def convert(value):
         if value.is_dense():
             return spenv.data(value)
@@ -134,7 +134,7 @@ def spvalues_to_arrays(spenv: SparsifyEnv, spvalues: Any) -> Any:
 
 
 def _run(f, args, kwargs, traced=False):
-    """A function of arrays on sparse ones, and its results' structure: it is traced with arrays of their types."""
+    """Runs a function of arrays on sparse ones: (results, their structure). It is traced with dense arrays of the same types."""
     leaves, structure = jax.tree_util.tree_flatten((args, kwargs), is_leaf=_is_sparse)
     leaves = [leaf if _is_sparse(leaf) else jnp.asarray(leaf) for leaf in leaves]
 
@@ -156,9 +156,9 @@ def _run(f, args, kwargs, traced=False):
 
 
 def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., Any]:
-    """A function of arrays as one that takes sparse arrays for any of them; results are sparse where the operations keep them so.
+    """Makes a function of arrays accept sparse arrays too; results are sparse if the operations preserve sparsity.
 
-    use_tracer: values inside of it are instances of SparseTracer; it is traced in the same way.
+    use_tracer: values inside the function are instances of SparseTracer; tracing is the same.
     """
     @functools.wraps(f)
     def wrapped(*args, **kwargs):
@@ -168,7 +168,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
 
 
 def sparsify_raw(f: Callable[..., Any]) -> Callable[..., Any]:
-    """sparsify on values of an environment: f(env, *values) is (flat values of the results, their structure)."""
+    """sparsify for values of an environment: f(env, *values) is (flat values of the results, their structure)."""
     def wrapped(spenv, *spvalues, **params):
         args = spvalues_to_arrays(spenv, spvalues)
         results, structure = _run(functools.partial(f, **params) if params else f, args, {})

@@ -17,15 +17,15 @@ class SparseEfficiencyError(ValueError):
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """The same where only a warning is asked for."""
+    """The same as a warning, if only that is requested."""
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """What jax warns of where NVIDIA's library of sparse products cannot be called; nothing here does."""
+    """jax's warning that cuSPARSE cannot be called; never issued here."""
 
 
 class SparseInfo(NamedTuple):
-    """What is known of a sparse array besides its buffers."""
+    """The properties of a sparse array besides its buffers."""
 
     shape: tuple[int, ...]
     indices_sorted: bool = False
@@ -37,21 +37,21 @@ _NO_COUNT = ("the number of elements to keep, nse, must be known while a functio
 
 
 def concrete_count(nse: Any) -> int:
-    """How many elements to keep, as a number."""
+    """The number of elements to store, as a concrete integer."""
     if isinstance(nse, jax.core.Tracer):
         return jax.core.concrete_or_error(operator.index, nse, _NO_COUNT)
     return int(nse)
 
 
 def nfold_vmap(fun: Callable[..., Any], N: int, *, broadcasted: bool = True, in_axes: Any = 0) -> Callable[..., Any]:
-    """A function mapped over N leading dimensions; where `broadcasted`, those of size 1 go with any other size."""
+    """A function mapped over N leading dimensions; if `broadcasted`, dimensions of size 1 match any size."""
     for _ in range(N):
         fun = broadcasting_vmap(fun, in_axes) if broadcasted else jax.vmap(fun, in_axes=in_axes)
     return fun
 
 
 def broadcasting_vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """vmap over arrays, in which an axis of size 1 is repeated as the others require."""
+    """vmap that broadcasts axes of size 1 to the size of the others."""
     def mapped(*args):
         axes = list(in_axes) if isinstance(in_axes, (tuple, list)) else [in_axes] * len(args)
         sizes = {arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None}
@@ -67,9 +67,9 @@ def broadcasting_vmap(fun: Callable[..., Any], in_axes: Any = 0, out_axes: Any =
 
 
 def linear_order(indices: Array, shape: Sequence[int]) -> tuple[Array, Array, Array]:
-    """Coordinates [nse, dimensions] in ascending order: the order, the sorted ones, and which of them differ from the one before.
+    """Sorts coordinates [nse, dimensions]: (permutation, sorted coordinates, which of them differ from the previous one).
 
-    All coordinates out of range are one, beyond the last.
+    All out-of-range coordinates count as one, after the last.
     """
     beyond = jnp.asarray(shape, indices.dtype).reshape(1, -1)
     indices = jnp.where((indices >= beyond).any(-1, keepdims=True), beyond, indices)
@@ -83,12 +83,12 @@ def linear_order(indices: Array, shape: Sequence[int]) -> tuple[Array, Array, Ar
 
 
 def inside_of(indices: Array, shape: Sequence[int]) -> Array:
-    """Which coordinates [..., dimensions] are in range."""
+    """A mask of the coordinates [..., dimensions] that are in range."""
     return (indices < jnp.asarray(shape, indices.dtype).reshape((1,) * (indices.ndim - 1) + (-1,))).all(-1)
 
 
 def over_dense(mask: Array, n_dense: int) -> Array:
-    """A mask of elements as one of their values."""
+    """Broadcasts a mask of elements over their dense dimensions."""
     return mask.reshape(mask.shape + (1,) * n_dense)
 
 
@@ -98,25 +98,25 @@ def remaining(axes: Sequence[int], *taken: Sequence[int]) -> list[int]:
 
 
 def _csr_to_coo(indices: Array, indptr: Array) -> tuple[Array, Array]:
-    """The rows and columns of elements that are kept row by row."""
+    """The rows and columns of elements stored by rows."""
     places = jnp.arange(indices.shape[0], dtype=indptr.dtype)
     return (jnp.searchsorted(indptr, places, side="right") - 1).astype(indices.dtype), indices
 
 
 def _count_stored_elements_per_batch(mat: ArrayLike, n_batch: int = 0, n_dense: int = 0) -> Array:
-    """How many elements of each batch are not zero."""
+    """The number of nonzero elements of each batch."""
     mask = jnp.asarray(mat) != 0
     mask = mask.any(tuple(range(mask.ndim - n_dense, mask.ndim))) if n_dense else mask
     return mask.sum(tuple(range(n_batch, mask.ndim)))
 
 
 def _count_stored_elements(mat: ArrayLike, n_batch: int = 0, n_dense: int = 0) -> Array:
-    """How many elements must be kept for each batch."""
+    """The number of elements to store for each batch."""
     return _count_stored_elements_per_batch(mat, n_batch, n_dense).max(initial=0)
 
 
 def dot_shape(left: Sequence[int], right: Sequence[int], dimension_numbers: Any) -> tuple[int, ...]:
-    """The shape of lax.dot_general for operands of these shapes, which it checks."""
+    """The result shape of lax.dot_general for operands of these shapes; checks the arguments."""
     def struct(shape):
         return jax.ShapeDtypeStruct(tuple(shape), np.float32)
     return jax.eval_shape(lambda x, y: jax.lax.dot_general(x, y, dimension_numbers), struct(left), struct(right)).shape

@@ -1,4 +1,4 @@
-"""jax.extend.core.primitives: every primitive of the catalog, by its name and _p."""
+"""jax.extend.core.primitives: every primitive of the catalog, under its name with the suffix _p."""
 from capibara import _core
 from capibara._modules import explain_missing
 

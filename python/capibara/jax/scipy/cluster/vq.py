@@ -4,9 +4,9 @@ from capibara.jax import numpy as _jnp
 
 
 def vq(obs, code_book, check_finite=True):
-    """For every observation the index of the nearest code, and the distance to it.
+    """The index of the nearest code for every observation, and the distance to it.
 
-    `check_finite` is SciPy's: values are never looked at before they are computed with.
+    `check_finite` is SciPy's and has no effect: values are not checked in advance.
     """
     obs, code_book = _jnp.asarray(obs), _jnp.asarray(code_book)
     if obs.ndim != code_book.ndim:

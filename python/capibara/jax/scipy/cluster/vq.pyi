@@ -3,4 +3,4 @@ from capibara._core import Array
 from capibara.jax.typing import ArrayLike
 
 def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
-    """For every observation the index of the nearest code, and the distance to it."""
+    """The index of the nearest code for every observation, and the distance to it."""

@@ -8,7 +8,7 @@ from capibara.jax.scipy.optimize._lbfgs import minimize_lbfgs
 
 
 class OptimizeResults(NamedTuple):
-    """Where a minimisation ended; status 0: converged, 1: too many iterations, 3 (5 of L-BFGS): the line search failed."""
+    """The result of a minimization; status 0: converged, 1: too many iterations, 3 (5 for L-BFGS): the line search failed."""
     x: Any
     success: Any
     status: Any
@@ -23,9 +23,9 @@ class OptimizeResults(NamedTuple):
 def minimize(fun, x0, args=(), *, method, tol=None, options=None):
     """A local minimum of fun(x, *args), a scalar function of a vector, by method 'BFGS' or 'l-bfgs-experimental-do-not-rely-on-this'.
 
-    Options of both: maxiter (200 for each element), norm of the gradient (inf), gtol (1e-5). Of BFGS: line_search_maxiter (10). Of L-BFGS:
-    maxcor (10), the steps that are remembered, ftol (2.2e-9), maxfun and maxgrad (unlimited), maxls (20). A given `tol` is the gtol.
-    It may be jitted and mapped; it is not differentiable, since its number of steps is not known beforehand.
+    Options of both: maxiter (200 per element), norm of the gradient (inf), gtol (1e-5). Of BFGS: line_search_maxiter (10). Of L-BFGS:
+    maxcor (10), the number of stored steps, ftol (2.2e-9), maxfun and maxgrad (unlimited), maxls (20). `tol` sets gtol.
+    It may be jitted and mapped; it is not differentiable, since the number of steps is not known in advance.
     """
     options = dict(options or {})
     if not isinstance(args, tuple):

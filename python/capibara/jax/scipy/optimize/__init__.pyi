@@ -6,7 +6,7 @@ from capibara._core import Array
 from capibara.jax.typing import ArrayLike
 
 class OptimizeResults(NamedTuple):
-    """Where a minimisation ended; status 0: converged, 1: too many iterations, 3 (5 of L-BFGS): the line search failed."""
+    """The result of a minimization; status 0: converged, 1: too many iterations, 3 (5 for L-BFGS): the line search failed."""
 
     x: Array
     success: Array

@@ -1,4 +1,4 @@
-"""The method of Broyden, Fletcher, Goldfarb and Shanno: steps along an estimate of the inverse Hessian."""
+"""The Broyden-Fletcher-Goldfarb-Shanno method: steps along an estimate of the inverse Hessian."""
 from typing import Any, NamedTuple
 
 import capibara.jax as jax
@@ -12,7 +12,7 @@ class State(NamedTuple):
     f: Any
     g: Any            # the gradient
     H: Any            # the estimate of the inverse Hessian
-    f_before: Any     # of the step before, which tells how far to try first
+    f_before: Any     # of the previous step; determines the first trial step
     k: Any            # steps taken
     evaluations: Any  # of the function and its gradient together
     converged: Any
@@ -20,7 +20,7 @@ class State(NamedTuple):
 
 
 def minimize_bfgs(fun, x0, maxiter=None, norm=jnp.inf, gtol=1e-5, line_search_maxiter=10):
-    """The last state of a minimisation that starts at x0, a vector."""
+    """The final state of a minimization that starts at x0, a vector."""
     if x0.ndim != 1:
         raise ValueError(f"minimize: x0 must be a vector, got shape {x0.shape}")
     x0 = x0.astype(jnp.promote_types(x0.dtype, jnp.float32)) if not jnp.issubdtype(x0.dtype, jnp.inexact) else x0
@@ -46,6 +46,6 @@ def minimize_bfgs(fun, x0, maxiter=None, norm=jnp.inf, gtol=1e-5, line_search_ma
         return ~state.converged & ~state.failed & (state.k < maxiter)
 
     f, g = value_and_gradient(x0)
-    # As scipy begins: the first trial step would lower the function by half the gradient's norm.
+    # As in SciPy: the first trial step would lower the function by half the gradient's norm.
     start = State(x0, f, g, identity, f + jnp.linalg.norm(g) / 2, jnp.int32(0), jnp.int32(1), is_small(g), jnp.array(False))
     return lax.while_loop(unfinished, step, start)

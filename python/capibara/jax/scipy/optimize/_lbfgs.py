@@ -1,4 +1,4 @@
-"""BFGS with limited memory: the inverse Hessian is the last few steps and the changes of the gradient along them."""
+"""Limited-memory BFGS: the inverse Hessian is represented by the last few steps and the gradient changes along them."""
 from typing import Any, NamedTuple
 
 import capibara.jax as jax
@@ -11,9 +11,9 @@ class State(NamedTuple):
     x: Any
     f: Any
     g: Any            # the gradient
-    steps: Any        # [maxcor, size], the last one at the end; zeros where there was none yet
+    steps: Any        # [maxcor, size], the latest at the end; zeros for missing ones
     changes: Any      # of the gradient along the steps
-    rho: Any          # 1 / (step . change); zero leaves a step out
+    rho: Any          # 1 / (step . change); zero skips a step
     scale: Any        # of the inverse Hessian before the steps
     k: Any            # steps taken
     evaluations: Any  # of the function and its gradient together
@@ -22,7 +22,7 @@ class State(NamedTuple):
 
 
 def _direction(state):
-    """Minus the estimate of the inverse Hessian times the gradient, by two passes over the steps."""
+    """Minus the estimated inverse Hessian times the gradient, by two passes over the steps."""
     def back(q, step):
         s, y, rho = step
         a = rho * jnp.dot(s, q)
@@ -39,7 +39,7 @@ def _direction(state):
 
 def minimize_lbfgs(fun, x0, maxiter=None, norm=jnp.inf, maxcor=10, ftol=2.220446049250313e-09, gtol=1e-05, maxfun=None, maxgrad=None,
                    maxls=20):
-    """The last state of a minimisation that starts at x0, a vector."""
+    """The final state of a minimization that starts at x0, a vector."""
     if x0.ndim != 1:
         raise ValueError(f"minimize: x0 must be a vector, got shape {x0.shape}")
     x0 = x0 if jnp.issubdtype(x0.dtype, jnp.inexact) else x0.astype(jnp.promote_types(x0.dtype, jnp.float32))
@@ -50,7 +50,7 @@ def minimize_lbfgs(fun, x0, maxiter=None, norm=jnp.inf, maxcor=10, ftol=2.220446
 
     def step(state):
         direction = _direction(state)
-        # No function value of before: the first trial is the whole step.
+        # No previous function value is passed: the first trial is the full step.
         found = line_search(lambda a: value_and_gradient(state.x + a * direction), direction, state.f, state.g, state.f, maxls)
         s, y = found.a * direction, found.g - state.g
         curvature = jnp.dot(s, y)

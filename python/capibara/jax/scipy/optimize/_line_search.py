@@ -1,10 +1,10 @@
-"""A step length that satisfies the strong conditions of Wolfe: bracketed by doubling, then narrowed by cubic interpolation."""
+"""Line search for the strong Wolfe conditions: brackets the step length by doubling, then narrows it by cubic interpolation."""
 from typing import Any, NamedTuple
 
 import capibara.jax.numpy as jnp
 from capibara.jax import lax
 
-_DECREASE, _CURVATURE = 1e-4, 0.9  # how much lower, and how much flatter the function must be
+_DECREASE, _CURVATURE = 1e-4, 0.9  # constants of the sufficient decrease and curvature conditions
 
 
 class _Point(NamedTuple):
@@ -32,7 +32,7 @@ class LineSearchResult(NamedTuple):
 
 
 def line_search(value_and_gradient, direction, f, g, f_before, maxiter):
-    """A step length a >= 0; `value_and_gradient(a)` is that of the function at x + a direction."""
+    """A step length a >= 0; `value_and_gradient(a)` is the value and gradient of the function at x + a * direction."""
     slope = jnp.dot(g, direction)
     start = _Point(jnp.zeros_like(f), f, slope, g)
     guess = 1.01 * 2 * (f - f_before) / slope
@@ -45,7 +45,7 @@ def line_search(value_and_gradient, direction, f, g, f_before, maxiter):
         too_high = ~(trial_f <= f + _DECREASE * point.a * slope) | (trial_f >= low.f) & (search.narrowing | (search.evaluations > 0))
         flat = jnp.abs(point.slope) <= -_CURVATURE * slope
         done = ~too_high & flat
-        # Past the minimum: the bracket's other end is the best point of before.
+        # Past the minimum: the bracket's other end is the previous best point.
         past = jnp.where(search.narrowing, point.slope * (high.a - low.a) >= 0, point.slope >= 0)
         new_high = _choose(too_high, point, _choose(past, low, high))
         new_low = _choose(too_high, low, point)
@@ -58,7 +58,7 @@ def line_search(value_and_gradient, direction, f, g, f_before, maxiter):
 
     first = _Search(start, start, guess, jnp.array(False), jnp.array(False), jnp.int32(0))
     end = lax.while_loop(unfinished, step, first)
-    lowered = end.low.f < f  # not flat enough, yet lower: better than to stop
+    lowered = end.low.f < f  # fails the curvature condition, but is lower: better than failing
     return LineSearchResult(end.low.a, end.low.f, end.low.g, ~end.done & ~lowered, end.evaluations)
 
 
@@ -67,7 +67,7 @@ def _choose(condition, a, b):
 
 
 def _between(low, high):
-    """Where the cubic through both points with their slopes is lowest; the middle where that is too near to an end."""
+    """The minimum of the cubic through both points with their derivatives; the middle if it is too close to an end."""
     width = high.a - low.a
     d = low.slope + high.slope - 3 * (high.f - low.f) / jnp.where(width != 0, width, 1)
     root = jnp.sqrt(jnp.maximum(d * d - low.slope * high.slope, 0)) * jnp.sign(width)

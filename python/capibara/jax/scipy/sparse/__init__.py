@@ -1,4 +1,4 @@
-"""jax.scipy.sparse: solvers for linear operators that are known by what they do to a vector."""
+"""jax.scipy.sparse: solvers for linear operators given by their matrix-vector product."""
 from capibara._modules import explain_missing
 from capibara.jax.scipy.sparse import linalg  # noqa: F401
 

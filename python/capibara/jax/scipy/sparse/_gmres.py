@@ -1,4 +1,4 @@
-"""Generalised minimal residuals: Krylov spaces by Arnoldi's method, and the least squares problem inside of one."""
+"""GMRES: Krylov spaces by Arnoldi's method, and the least squares problem in such a space."""
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara.jax import lax
@@ -17,7 +17,7 @@ def gmres_solution(restart, incremental):
             return lambda v: ravel_pytree(f(unravel(v)))[0]
 
         A, M = apply(A), apply(M)
-        # The preconditioned residual is what is made small: its limit is scaled as the preconditioner scales b.
+        # The preconditioned residual is minimized: its limit is scaled as the preconditioner scales b.
         limit_norm = jnp.sqrt(limit) * jnp.where(b_norm > 0, jnp.linalg.norm(M(flat_b)) / b_norm, 1)
         solve_inside = _solve_by_rotations if incremental else _solve_whole
 
@@ -48,12 +48,12 @@ def _arnoldi_step(operator, k, basis, columns):
     v = operator(basis[:, k])
     v_norm = jnp.linalg.norm(v)
     h = jnp.zeros_like(basis, shape=(basis.shape[1],))
-    for _ in range(2):  # orthogonal up to rounding after the second pass of classical Gram and Schmidt
+    for _ in range(2):  # orthogonal up to rounding after the second pass of classical Gram-Schmidt
         overlap = jnp.matmul(basis.conj().T, v, precision=lax.Precision.HIGHEST)
         v = v - jnp.matmul(basis, overlap, precision=lax.Precision.HIGHEST)
         h = h + overlap
     rest = jnp.linalg.norm(v)
-    exhausted = rest <= jnp.finfo(v.dtype).eps * v_norm  # the space is invariant: the solution is inside of it
+    exhausted = rest <= jnp.finfo(v.dtype).eps * v_norm  # the space is invariant and contains the solution
     rest = jnp.where(exhausted, 0, rest)
     v = jnp.where(exhausted, 0, v / cast(jnp.where(exhausted, 1, rest), v))
     return basis.at[:, k + 1].set(v), columns.at[k].set(h.at[k + 1].set(rest.astype(h.dtype))), exhausted
@@ -62,12 +62,12 @@ def _arnoldi_step(operator, k, basis, columns):
 def _start(r, r_norm, m):
     first = jnp.where(r_norm > 0, r / cast(jnp.where(r_norm > 0, r_norm, 1), r), 0)
     basis = jnp.zeros_like(r, shape=(r.size, m + 1)).at[:, 0].set(first)
-    columns = jnp.eye(m, m + 1, dtype=r.dtype)  # rows of steps that are not taken leave the system solvable
+    columns = jnp.eye(m, m + 1, dtype=r.dtype)  # rows for steps not taken keep the system solvable
     return basis, columns
 
 
 def _solve_whole(operator, r, r_norm, m, limit_norm):
-    """The correction in the whole space, which is left early only when it is exhausted."""
+    """The correction in the whole space; stops early only when the space is exhausted."""
     def unfinished(state):
         k, _, _, exhausted = state
         return (k < m) & ~exhausted
@@ -93,7 +93,7 @@ def _rotate(column, rotations, k):
 
 
 def _solve_by_rotations(operator, r, r_norm, m, limit_norm):
-    """The correction by a QR decomposition that grows with the space, left as soon as the residual is small."""
+    """The correction by an incremental QR decomposition; stops as soon as the residual is small."""
     def unfinished(state):
         k, exhausted, rest = state[0], state[3], state[6]
         return (k < m) & (rest > limit_norm) & ~exhausted

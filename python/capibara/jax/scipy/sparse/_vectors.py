@@ -1,4 +1,4 @@
-"""Pytrees as vectors: sums, multiples, inner products."""
+"""Vector operations on pytrees: sums, multiples, inner products."""
 import functools
 import operator
 
@@ -27,7 +27,7 @@ def subtract(a, b):
 
 
 def cast(value, like):
-    """A value in the dtype of another array; a cast would make a weak type strong where there is nothing to do."""
+    """A value in the dtype of another array; not cast if it has that dtype, since a cast would make a weak type strong."""
     return value if value.dtype == like.dtype else value.astype(like.dtype)
 
 
@@ -40,7 +40,7 @@ def _total(a, b, product):
 
 
 def vdot(a, b):
-    """The inner product, the first vector conjugated."""
+    """The inner product, with the first vector conjugated."""
     return _total(a, b, functools.partial(jnp.vdot, precision=lax.Precision.HIGHEST))
 
 

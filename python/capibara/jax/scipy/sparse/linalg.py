@@ -1,4 +1,4 @@
-"""jax.scipy.sparse.linalg: linear systems solved by iteration, for matrices and for functions on pytrees."""
+"""jax.scipy.sparse.linalg: iterative solvers of linear systems, for matrices and for functions on pytrees."""
 import capibara.jax as jax
 import capibara.jax.numpy as jnp
 from capibara._modules import explain_missing
@@ -10,7 +10,7 @@ _map = jax.tree.map
 
 
 def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
-    """Conjugate gradients for a Hermitian positive definite A: (x, None)."""
+    """The conjugate gradient method for a Hermitian positive definite A: (x, None)."""
     return _solve(_conjugate_gradients, A, b, x0, tol, atol, maxiter, M, symmetric=True), None
 
 
@@ -20,7 +20,7 @@ def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
 
 
 def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"):
-    """Generalised minimal residuals, restarted: (x, info); info is -1 where x is not a number, else 0.
+    """Restarted GMRES: (x, info); info is -1 if x has NaNs, else 0.
 
     'batched' builds a whole Krylov space before it solves the small least squares problem; 'incremental' solves after each
     step, and stops as soon as the residual is small.
@@ -33,7 +33,7 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
 
 
 def _operator(value):
-    """A function from vectors to vectors of a matrix, of an object with @, or of a function."""
+    """A function from vectors to vectors, from a matrix, an object with @, or a function."""
     if callable(value):
         return value
     shape = getattr(value, "shape", None)
@@ -53,13 +53,13 @@ def _solve(iterate, A, b, x0, tol, atol, maxiter, M, symmetric=False):
         raise ValueError(f"x0 and b must have matching tree structure: {other} vs {structure}")
     if [v.shape for v in leaves] != [v.shape for v in guesses]:
         raise ValueError(f"arrays in x0 and b must have matching shapes: {[v.shape for v in guesses]} vs {[v.shape for v in leaves]}")
-    # The carries of the loops have the types of the solution.
+    # The loop carries have the types of the solution.
     x0 = _map(lambda x, v: x.astype(v.dtype) if x.dtype != v.dtype else x, x0, b)
     maxiter = 10 * sum(v.size for v in leaves) if maxiter is None else maxiter
     precondition = identity if M is None else _operator(M)
 
     def run(operator, rhs):
-        # A limit on the residual's norm, relative to the right hand side's or absolute.
+        # A limit on the residual's squared norm, relative to the right-hand side's or absolute.
         limit = jnp.maximum(jnp.square(tol) * norm_squared(rhs), jnp.square(atol))
         return iterate(operator, rhs, x0, limit, maxiter, precondition)
 
@@ -105,7 +105,7 @@ def _stabilised_gradients(A, b, x0, limit, maxiter, M):
         t = A(half_hat)
         omega = jnp.where(early, 0, vdot(t, half) / vdot(t, t))
         x = add(s["x"], scale(alpha, p_hat))
-        # Where the first half was enough, omega may have been 0 / 0: the second half is left out, not multiplied by 0.
+        # If the first half was enough, omega may be 0 / 0: the second half is skipped, not multiplied by 0.
         x = _map(lambda x, h: jnp.where(early, x, x + cast(omega, h) * h), x, half_hat)
         r = _map(lambda h, t: jnp.where(early, h, h - cast(omega, t) * t), half, t)
         broken = (rho == 0) | (alpha == 0) | (~early & (omega == 0))

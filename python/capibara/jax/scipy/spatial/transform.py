@@ -1,4 +1,4 @@
-"""jax.scipy.spatial.transform: rotations of space as quaternions (x, y, z, w) of length one, and interpolation between them."""
+"""jax.scipy.spatial.transform: rotations as unit quaternions (x, y, z, w), and interpolation between them."""
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,7 +8,7 @@ from capibara._modules import explain_missing
 
 
 def _axes_of(seq):
-    """The numbers of a sequence's axes, and whether it turns about the axes that earlier turns have moved."""
+    """The axis numbers of a sequence, and whether it is intrinsic (about the axes of the rotated body)."""
     if not 1 <= len(seq) <= 3:
         raise ValueError(f"Expected axis specification to be a non-empty string of upto 3 characters, got {seq}")
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):
@@ -36,7 +36,7 @@ def _about(axis, angle):
 
 
 def _wrapped(angle):
-    """An angle from -pi on, below pi."""
+    """An angle in [-pi, pi)."""
     return (angle + np.pi) % (2 * np.pi) - np.pi
 
 
@@ -46,12 +46,12 @@ class Rotation(NamedTuple):
 
     @classmethod
     def concatenate(cls, rotations):
-        """Several sequences of rotations as one."""
+        """Concatenates several sequences of rotations."""
         return cls(jnp.concatenate([rotation.quat for rotation in rotations]))
 
     @classmethod
     def from_euler(cls, seq, angles, degrees=False):
-        """Rotations about one to three axes after another: fixed ones ('xyz') or those of the rotated body ('XYZ')."""
+        """Successive rotations about one to three axes: fixed ones ('xyz') or those of the rotated body ('XYZ')."""
         axes, of_body = _axes_of(seq)
         angles = jnp.atleast_1d(angles)
         angles = jnp.deg2rad(angles) if degrees else angles * 1.
@@ -63,11 +63,11 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix):
-        """Of rotation matrices [..., 3, 3]."""
+        """From rotation matrices [..., 3, 3]."""
         m = jnp.asarray(matrix)
         diagonal = jnp.diagonal(m, axis1=-2, axis2=-1)
         trace = diagonal.sum(-1)
-        candidates = []  # from the largest of x, y, z and w, which loses the fewest digits
+        candidates = []  # one for each of x, y, z and w; the largest component loses the fewest digits
         for i in range(3):
             j, k = (i + 1) % 3, (i + 2) % 3
             parts = [None] * 4
@@ -82,18 +82,18 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_mrp(cls, mrp):
-        """Of modified Rodrigues parameters: the axis, as long as the tangent of a quarter of the angle."""
+        """From modified Rodrigues parameters: the axis times the tangent of a quarter of the angle."""
         square = jnp.sum(mrp * mrp, -1, keepdims=True)
         return cls(jnp.concatenate([2 * mrp, 1 - square], -1) / (1 + square))
 
     @classmethod
     def from_quat(cls, quat):
-        """Of quaternions (x, y, z, w) of any length."""
+        """From quaternions (x, y, z, w) of any norm."""
         return cls(_unit(quat))
 
     @classmethod
     def from_rotvec(cls, rotvec, degrees=False):
-        """Of vectors along the axis, as long as the angle."""
+        """From rotation vectors: the axis times the angle."""
         rotvec = jnp.deg2rad(rotvec) if degrees else jnp.asarray(rotvec)
         angle = jnp.linalg.norm(rotvec, axis=-1, keepdims=True)
         square = angle * angle
@@ -104,14 +104,14 @@ class Rotation(NamedTuple):
 
     @classmethod
     def identity(cls, num=None, dtype=float):
-        """The rotation that changes nothing."""
+        """The identity rotation."""
         if num is not None:
             raise NotImplementedError("Rotation.identity: several rotations at once are not there, as in jax; stack the one")
         return cls(jnp.array([0., 0., 0., 1.], dtype=dtype))
 
     @classmethod
     def random(cls, random_key, num=None):
-        """Not there, as in jax."""
+        """Not implemented, as in jax."""
         raise NotImplementedError("Rotation.random: make one with Rotation.from_quat(jax.random.normal(key, (4,)))")
 
     def __getitem__(self, indexer):
@@ -129,13 +129,13 @@ class Rotation(NamedTuple):
         return Rotation.from_quat(_compose(self.quat, other.quat))
 
     def apply(self, vectors, inverse=False):
-        """Vectors [..., 3] rotated."""
+        """Rotates vectors [..., 3]."""
         matrix = self.as_matrix()
         matrix = jnp.where(inverse, jnp.swapaxes(matrix, -1, -2), matrix)
         return (matrix @ jnp.asarray(vectors)[..., None])[..., 0]
 
     def as_euler(self, seq, degrees=False):
-        """The three angles about the axes of `seq` whose rotations make this one."""
+        """The three angles about the axes of `seq` that compose this rotation."""
         if len(seq) != 3:
             raise ValueError(f"Expected 3 axes, got {seq}.")
         (i, j, k), of_body = _axes_of(seq)
@@ -152,7 +152,7 @@ class Rotation(NamedTuple):
             a, b = parts[3] - parts[j], parts[i] + parts[k] * sign
             c, d = parts[j] + parts[3], parts[k] * sign - parts[i]
         middle = 2 * jnp.arctan2(jnp.hypot(c, d), jnp.hypot(a, b))
-        # Where the first and the third axis fall together only their sum is known: the third, or the first of the body, is zero.
+        # If the first and third axis coincide, only the sum or difference of their angles is determined: the third is set to zero.
         at_zero, at_pi = jnp.abs(middle) <= 1e-7, jnp.abs(middle - np.pi) <= 1e-7
         half_sum, half_difference = jnp.arctan2(b, a), jnp.arctan2(d, c)
         regular = ~(at_zero | at_pi)
@@ -179,12 +179,12 @@ class Rotation(NamedTuple):
         return jnp.stack([jnp.stack(row, -1) for row in rows], -2)
 
     def as_mrp(self):
-        """Modified Rodrigues parameters, of the quaternion whose w is not negative."""
+        """Modified Rodrigues parameters, of the quaternion with w >= 0."""
         sign = jnp.where(self.quat[..., 3:] < 0, -1., 1.)
         return sign * self.quat[..., :3] / (1 + sign * self.quat[..., 3:])
 
     def as_rotvec(self, degrees=False):
-        """Vectors along the axis, as long as the angle, which is at most pi."""
+        """Rotation vectors: the axis times the angle, which is at most pi."""
         quat = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         angle = 2 * jnp.arctan2(jnp.linalg.norm(quat[..., :3], axis=-1, keepdims=True), quat[..., 3:])
         square = angle * angle
@@ -193,7 +193,7 @@ class Rotation(NamedTuple):
         return (jnp.rad2deg(scale) if degrees else scale) * quat[..., :3]
 
     def as_quat(self, canonical=False, scalar_first=False):
-        """Quaternions (x, y, z, w), or (w, x, y, z); canonical: of the two that mean the same the one whose w is not negative."""
+        """Quaternions (x, y, z, w), or (w, x, y, z); canonical: of the two equivalent ones, the one with w >= 0."""
         quat = self.quat
         if canonical:
             x, y, z, w = (quat[..., n:n + 1] for n in range(4))
@@ -202,15 +202,15 @@ class Rotation(NamedTuple):
         return jnp.roll(quat, 1, axis=-1) if scalar_first else quat
 
     def inv(self):
-        """The rotation back."""
+        """The inverse rotation."""
         return Rotation(jnp.concatenate([-self.quat[..., :3], self.quat[..., 3:]], -1))
 
     def magnitude(self):
-        """The angles, between 0 and pi."""
+        """The angles, in [0, pi]."""
         return 2 * jnp.arctan2(jnp.linalg.norm(self.quat[..., :3], axis=-1), jnp.abs(self.quat[..., 3]))
 
     def mean(self, weights=None):
-        """The rotation nearest to all of them."""
+        """The mean rotation."""
         count = len(self)
         weights = jnp.ones(count, self.quat.dtype) if weights is None else jnp.asarray(weights, dtype=self.quat.dtype)
         if weights.ndim != 1:
@@ -222,7 +222,7 @@ class Rotation(NamedTuple):
 
     @property
     def single(self):
-        """Whether this is one rotation rather than a sequence."""
+        """True for one rotation, False for a sequence."""
         return self.quat.ndim == 1
 
 
@@ -235,7 +235,7 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times, rotations):
-        """Of at least two rotations and as many increasing times."""
+        """From at least two rotations and as many increasing times."""
         if not isinstance(rotations, Rotation):
             raise TypeError("`rotations` must be a `Rotation` instance.")
         if rotations.single or len(rotations) == 1:

@@ -1,4 +1,4 @@
-"""jax.scipy.stats: densities, one module for each distribution."""
+"""jax.scipy.stats: densities, one module per distribution."""
 import sys as _sys
 import types as _types
 

@@ -1,4 +1,4 @@
-"""The density estimated by a Gaussian around every observation, as a pytree around the core's arithmetic."""
+"""Kernel density estimation with Gaussians: a pytree around the core's arithmetic."""
 from capibara import _core
 from capibara.jax.tree_util import register_pytree_node_class
 
@@ -53,7 +53,7 @@ class gaussian_kde:
         return _core.kde_integrate_gaussian(self._leaves(), mean, cov)
 
     def integrate_box_1d(self, low, high):
-        """The integral of a density of one dimension between two limits."""
+        """The integral of a one-dimensional density between two limits."""
         return _core.kde_integrate_box_1d(self._leaves(), low, high)
 
     def integrate_kde(self, other):
@@ -65,9 +65,9 @@ class gaussian_kde:
         return _core.kde_resample(self._leaves(), key, list(shape))
 
     def integrate_box(self, low_bounds, high_bounds, maxpts=None):
-        """Boxes of more dimensions are not integrated, as in jax."""
+        """Not implemented, as in jax: boxes of several dimensions."""
         raise NotImplementedError("gaussian_kde.integrate_box: only 1D box integrations are supported; use `integrate_box_1d`")
 
     def set_bandwidth(self, bw_method=None):
-        """The bandwidth of an estimate does not change, as in jax."""
+        """Not supported, as in jax: estimates are immutable."""
         raise NotImplementedError("gaussian_kde.set_bandwidth: dynamically changing the bandwidth method is not supported")

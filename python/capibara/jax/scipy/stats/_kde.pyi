@@ -7,7 +7,7 @@ from capibara._stub_types import Shape
 from capibara.jax.typing import ArrayLike
 
 class gaussian_kde:
-    """An estimate of a density by a sum of normal densities."""
+    """A density estimate by a sum of normal densities."""
 
     neff: Array
     dataset: Array

@@ -1,1 +1,1 @@
-"""jax.experimental.pallas.ops: kernels that jax ships; see the modules for what exists of them."""
+"""jax.experimental.pallas.ops: kernels shipped with jax; the modules describe what exists here."""

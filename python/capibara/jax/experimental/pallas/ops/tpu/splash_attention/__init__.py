@@ -1,4 +1,4 @@
-"""jax.experimental.pallas.ops.tpu.splash_attention: masks of attention; the kernel is compiled for TPUs alone."""
+"""jax.experimental.pallas.ops.tpu.splash_attention: attention masks; the kernel only compiles for TPUs."""
 from capibara.jax.experimental.pallas.ops.tpu.splash_attention.splash_attention_kernel import (  # noqa: F401
     BlockSizes,
     make_splash_mha,

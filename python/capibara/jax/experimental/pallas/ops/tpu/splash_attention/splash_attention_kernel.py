@@ -1,4 +1,4 @@
-"""The makers of the TPU kernel, which refuse: attention runs as jax.nn.dot_product_attention and capibara.kernels."""
+"""Constructors of the TPU kernel, which raise: use jax.nn.dot_product_attention or capibara.kernels for attention."""
 import dataclasses
 from typing import Any
 

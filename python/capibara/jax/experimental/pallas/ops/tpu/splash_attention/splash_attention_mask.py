@@ -1,4 +1,4 @@
-"""Masks of attention that need not be stored: which keys a query sees, by slices."""
+"""Attention masks that are not materialized: slices are computed on demand."""
 from collections.abc import Sequence
 
 import numpy as np
@@ -23,7 +23,7 @@ def make_local_attention_mask(shape: Sequence[int], window_size: tuple[int | Non
 
 
 class Mask:
-    """A mask of [queries, keys] that is read by slices."""
+    """A mask of shape [queries, keys], read by slices."""
 
     shape: tuple
 
@@ -50,7 +50,7 @@ class Mask:
 
 
 class NumpyMask(Mask):
-    """A mask that is an array of booleans."""
+    """A mask stored as an array of booleans."""
 
     def __init__(self, array: np.ndarray) -> None:
         if array.ndim != 2 or array.dtype != np.bool_:
