@@ -43,7 +43,7 @@ double least(double budget, F&& f) {
 }
 
 struct Limits {
-  double single = 0, real = 0, brain = 0, byte = 0, read = 0;  // Gflop/s of one core, GB/s of all
+  double single = 0, real = 0, bfloat16 = 0, byte = 0, read = 0;  // Gflop/s of one core, GB/s of all
 };
 
 #if defined(__aarch64__)
@@ -71,7 +71,7 @@ struct Limits {
   }
 PEAK(single_peak, , SINGLE)
 PEAK(real_peak, , REAL)
-PEAK(brain_peak, NARROW, BRAIN)
+PEAK(bfloat16_peak, NARROW, BRAIN)
 PEAK(byte_peak, NARROW, BYTE)
 #endif
 
@@ -84,7 +84,7 @@ Limits measure() {
   };
   limits.single = rate(single_peak, 8);
   limits.real = rate(real_peak, 4);
-  if (getauxval(AT_HWCAP2) & HWCAP2_BF16) limits.brain = rate(brain_peak, 32);
+  if (getauxval(AT_HWCAP2) & HWCAP2_BF16) limits.bfloat16 = rate(bfloat16_peak, 32);
   if (getauxval(AT_HWCAP2) & HWCAP2_I8MM) limits.byte = rate(byte_peak, 64);
 #endif
   std::vector<uint64_t> memory(std::size_t{32} << 20, 1);
@@ -152,7 +152,7 @@ int main(int count, char** arguments) {
   const double threads = thread_count();
   const Limits limits = measure();
   std::printf("%d threads; one core: f32 %.1f, f64 %.1f, bf16 %.1f, int8 %.1f Gflop/s; reading %.1f GB/s\n", thread_count(), limits.single, limits.real,
-              limits.brain, limits.byte, limits.read);
+              limits.bfloat16, limits.byte, limits.read);
   struct Size {
     DType dtype;
     int64_t batch, m, k, n;
@@ -161,7 +161,7 @@ int main(int count, char** arguments) {
                         Size{DType::float32, 1, 2048, 2048, 2048}, Size{DType::float32, 256, 64, 64, 64}, Size{DType::float32, 1, 16, 1024, 4096},
                         Size{DType::float32, 1, 64, 100000, 64}, Size{DType::float64, 1, 1024, 1024, 1024}, Size{DType::bfloat16, 1, 1024, 1024, 1024},
                         Size{DType::int8, 1, 1024, 1024, 1024}}) {
-    const double limit = s.dtype == DType::float32 ? limits.single : s.dtype == DType::float64 ? limits.real : s.dtype == DType::bfloat16 ? limits.brain : limits.byte;
+    const double limit = s.dtype == DType::float32 ? limits.single : s.dtype == DType::float64 ? limits.real : s.dtype == DType::bfloat16 ? limits.bfloat16 : limits.byte;
     const Attr preferred = s.dtype == DType::int8 ? Attr(DType::int32) : Attr();
     const double time = time_kernel("dot_general", {type_of(s.dtype, {s.batch, s.m, s.k}), type_of(s.dtype, {s.batch, s.k, s.n})}, dot_attrs({{2}, {1}, {0}, {0}}, preferred));
     const std::string name = std::string(to_string(s.dtype)) + " " + std::to_string(s.batch) + " of " + std::to_string(s.m) + "x" + std::to_string(s.k) + "x" + std::to_string(s.n);

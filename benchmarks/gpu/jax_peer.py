@@ -134,17 +134,17 @@ def attention(small):
         report(f"{name[0]}{word}_{name[1]}", operations / seconds * 1e-12, "TFLOP/s")
         report(f"{name[0]}{word}_temp_{name[1]}", compiled.memory_analysis().temp_size_in_bytes * 1e-6, "MB")
 
-    def time_both(name, call, arguments, slope, operations, forward=True, mask=None):
+    def time_both(name, call, arguments, cotangent, operations, forward=True, mask=None):
         def one(mask, *arguments):
             return call(*arguments) if mask is None else call(*arguments, mask=mask)
 
-        def both(slope, mask, *arguments):
+        def both(cotangent, mask, *arguments):
             y, pull = jax.vjp(functools.partial(one, mask), *arguments)
-            return y, *pull(slope)
+            return y, *pull(cotangent)
 
         if forward:
             time_call(name, "", one, (mask, *arguments), operations)
-        time_call(name, "_grad", both, (slope, mask, *arguments), 3.5 * operations)
+        time_call(name, "_grad", both, (cotangent, mask, *arguments), 3.5 * operations)
 
     def time_case(name, batch, length, heads, groups, size, causal, implementations=("cudnn", "xla"), bias=False, share=1, mask=None):
         q, k, v, d = (draw(seed, batch, length, count, size) for seed, count in ((1, heads), (2, groups), (3, groups), (4, heads)))

@@ -25,8 +25,8 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
     const Array m = old_mean + number(1 - b1) * g, v = old_square + number(1 - b2) * g * g;
     const Array first = number(1) - lax::pow(number(b1), t), second = number(1) - lax::pow(number(b2), t);
     // All divisions but one are by scalars, since elementwise division is slow.
-    const Array slope = lax::sqrt(v * (number(1) / second)) + number(attrs.real("epsilon"));
-    Array next = p - (r / first) * (m / slope);
+    const Array denominator = lax::sqrt(v * (number(1) / second)) + number(attrs.real("epsilon"));
+    Array next = p - (r / first) * (m / denominator);
     if (decay != 0) next = next - r * number(decay) * p;
     parameters.push_back(next.astype(in[i].dtype()));
     means.push_back(m);

@@ -66,7 +66,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const int64_t last = in[1].ndim() - 1, classes = in[1].shape(-1);
   const Array factors = row_factors(in[2], classes, attrs.integer("ignore_index"), wide);
   const Array zero = lax::full_like(factors, scalar_of(wide, 0)), ignored = factors == zero;
-  const Array slope = add_last(lax::select(ignored, zero, in[0] * factors));
+  const Array gradient = add_last(lax::select(ignored, zero, in[0] * factors));
   const Array logits = in[1].astype(wide), powers = lax::exp(logits - add_last(in[3]));
   const Array columns = lax::broadcasted_iota(DType::int32, in[1].shape(), last);
   const Array hit = columns == add_last(in[2].astype(DType::int32));
@@ -74,8 +74,8 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
               off = lax::full_like(powers, scalar_of(wide, 0));
   Array difference = powers - lax::select(hit, at, off);
   if (smoothing != 0) difference = difference - scalar_of(wide, smoothing / static_cast<double>(classes));
-  const Array skipped = lax::broadcast_in_dim(slope == scalar_of(wide, 0), in[1].shape(), range(last + 1));
-  return {lax::select(skipped, off, slope * difference).astype(in[1].dtype())};
+  const Array skipped = lax::broadcast_in_dim(gradient == scalar_of(wide, 0), in[1].shape(), range(last + 1));
+  return {lax::select(skipped, off, gradient * difference).astype(in[1].dtype())};
 }
 
 // ---- types and records ------------------------------------------------------------------------------------------

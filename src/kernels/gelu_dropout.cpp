@@ -62,7 +62,7 @@ Array gelu_of(const Array& x, bool approximate) {
   return half * (number(1) + lax::tanh(inner));
 }
 
-Array gelu_slope(const Array& x, bool approximate) {
+Array gelu_derivative(const Array& x, bool approximate) {
   const auto number = [&](double value) { return scalar_of(x.dtype(), value); };
   if (!approximate) {
     const Array below = number(0.5) * lax::erfc(x * number(-std::numbers::sqrt2 / 2));
@@ -95,8 +95,8 @@ Arrays compose(std::span<const Array> in, const Attrs& attrs) {
 // (dy, x, key) -> dx
 Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const DType wide = sum_dtype(in[1].dtype());
-  const Array dy = in[0].astype(wide), slope = gelu_slope(in[1].astype(wide), attrs.boolean("approximate"));
-  return {dropped(dy * slope, in[2], attrs.real("rate")).astype(in[1].dtype())};
+  const Array dy = in[0].astype(wide), derivative = gelu_derivative(in[1].astype(wide), attrs.boolean("approximate"));
+  return {dropped(dy * derivative, in[2], attrs.real("rate")).astype(in[1].dtype())};
 }
 
 // ---- types and records ------------------------------------------------------------------------------------------

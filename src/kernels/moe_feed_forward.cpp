@@ -79,10 +79,10 @@ Arrays compose_combine_grad(std::span<const Array> in, const Attrs& attrs) {
   if (rows.size() == 0) return {lax::zeros_like(rows), lax::zeros_like(weights)};
   const int64_t copies = rows.shape(0), features = rows.shape(1);
   const DType wide = weights.dtype();
-  const Array slopes = take_rows(dy, tokens_of(permutation, dy.shape(0))).astype(wide);
+  const Array gradients = take_rows(dy, tokens_of(permutation, dy.shape(0))).astype(wide);
   const Array own = take_rows(weights.reshape({copies}), clipped(permutation, copies));
-  const Array dots = lax::reduce_sum(slopes * rows.astype(wide), {{1}});
-  return {(slopes * along_rows(own, features)).astype(rows.dtype()),
+  const Array dots = lax::reduce_sum(gradients * rows.astype(wide), {{1}});
+  return {(gradients * along_rows(own, features)).astype(rows.dtype()),
           take_rows(dots, clipped(inverse, copies)).reshape(weights.shape())};
 }
 

@@ -115,7 +115,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   const Array x = in[2].astype(wide), none = lax::zeros_like(x);
   const int64_t tokens = x.shape(0), num_experts = x.shape(1), choices = experts.shape(1);
   // The weight of copies over capacity is a constant, zero.
-  const Array slopes = lax::select(lax::ne(in[4], lax::zeros_like(in[4])), in[0], lax::zeros_like(in[0]));
+  const Array gradients = lax::select(lax::ne(in[4], lax::zeros_like(in[4])), in[0], lax::zeros_like(in[0]));
   auto column = [](const Array& all, int64_t j) { return lax::squeeze(lax::slice_in_dim(all, j, j + 1, 1, 1), {1}); };
   auto to_experts = [&](const Array& of_choices) {
     Array sum = none;
@@ -125,26 +125,26 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
     return sum;
   };
   // Backpropagates through a softmax with these results.
-  auto through = [](const Array& shares, const Array& slope) {
-    return shares * (slope - along_rows(lax::reduce_sum(shares * slope, {{1}}), shares.shape(1)));
+  auto through = [](const Array& shares, const Array& gradient) {
+    return shares * (gradient - along_rows(lax::reduce_sum(shares * gradient, {{1}}), shares.shape(1)));
   };
   const bool loss = attrs.boolean("load_balancing") && tokens > 0, renormalize = attrs.boolean("renormalize");
-  Array dx = none, slope = none;  // of the logits; of the probabilities
+  Array dx = none, gradient = none;  // of the logits; of the probabilities
   if (renormalize) {
     Arrays values;
     for (int64_t j = 0; j < choices; ++j) {
       const Array own = lax::select(is_choice(experts, j, num_experts), x, none);
       values.push_back(lax::reduce_sum(own, {{1}}));
     }
-    dx = to_experts(through(softmax(lax::stack(values, 1)), slopes));
+    dx = to_experts(through(softmax(lax::stack(values, 1)), gradients));
   } else {
-    slope = to_experts(slopes);
+    gradient = to_experts(gradients);
   }
   if (loss) {
     const Array factors = load_factors(load, tokens * choices, wide) * in[1];
-    slope = slope + lax::broadcast(factors / scalar_of(wide, static_cast<double>(tokens)), {tokens});
+    gradient = gradient + lax::broadcast(factors / scalar_of(wide, static_cast<double>(tokens)), {tokens});
   }
-  if (loss || !renormalize) dx = dx + through(softmax(x), slope);
+  if (loss || !renormalize) dx = dx + through(softmax(x), gradient);
   return {dx.astype(in[2].dtype())};
 }
 

@@ -184,11 +184,11 @@ inline BatchResult batch_in_front(const BatchArgs& args, std::initializer_list<s
 
 // The derivative of a gate, y * silu(z): the gradient of y, and that of z per unit of y.
 struct GateBack {
-  Array dy, slope;
+  Array dy, derivative;
   GateBack(const Array& given, const Array& z) : dy(given) {
     if (!z.defined()) return;
     const Array wide = z.astype(given.dtype()), sigmoid = jax::lax::logistic(wide), rest = wide * (1.0f - sigmoid);
-    slope = given * (sigmoid * (1.0f + rest));
+    derivative = given * (sigmoid * (1.0f + rest));
     dy = given * (wide * sigmoid);
   }
 };

@@ -122,7 +122,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
       [&](std::span<const Array> all) {  // (gradient of the state after the chunk, sum of dA), slices
         const Array& start = all.back();
         const Chunk chunk(all.subspan(2, all.size() - 4), A);
-        const Array states = chunk.states(start), slopes = lax::expand_dims(all[all.size() - 2], {2});
+        const Array states = chunk.states(start), cotangents = lax::expand_dims(all[all.size() - 2], {2});
         Array before = shifted_by_one(start, states), after = chunk.a, mark;
         if (chunk.reset.defined()) {
           const Array cleared = broadcast_to("selective_scan", chunk.reset, before.shape());
@@ -131,7 +131,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
           mark = shifted_back(chunk.reset, lax::zeros_like(none));
         }
         after = shifted_back(after, lax::ones(lax::slice_in_dim(after, 0, 1, 1, 1).type()));
-        const Prefixes reversed = scan_chunk(mark, after, chunk.C * slopes, true);
+        const Prefixes reversed = scan_chunk(mark, after, chunk.C * cotangents, true);
         const Array g = reversed.from(lax::expand_dims(all[0], {1}));
         const Array faded = g * chunk.a, moved = faded * before, from_B = sum_over(g * chunk.B, {2});
         Array carried = lax::index_in_dim(faded, 0, 1, false);
@@ -144,7 +144,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
         const Array step = lax::squeeze(chunk.step, {2}), inputs = lax::squeeze(chunk.u, {2});
         const Array through_A = sum_over(moved * A, {2}), dstep = from_B * inputs + through_A;
         const Array du = step * from_B, y = sum_over(chunk.C * states, {2});
-        const Array dB = sum_over(g * chunk.driven, {3}), dC = sum_over(states * slopes, {3});
+        const Array dB = sum_over(g * chunk.driven, {3}), dC = sum_over(states * cotangents, {3});
         return Arrays{carried, dA, du, dstep, dB, dC, y};
       },
       {end, lax::zeros_like(end)}, xs, std::nullopt, true, 1);
@@ -158,7 +158,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
              sum_over(dy * u, {1}), sum_over(ddelta, {1}),   to_start};
   if (o.z.defined()) {
     const Array passed = o.D * u, y = whole(6) + passed;
-    results.push_back((gate.slope * y).astype(o.narrow));
+    results.push_back((gate.derivative * y).astype(o.narrow));
   }
   return results;
 }

@@ -235,7 +235,7 @@ Arrays compose_grad(std::span<const Array> in, const Attrs& attrs) {
   results = {dx.astype(s.narrow), ddt.astype(s.narrow), dA, dB, dC, dD, dbias, dinitial};
   if (o.z.defined()) {
     const Array passed = o.skip() * x, y = o.from_heads(out[6]) + passed;
-    results.push_back((gate.slope * y).astype(s.narrow));
+    results.push_back((gate.derivative * y).astype(s.narrow));
   }
   return results;
 }

@@ -163,7 +163,7 @@ std::vector<Finding> diagnose(const DiagnosisOptions& options) {
     const std::vector<std::string> owners = holders(
         root, +[](const std::string& target) { return target.ends_with("libtpu_lockfile"); });
     if (owners.empty())
-      findings.push_back({"lock", "note", concat(lock, " is there, and nobody holds it"), ""});
+      findings.push_back({"lock", "note", concat(lock, " is there, and no process holds it"), ""});
     else
       findings.push_back({"lock", "problem", concat(lock, " is held by process ", joined(owners, ", ")),
                           "end that process; to compile only, set ALLOW_MULTIPLE_LIBTPU_LOAD=true"});

@@ -32,7 +32,7 @@ std::string request(int port, const std::string& line, const std::string& header
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(connection.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    throw RuntimeError(concat("top: nobody listens on 127.0.0.1:", port, " (", std::strerror(errno),
+    throw RuntimeError(concat("top: nothing listens on 127.0.0.1:", port, " (", std::strerror(errno),
                               "); start the program with CAPIBARA_MONITOR=", port, ", or a TPUMonitor in it"));
   }
   std::string answer;

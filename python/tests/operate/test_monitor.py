@@ -206,7 +206,7 @@ def test_top_shows_them(serving):
     done = subprocess.run([COMMAND, "top", str(serving.port), "--once"], capture_output=True, text=True)
     assert done.returncode == 0 and "tokens                        12345   Tokens\n" in done.stdout
     done = subprocess.run([COMMAND, "top", "1", "--once"], capture_output=True, text=True)
-    assert done.returncode == 1 and "nobody listens on 127.0.0.1:1" in done.stderr
+    assert done.returncode == 1 and "nothing listens on 127.0.0.1:1" in done.stderr
 
 
 def test_the_environment_monitors_any_program(serving):

@@ -14,7 +14,7 @@
 
 namespace capibara::cuda {
 
-inline __device__ void multiply_brains(float (&sum)[4], const uint32_t (&a)[4], const uint32_t* b) {
+inline __device__ void multiply_bfloat16(float (&sum)[4], const uint32_t (&a)[4], const uint32_t* b) {
   asm volatile(
       "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
@@ -88,7 +88,7 @@ __device__ void multiply(float (&sums)[4][8][4], const T* left, int64_t left_str
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
 #pragma unroll
-          for (int j = 0; j < 8; ++j) multiply_brains(sums[i][j], a[i], b[j / 2] + j % 2 * 2);
+          for (int j = 0; j < 8; ++j) multiply_bfloat16(sums[i][j], a[i], b[j / 2] + j % 2 * 2);
         }
       } else {
         uint32_t b_high[4][4], b_low[4][4];

@@ -36,7 +36,8 @@ const std::vector<Pass>& list() {
        [](const Program& program, const Options&) { return cse(program); }},
       {"hoist", "moves what a loop computes in every step alike before the loop",
        [](const Program& program, const Options&) { return hoist(program); }},
-      {"dce", "removes what nobody reads", [](const Program& program, const Options&) { return dce(program); }},
+      {"dce", "removes equations whose results are not used",
+       [](const Program& program, const Options&) { return dce(program); }},
       {"fuse", "replaces what the backend has a fused operation for",
        [](const Program& program, const Options& options) { return options.fuse ? options.fuse(program) : program; }},
   };

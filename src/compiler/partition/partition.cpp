@@ -101,7 +101,7 @@ PartitionedProgram partition(const Program& given, const MaybeShardings& inputs,
   std::optional<NamedSharding> devices = devices_of(program, inputs, outputs);
   if (!devices) throw ValueError("partition: no input, output or constraint names a mesh");
   if (has_other_effects(program))
-    throw NotImplementedError("partition: programs with effects, such as callbacks and refs, are not divided");
+    throw NotImplementedError("partition: programs with effects, such as callbacks and refs, are not partitioned");
   Config wide = config();
   wide.enable_x64 = true;  // the program keeps its own types
   const ConfigScope types_scope(wide);

@@ -254,7 +254,8 @@ Arrays Partitioner::map(const Step& step) {
     throw NotImplementedError("partition: a shard_map inside of the program must have the mesh of the program");
   for (const Equation& inner : map.program().equations()) {
     if (maps_devices(inner.primitive))
-      throw NotImplementedError("partition: a shard_map inside of a shard_map over part of the axes is not divided");
+      throw NotImplementedError(
+          "partition: a shard_map inside of a shard_map over part of the axes is not partitioned");
   }
   Arrays operands;
   for (std::size_t i = 0; i < step.operands.size(); ++i) {

@@ -58,7 +58,7 @@ class Search {
       const Placed at = node.at;
       expand(at, cost, key);
     }
-    throw InternalError("reshard: no way between two layouts");
+    throw InternalError("reshard: no path between two layouts");
   }
 
  private:

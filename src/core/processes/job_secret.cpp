@@ -38,7 +38,7 @@ std::optional<std::string> read_private_file(int folder, const std::string& name
   } else if (!S_ISREG(status.st_mode) || static_cast<uint64_t>(status.st_size) > max_bytes) {
     refusal = concat("expected a plain file of at most ", max_bytes, " bytes");
   } else if (status.st_uid != geteuid() || (status.st_mode & 077) != 0) {
-    refusal = "expected a file that belongs to this user and that nobody else may read (chmod 600)";
+    refusal = "expected a file that belongs to this user and that no other user may read (chmod 600)";
   } else {
     std::string text(static_cast<std::size_t>(status.st_size), '\0');
     if (read_exactly(file.number(), text.data(), text.size())) return text;

@@ -239,9 +239,9 @@ Array BlockwiseAttention::kept(const AttentionBlock& query, const AttentionBlock
   return grouped(asked != word(0));
 }
 
-Array BlockwiseAttention::add_to_bias(const Array& dbias, const Array& slopes, const AttentionBlock& query,
+Array BlockwiseAttention::add_to_bias(const Array& dbias, const Array& gradients, const AttentionBlock& query,
                                       const AttentionBlock& key) const {
-  Array sums = ungrouped(slopes);
+  Array sums = ungrouped(gradients);
   Ints axes;
   for (int64_t i = 0; i < 4; ++i) {
     if (dbias.shape(i) == 1 && sums.shape(i) != 1) axes.push_back(i);

@@ -37,7 +37,7 @@ class BlockwiseAttention {
   Array kept(const AttentionBlock& query, const AttentionBlock& key) const;
   // Reduces an array [batch, groups, heads per group, queries, keys] to the shape of its block of the bias, and adds it
   // to dbias.
-  Array add_to_bias(const Array& dbias, const Array& slopes, const AttentionBlock& query,
+  Array add_to_bias(const Array& dbias, const Array& gradients, const AttentionBlock& query,
                     const AttentionBlock& key) const;
 
   Array grouped(const Array& x) const;    // [batch, heads, ...] -> [batch, groups, heads per group, ...]

@@ -132,7 +132,7 @@ Arrays compose_attention_grad(std::span<const Array> in, const Attrs& attrs) {
   const lax::DotOptions to_wide{.precision = {}, .preferred_element_type = wide};
   const Array factor = scalar_of(wide, spec.scale);
   auto row_block = [&](const AttentionBlock& at, const Carry& carry) {
-    const Array own = blocks.queries_of(query, at, 3), slope = blocks.queries_of(cotangent, at, 3);
+    const Array own = blocks.queries_of(query, at, 3), gradient = blocks.queries_of(cotangent, at, 3);
     const Array own_lse = blocks.queries_of(lse, at, 3), own_delta = blocks.queries_of(delta, at, 3);
     Carry init = carry;
     init[0] = filled(own.shape(), wide, 0);  // for this block only
@@ -141,7 +141,7 @@ Arrays compose_attention_grad(std::span<const Array> in, const Attrs& attrs) {
           const Array keys = blocks.keys_of(key, key_at, 2), values = blocks.keys_of(value, key_at, 2);
           const Array logits = blocks.logits(own, keys, at, key_at, seen);
           const Array shares = lax::exp(logits - spread_rows(own_lse, logits));
-          Array dshares = lax::dot_general(slope, values, {{4}, {3}, {0, 1}, {0, 1}}, to_wide), weights = shares;
+          Array dshares = lax::dot_general(gradient, values, {{4}, {3}, {0, 1}, {0, 1}}, to_wide), weights = shares;
           if (spec.dropout_rate > 0) {
             const Array keep = blocks.kept(at, key_at), times = scalar_of(wide, spec.keep_scale());
             weights = lax::select(keep, shares * times, lax::zeros_like(shares));
@@ -149,7 +149,7 @@ Arrays compose_attention_grad(std::span<const Array> in, const Attrs& attrs) {
           }
           const Array dlogits = shares * (dshares - spread_rows(own_delta, dshares)), small = dlogits.astype(narrow);
           const Array dvalue =
-              lax::dot_general(weights.astype(narrow), slope, {{2, 3}, {2, 3}, {0, 1}, {0, 1}}, to_wide);
+              lax::dot_general(weights.astype(narrow), gradient, {{2, 3}, {2, 3}, {0, 1}, {0, 1}}, to_wide);
           const Array dkey = lax::dot_general(small, own, {{2, 3}, {2, 3}, {0, 1}, {0, 1}}, to_wide) * factor;
           const Array dquery = lax::dot_general(small, keys, {{4}, {2}, {0, 1}, {0, 1}}, to_wide) * factor;
           Carry next = {state[0] + dquery, add_at(state[1], dkey, key_at.start, 2),

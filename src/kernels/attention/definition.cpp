@@ -147,22 +147,22 @@ Array AttentionDefinition::attend(const Array& output, const Array& ordinary) co
 }
 
 // The gradient of the softmax's operand.
-Array AttentionDefinition::logit_slopes(const Rows& rows, const Array& dshares) const {
-  const Array slopes = lax::convert_element_type(by_head(dshares), wide_, false);
-  const Array totals = along_keys(rows.totals, slopes);
-  const Array coupled = lax::reduce_sum(slopes * lax::integer_pow(totals, -2) * rows.exponentials, {.axes = {3}});
-  return hidden_by(rows.seen, (slopes / totals - along_keys(coupled, slopes)) * rows.exponentials, 0);
+Array AttentionDefinition::logit_gradients(const Rows& rows, const Array& dshares) const {
+  const Array gradients = lax::convert_element_type(by_head(dshares), wide_, false);
+  const Array totals = along_keys(rows.totals, gradients);
+  const Array coupled = lax::reduce_sum(gradients * lax::integer_pow(totals, -2) * rows.exponentials, {.axes = {3}});
+  return hidden_by(rows.seen, (gradients / totals - along_keys(coupled, gradients)) * rows.exponentials, 0);
 }
 
 // Backpropagates through the steps from the matmul to the logits: [rows, keys] in the type of the operands.
-Array AttentionDefinition::product_slopes(Array slopes) const {
+Array AttentionDefinition::product_gradients(Array gradients) const {
   for (auto step = plain_.steps.rbegin(); step != plain_.steps.rend(); ++step) {
     const DType before = step + 1 == plain_.steps.rend() ? plain_.product : (step + 1)->dtype;
-    if (step->kind == LogitStep::multiply) slopes = slopes * scalar_of(slopes.dtype(), step->number);
-    if (step->kind == LogitStep::divide) slopes = slopes / scalar_of(slopes.dtype(), step->number);
-    slopes = lax::convert_element_type(slopes, before, false);
+    if (step->kind == LogitStep::multiply) gradients = gradients * scalar_of(gradients.dtype(), step->number);
+    if (step->kind == LogitStep::divide) gradients = gradients / scalar_of(gradients.dtype(), step->number);
+    gradients = lax::convert_element_type(gradients, before, false);
   }
-  return flat(lax::convert_element_type(slopes, plain_.dtype, false));
+  return flat(lax::convert_element_type(gradients, plain_.dtype, false));
 }
 
 Arrays AttentionDefinition::pull_back(const Array& cotangent, DType product, const Shape* bias) const {
@@ -174,9 +174,9 @@ Arrays AttentionDefinition::pull_back(const Array& cotangent, DType product, con
   const auto step = [&](const Carry& carry, const Array& number) {
     const Block at = block(number);
     const Rows own = rows(at);
-    const Array slope = flat(rows_of(cotangent, at));
-    const Array logits = logit_slopes(own, matmul_over(slope, own.value, 1, 1, product));
-    const Array products = product_slopes(logits);
+    const Array gradient = flat(rows_of(cotangent, at));
+    const Array logits = logit_gradients(own, matmul_over(gradient, own.value, 1, 1, product));
+    const Array products = product_gradients(logits);
     const auto add_to_group = [&](const Array& sum, const Array& by_rows, const Array& rows) {
       const Array more = matmul_over(by_rows, rows, 0, 0, wide_);
       return added_at(sum, lax::reshape(more, {1, 1, more.shape(0), more.shape(1)}),
@@ -186,7 +186,7 @@ Arrays AttentionDefinition::pull_back(const Array& cotangent, DType product, con
     const Array dquery = by_head(matmul_over(products, own.key, 1, 0, plain_.dtype));
     next[0] = lax::dynamic_update_slice(carry[0], dquery, start_of(carry[0], at), false);
     next[1] = add_to_group(carry[1], products, own.query);
-    next[2] = add_to_group(carry[2], shares(own), slope);
+    next[2] = add_to_group(carry[2], shares(own), gradient);
     if (bias) {
       Array summed = logits;
       for (const int64_t axis : {1, 2, 3}) {

@@ -47,8 +47,8 @@ class AttentionDefinition {
   Array hidden_by(const Array& seen, const Array& x, double hidden) const;
   Rows rows(const Block& at) const;
   Array shares(const Rows& rows) const;
-  Array logit_slopes(const Rows& rows, const Array& dshares) const;
-  Array product_slopes(Array slopes) const;
+  Array logit_gradients(const Rows& rows, const Array& dshares) const;
+  Array product_gradients(Array gradients) const;
 
   const PlainAttention& plain_;
   const Seen& seen_;

@@ -130,20 +130,20 @@ Array FusedForm::spread(const Array& x, const Axes& axes) const {
 }
 
 // Sums gradients [batch, heads, queries, keys], where some sizes are 1, over the axes that are not in `axes`.
-Array FusedForm::bias_cotangent(const Array& slopes, const Axes& axes, const Shape& shape) const {
+Array FusedForm::bias_cotangent(const Array& gradients, const Axes& axes, const Shape& shape) const {
   Shape split;
   Axes order;
   Ints others;
   const Axes parts[] = {leading_, heads_, {plain_.query}, {plain_.key}};
   for (std::size_t p = 0; p < 4; ++p) {
     for (int axis : parts[p]) {
-      if (slopes.shape()[p] == 1) continue;
+      if (gradients.shape()[p] == 1) continue;
       if (!holds(axes, axis)) others.push_back(static_cast<int64_t>(order.size()));
       split.push_back(plain_.size({&axis, 1}));
       order.push_back(axis);
     }
   }
-  const Array sums = lax::reduce_sum(lax::reshape(slopes, split), {.axes = others});
+  const Array sums = lax::reduce_sum(lax::reshape(gradients, split), {.axes = others});
   std::erase_if(order, [&](int axis) { return !holds(axes, axis); });
   return lax::reshape(ordered(sums, order, axes), shape);
 }
@@ -254,7 +254,7 @@ Array FusedForm::with_hidden_rows(const Array& output, const Array& lse, const A
 }
 
 // Gradients of queries, keys, values and the bias.
-void FusedForm::add_hidden_rows(Arrays& slopes, const Array& cotangent, const Array& lse) const {
+void FusedForm::add_hidden_rows(Arrays& gradients, const Array& cotangent, const Array& lse) const {
   if (!may_hide_all()) return;
   const DType wide = lse.dtype();
   const Array empty = lse == scalar_of(wide, -infinity);
@@ -262,21 +262,21 @@ void FusedForm::add_hidden_rows(Arrays& slopes, const Array& cotangent, const Ar
   if (plain_.biases.empty() && plain_.hidden > -infinity) {
     const Array all = cotangent.astype(wide);
     const Array rows = lax::select(lax::broadcast_in_dim(empty, all.shape(), {0, 1, 2}), all, lax::zeros_like(all));
-    add(slopes[2], sum_by_group(rows) / scalar_of(wide, static_cast<double>(slopes[2].shape(2))));
+    add(gradients[2], sum_by_group(rows) / scalar_of(wide, static_cast<double>(gradients[2].shape(2))));
     return;
   }
   const Array zero = lax::zeros_like(lse);
   const Array nan = lax::select(empty, filled_like(zero, std::numeric_limits<double>::quiet_NaN()), zero);
   const Array rows = lax::expand_dims(nan, {3}), sums = sum_by_group(rows);
-  add(slopes[2], sums);
+  add(gradients[2], sums);
   if (plain_.biases.empty()) return;  // hidden keys have no gradient
-  add(slopes[0], rows);
-  add(slopes[1], sums);
+  add(gradients[0], rows);
+  add(gradients[1], sums);
   Array to_bias = rows;
   for (const int64_t axis : {0, 1, 2}) {
-    if (slopes[3].shape(axis) == 1) to_bias = lax::expand_dims(lax::reduce_sum(to_bias, {.axes = {axis}}), {axis});
+    if (gradients[3].shape(axis) == 1) to_bias = lax::expand_dims(lax::reduce_sum(to_bias, {.axes = {axis}}), {axis});
   }
-  add(slopes[3], to_bias);
+  add(gradients[3], to_bias);
 }
 
 // ---- calls ------------------------------------------------------------------------------------------------------
@@ -305,12 +305,13 @@ Arrays FusedForm::fused_gradient(const Operands& operands, std::span<const Array
   const Array delta = lax::reduce_sum(products, {.axes = {3}});
   Arrays inputs = {cotangent, operands.query, operands.key, operands.value, lse, delta};
   inputs.insert(inputs.end(), operands.extras.begin(), operands.extras.end());
-  Arrays slopes = capibara::bind(flash_attention_grad_primitive(), inputs, attrs(operands));
-  add_hidden_rows(slopes, cotangent, lse);
+  Arrays gradients = capibara::bind(flash_attention_grad_primitive(), inputs, attrs(operands));
+  add_hidden_rows(gradients, cotangent, lse);
   if (operands.has_bias && operands.seen.defined()) {  // hidden logits do not depend on the bias
-    slopes[3] = lax::select(spread_to(operands.seen, slopes[3].shape()), slopes[3], lax::zeros_like(slopes[3]));
+    gradients[3] =
+        lax::select(spread_to(operands.seen, gradients[3].shape()), gradients[3], lax::zeros_like(gradients[3]));
   }
-  return slopes;
+  return gradients;
 }
 
 Arrays FusedForm::gradient(std::span<const Array> in, const PlainGradient& gradient, const Types& results) const {
@@ -318,23 +319,23 @@ Arrays FusedForm::gradient(std::span<const Array> in, const PlainGradient& gradi
   const Operands operands = operands_of(in);
   const Array cotangent = by_heads(in.back(), gradient.cotangent.axes, query_order_);
   const auto fused = [&] { return fused_gradient(operands, saved, cotangent); };
-  Arrays slopes;
+  Arrays gradients;
   if (special_ == Special::as_written) {
     const OrdinaryAttention values(plain_, operands, skips(), may_hide_all());
     const AttentionDefinition definition(plain_, seen_, operands);
     const Shape* bias = operands.has_bias ? &operands.extras[0].shape() : nullptr;
-    slopes = lax::cond(values.backward(saved[2], cotangent, gradient.product), fused,
-                       [&] { return definition.pull_back(cotangent, gradient.product, bias); });
+    gradients = lax::cond(values.backward(saved[2], cotangent, gradient.product), fused,
+                          [&] { return definition.pull_back(cotangent, gradient.product, bias); });
   } else {
-    slopes = fused();
+    gradients = fused();
   }
   Arrays all;
   for (std::size_t i = 0; i < results.size(); ++i) {
     const auto& [of, number, equation, axes] = gradient.results[i];
     const Shape& shape = results[i].shape;
-    const Array made = of == PlainCotangent::bias      ? bias_cotangent(slopes[3], axes, shape)
-                       : of == PlainCotangent::queries ? from_heads(slopes[0], query_order_, axes, shape)
-                                                       : from_heads(slopes[of], key_order_, axes, shape);
+    const Array made = of == PlainCotangent::bias      ? bias_cotangent(gradients[3], axes, shape)
+                       : of == PlainCotangent::queries ? from_heads(gradients[0], query_order_, axes, shape)
+                                                       : from_heads(gradients[of], key_order_, axes, shape);
     all.push_back(lax::convert_element_type(made, results[i].dtype, false));
   }
   return all;

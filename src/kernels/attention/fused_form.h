@@ -41,9 +41,9 @@ class FusedForm {
   Array positions_seen() const;
   Array by_heads(const Array& x, const Axes& axes, const Axes& order) const;
   Array from_heads(const Array& x, const Axes& order, const Axes& axes, const Shape& shape) const;
-  Array bias_cotangent(const Array& slopes, const Axes& axes, const Shape& shape) const;
+  Array bias_cotangent(const Array& gradients, const Axes& axes, const Shape& shape) const;
   Array with_hidden_rows(const Array& output, const Array& lse, const Array& value) const;
-  void add_hidden_rows(Arrays& slopes, const Array& cotangent, const Array& lse) const;
+  void add_hidden_rows(Arrays& gradients, const Array& cotangent, const Array& lse) const;
   Array sum_by_group(const Array& x) const;
 
   const PlainAttention& plain_;

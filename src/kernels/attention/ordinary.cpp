@@ -104,15 +104,15 @@ Array OrdinaryAttention::forward(const Array& output, const Array& lse) const {
 Array OrdinaryAttention::backward(const Array& forward, const Array& cotangent, DType product) const {
   const DType wide = attention_sum_dtype(plain_.dtype);
   const Array query = greatest_norm(operands_.query, wide), key = greatest_norm(operands_.key, wide);
-  const Array value = greatest_norm(operands_.value, wide), slope = greatest_norm(cotangent, wide);
+  const Array value = greatest_norm(operands_.value, wide), gradient = greatest_norm(cotangent, wide);
   const double scale = std::max(1.0, std::abs(plain_.scale));
   const double limit = has_narrow_logits(DType::float16) ? half_limit : absorbed_limit;
   const auto rows = static_cast<double>(cotangent.size() / cotangent.shape(3));
-  const Array slopes = value * slope;
+  const Array gradients = value * gradient;
   const bool narrow = plain_.dtype == DType::float16 || product == DType::float16;
   return forward & below(query * key, limit / scale) &
-         below(slopes, narrow ? half_limit / scale : sum_limit / (rows * scale)) &
-         below(slopes * (query + key), sum_limit / (rows * scale)) & below(slope, sum_limit / rows);
+         below(gradients, narrow ? half_limit / scale : sum_limit / (rows * scale)) &
+         below(gradients * (query + key), sum_limit / (rows * scale)) & below(gradient, sum_limit / rows);
 }
 
 }  // namespace capibara::kernels

@@ -24,7 +24,7 @@ class GradientReader {
   std::optional<PlainGradient> read() {
     for (int at : equations_.readers(attention_.exponentials)) {
       all_ = {};
-      if (read_slopes(at) && read_value_cotangents() && follow_logits(at)) return std::move(all_);
+      if (read_gradients(at) && read_value_cotangents() && follow_logits(at)) return std::move(all_);
     }
     return std::nullopt;
   }
@@ -48,7 +48,7 @@ class GradientReader {
   Labelled row(Atom atom) { return equations_.source(equations_.beside(atom, axes_), true, &all_.inner); }
 
   // (quotient + row sums) * exponentials
-  bool read_slopes(int at) {
+  bool read_gradients(int at) {
     const Equation& product = equations_[at];
     if (product.primitive != prim::mul()) return false;
     const std::optional<Atom> factor = times(product, attention_.exponentials);
@@ -65,7 +65,7 @@ class GradientReader {
     const Equation* quotient = equations_.made_by(atom, prim::div());
     if (!quotient || !is_totals(row(quotient->inputs[1]))) return false;
     keep(atom);
-    slopes_ = quotient->inputs[0];
+    gradients_ = quotient->inputs[0];
     return true;
   }
 
@@ -88,7 +88,7 @@ class GradientReader {
     const Equation* product = equations_.made_by(sum->inputs[0], prim::mul());
     const std::optional<Atom> weighted = product ? times(*product, attention_.exponentials) : std::nullopt;
     const Equation* weighting = weighted ? equations_.made_by(*weighted, prim::mul()) : nullptr;
-    const std::optional<Atom> weight = weighting ? times(*weighting, slopes_) : std::nullopt;
+    const std::optional<Atom> weight = weighting ? times(*weighting, gradients_) : std::nullopt;
     if (!weight) return false;
     keep(sum->inputs[0]);
     keep(*weighted);
@@ -101,7 +101,7 @@ class GradientReader {
 
   // dP = cotangent values^T
   bool read_product() {
-    Labelled x{slopes_, axes_};
+    Labelled x{gradients_, axes_};
     const Equation* dot = nullptr;
     while (!dot) {
       x = equations_.source(x, false, &all_.inner);
@@ -123,8 +123,8 @@ class GradientReader {
 
   // Gradients must have the type of the operands or the accumulator type: other types would round them, or are
   // integers.
-  bool is_usual(Atom slopes) const {
-    const DType dtype = equations_.type(slopes).dtype;
+  bool is_usual(Atom gradients) const {
+    const DType dtype = equations_.type(gradients).dtype;
     return dtype == attention_.dtype || dtype == equations_.type(attention_.exponentials).dtype;
   }
 
@@ -158,11 +158,12 @@ class GradientReader {
 
   // Follows the gradients of the softmax's operand to those of logits; hidden ones are 0.
   bool follow_logits(int at) {
-    const Atom slopes = equations_[at].outputs[0];
-    if (!attention_.condition) return follow(slopes, axes_, 1);
-    if (equations_.readers(slopes).size() != 1 || equations_.is_result(slopes)) return false;
-    const Equation& select = equations_[equations_.readers(slopes)[0]];
-    if (select.primitive != prim::select_n() || select.inputs.size() != 3 || select.inputs[2] != slopes) return false;
+    const Atom gradients = equations_[at].outputs[0];
+    if (!attention_.condition) return follow(gradients, axes_, 1);
+    if (equations_.readers(gradients).size() != 1 || equations_.is_result(gradients)) return false;
+    const Equation& select = equations_[equations_.readers(gradients)[0]];
+    if (select.primitive != prim::select_n() || select.inputs.size() != 3 || select.inputs[2] != gradients)
+      return false;
     if (equations_.number(select.inputs[1]).value_or(1) != 0) return false;
     const Labelled condition = equations_.source(equations_.beside(select.inputs[0], axes_), true);
     const Labelled expected = equations_.source(*attention_.condition, true);
@@ -173,22 +174,22 @@ class GradientReader {
 
   // Follows the cotangents of logits, times `factor`, to those of the operands. The cotangent of a bias may have other
   // readers.
-  bool follow(Atom slopes, const Axes& axes, double factor) {
-    const bool is_bias = factor == 1 && read_bias_cotangent(slopes, axes);
+  bool follow(Atom gradients, const Axes& axes, double factor) {
+    const bool is_bias = factor == 1 && read_bias_cotangent(gradients, axes);
     if (is_bias && axes.size() < attention_.sizes.size()) return true;
-    for (int at : equations_.readers(slopes)) {
+    for (int at : equations_.readers(gradients)) {
       const std::size_t inner = all_.inner.size(), results = all_.results.size();
-      if (follow_reader(at, slopes, axes, factor)) continue;
+      if (follow_reader(at, gradients, axes, factor)) continue;
       if (!is_bias) return false;
       all_.inner.resize(inner);
       all_.results.resize(results);
     }
-    return is_bias || !equations_.is_result(slopes);
+    return is_bias || !equations_.is_result(gradients);
   }
 
-  bool follow_reader(int at, Atom slopes, const Axes& axes, double factor) {
+  bool follow_reader(int at, Atom gradients, const Axes& axes, double factor) {
     const Equation& reader = equations_[at];
-    if (reader.primitive == prim::dot_general()) return read_operand_cotangent(at, slopes, axes, factor);
+    if (reader.primitive == prim::dot_general()) return read_operand_cotangent(at, gradients, axes, factor);
     if (reader.outputs.empty() || reader.outputs[0].dropped() || !is_usual(reader.outputs[0])) return false;
     std::optional<Axes> after = equations_.axes_after(reader, axes);
     if (reader.primitive == prim::reduce_sum() && factor == 1) after = axes_left(reader, axes);
@@ -196,23 +197,23 @@ class GradientReader {
       all_.inner.push_back(at);
       return follow(reader.outputs[0], *after, factor);
     }
-    const std::optional<double> number = scaled(reader, slopes);
+    const std::optional<double> number = scaled(reader, gradients);
     if (!number) return false;
     all_.inner.push_back(at);
     return follow(reader.outputs[0], axes, factor * *number);
   }
 
-  std::optional<double> scaled(const Equation& reader, Atom slopes) const {
-    if (reader.primitive == prim::mul()) return equations_.number(*times(reader, slopes));
-    if (reader.primitive != prim::div() || reader.inputs[0] != slopes) return std::nullopt;
+  std::optional<double> scaled(const Equation& reader, Atom gradients) const {
+    if (reader.primitive == prim::mul()) return equations_.number(*times(reader, gradients));
+    if (reader.primitive != prim::div() || reader.inputs[0] != gradients) return std::nullopt;
     const std::optional<double> divisor = equations_.number(reader.inputs[1]);
     return divisor ? std::optional<double>(1 / *divisor) : std::nullopt;
   }
 
-  bool read_operand_cotangent(int at, Atom slopes, const Axes& axes, double factor) {
+  bool read_operand_cotangent(int at, Atom gradients, const Axes& axes, double factor) {
     const Equation& dot = equations_[at];
     if (std::abs(factor - attention_.scale) > 1e-6 * std::abs(factor)) return false;
-    const std::size_t side = dot.inputs[0] == slopes ? 0 : 1;
+    const std::size_t side = dot.inputs[0] == gradients ? 0 : 1;
     const bool of_queries = equations_.contracted(dot, side, axes) == Axes{attention_.key};
     const Labelled &queries = attention_.queries, &keys = attention_.keys;
     return of_queries ? read_cotangent(at, side, axes, keys, queries, PlainCotangent::queries)
@@ -229,10 +230,10 @@ class GradientReader {
   }
 
   // Gradients that have exactly the axes of a bias.
-  bool read_bias_cotangent(Atom slopes, const Axes& axes) {
+  bool read_bias_cotangent(Atom gradients, const Axes& axes) {
     for (std::size_t i = 0; i < attention_.biases.size(); ++i) {
       if (logit_axes(attention_.biases[i].axes) != logit_axes(axes)) continue;
-      all_.results.push_back({PlainCotangent::bias, i, equations_.maker(slopes), axes});
+      all_.results.push_back({PlainCotangent::bias, i, equations_.maker(gradients), axes});
       return true;
     }
     return false;
@@ -242,7 +243,7 @@ class GradientReader {
   const PlainAttention& attention_;
   PlainGradient all_;
   Axes axes_;  // of the logits in the softmax
-  Atom slopes_;
+  Atom gradients_;
 };
 
 }  // namespace

@@ -190,21 +190,21 @@ BatchResult batch_attention(const BatchArgs& args, std::size_t leading) {
 // ---- records ----------------------------------------------------------------------------------------------------
 
 Arrays pull_back(const Primitive& grad, const PullbackArgs& args) {
-  const Array &slope = args.cotangents[0], &lse_slope = args.cotangents[1];
-  if (!slope.defined()) return {};
+  const Array &gradient = args.cotangents[0], &lse_gradient = args.cotangents[1];
+  if (!gradient.defined()) return {};
   const AttentionSpec spec(args.attrs);
   const DType wide = args.results[1].dtype();
   // The row sums by which a softmax couples its elements; the gradient of the log-sum-exp enters as part of
   // them.
-  const Array products = slope.astype(wide) * args.results[0].astype(wide);
+  const Array products = gradient.astype(wide) * args.results[0].astype(wide);
   Array delta = lax::reduce_sum(products, {.axes = {3}});
-  if (lse_slope.defined()) delta = delta - lse_slope;
-  Arrays operands = {slope, args.operands[0], args.operands[1], args.operands[2], args.results[1], delta};
+  if (lse_gradient.defined()) delta = delta - lse_gradient;
+  Arrays operands = {gradient, args.operands[0], args.operands[1], args.operands[2], args.results[1], delta};
   operands.insert(operands.end(), args.operands.begin() + forward_operands, args.operands.end());
-  const Arrays slopes = capibara::bind(grad, operands, args.attrs);
+  const Arrays gradients = capibara::bind(grad, operands, args.attrs);
   Arrays all(args.operands.size());
-  for (std::size_t i = 0; i < forward_operands; ++i) all[i] = slopes[i];
-  if (spec.has_bias) all[forward_operands + static_cast<std::size_t>(spec.bias)] = slopes[3];
+  for (std::size_t i = 0; i < forward_operands; ++i) all[i] = gradients[i];
+  if (spec.has_bias) all[forward_operands + static_cast<std::size_t>(spec.bias)] = gradients[3];
   return all;
 }
 

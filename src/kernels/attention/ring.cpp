@@ -322,12 +322,12 @@ Array on_device(const std::string& axis, const Attrs& attrs, const Arrays& input
       },
       [axis, attrs, extras_of, has_bias = spec.has_bias](const Kept& kept, const Array& cotangent) {
         const auto& [query, key, value, bias, others, results] = kept;
-        const Arrays slopes =
+        const Arrays gradients =
             Ring(axis, attrs, query, key)
                 .backward(query, key, value, extras_of(bias, others), results[0], results[1], cotangent);
         Arrays dbias;
-        if (has_bias) dbias.push_back(slopes[3]);
-        return std::tuple(slopes[0], slopes[1], slopes[2], dbias, std::nullopt);
+        if (has_bias) dbias.push_back(gradients[3]);
+        return std::tuple(gradients[0], gradients[1], gradients[2], dbias, std::nullopt);
       });
   Arrays bias, others;
   for (std::size_t i = forward_operands; i < own.size(); ++i) {

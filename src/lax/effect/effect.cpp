@@ -118,7 +118,7 @@ PrimitiveRecord empty_scalar_record() {
   record.factors = whole_factors;
   record.traits.free_to_recompute = true;
   record.traits.expands = true;
-  record.doc = "A scalar whose value nobody relies on (zero here, so that runs repeat).";
+  record.doc = "A scalar of unspecified value (zero here, so that runs repeat).";
   record.differentiable = false;
   record.type = [](std::span<const ArrayType>, const Attrs& attrs) {
     return TypeResult(Types{ArrayType{{}, attrs.dtype("dtype"), false, false, {}}});

@@ -91,9 +91,9 @@ Array bessel_i1e_derivative(const Array& g, const Array& y, const Array& x) {
   const Array safe = lax::select(not_tiny, x, lax::full_like(x, scalar_of(x.dtype(), eps)));
   const Array order_zero = lax::bessel_i0e(safe);
   const Array sign = lax::sign(safe);
-  const Array slope = lax::sub(order_zero, lax::mul(y, lax::add(sign, lax::reciprocal(safe))));
+  const Array derivative = lax::sub(order_zero, lax::mul(y, lax::add(sign, lax::reciprocal(safe))));
   const Array at_zero = lax::full_like(x, scalar_of(x.dtype(), 0.5));
-  return lax::mul(g, lax::select(not_tiny, slope, at_zero));
+  return lax::mul(g, lax::select(not_tiny, derivative, at_zero));
 }
 
 Derivative refuse(const char* message) {

@@ -64,7 +64,7 @@ PrimitiveRecord empty_record() {
   r.localise = result_shape_as("shape");
   r.traits.free_to_recompute = true;
   r.traits.expands = true;
-  r.doc = "An array whose values nobody relies on (zeros here, so that runs repeat).";
+  r.doc = "An array of unspecified values (zeros here, so that runs repeat).";
   r.type = [](std::span<const ArrayType> types, const Attrs& attrs) -> TypeResult {
     require_count("empty", types, 0);
     require_sizes("empty", "shape", attrs.ints("shape"));

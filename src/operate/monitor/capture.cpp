@@ -61,7 +61,7 @@ HttpAnswer capture(const HttpCall& call, const std::string& token) {
     std::lock_guard lock(capture_state().mutex);
     hook = capture_state().hook;
   }
-  if (!hook) return said(404, "error", "nobody takes profiles in this process");
+  if (!hook) return said(404, "error", "this process takes no profiles");
   if (capture_state().running.exchange(true)) return said(409, "error", "a profile is being taken");
   HttpAnswer promised;
   promised.later = [hook = std::move(hook)] {

@@ -55,7 +55,7 @@ struct AmxModel {
   static float flushed(float value) {
     return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
   }
-  static float brain(const std::uint8_t* from) {
+  static float bfloat16(const std::uint8_t* from) {
     std::uint16_t bits;
     std::memcpy(&bits, from, 2);
     return flushed(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
@@ -72,8 +72,8 @@ struct AmxModel {
           float even = 0, odd = 0, sum;
           for (int k = 0; k < 16; ++k) {
             const std::uint8_t *a = own.tiles[Left][m] + 4 * k, *b = own.tiles[Right][k] + 4 * n;
-            even = flushed(std::fma(brain(a), brain(b), even));
-            odd = flushed(std::fma(brain(a + 2), brain(b + 2), odd));
+            even = flushed(std::fma(bfloat16(a), bfloat16(b), even));
+            odd = flushed(std::fma(bfloat16(a + 2), bfloat16(b + 2), odd));
           }
           std::memcpy(&sum, place, 4);
           sum = flushed(flushed(sum) + flushed(even + odd));

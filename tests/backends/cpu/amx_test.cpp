@@ -176,33 +176,34 @@ std::uint16_t rounded_bits(float value) {
 // Sums that the matmul rounds itself are those that it would have written.
 template <class Tiles>
 void check_rounding() {
-  using Order = Case<AmxBrains>::Order;
+  using Order = Case<AmxBfloat16>::Order;
   for (const auto& [m, k, n] : {std::array<int64_t, 3>{33, 70, 75}, {16, 300, 130}, {100, 65, 90}}) {
-    const Case<AmxBrains> one(m, k, n, Order::plain, Order::plain, Order::plain);
-    const auto sums = one.result(RunOn<AmxBrains, Tiles>{});
+    const Case<AmxBfloat16> one(m, k, n, Order::plain, Order::plain, Order::plain);
+    const auto sums = one.result(RunOn<AmxBfloat16, Tiles>{});
     for (const AmxBlocking& blocking : {AmxBlocking{}, AmxBlocking{32, 64, 32, 128}, AmxBlocking{128, 64, 64, 64}}) {
-      std::vector<BrainBits> brains(sums.size());
-      one.result([&](Product<AmxBrains>& product, bool, bool) {
-        product.brains = brains.data();
-        RunOn<AmxBrains, Tiles>{blocking}(product, false, false);
+      std::vector<Bfloat16Bits> bfloat16s(sums.size());
+      one.result([&](Product<AmxBfloat16>& product, bool, bool) {
+        product.bfloat16s = bfloat16s.data();
+        RunOn<AmxBfloat16, Tiles>{blocking}(product, false, false);
       });
-      for (std::size_t i = 0; i < sums.size(); ++i) ASSERT_EQ(brains[i].bits, rounded_bits(sums[i])) << one.describe();
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        ASSERT_EQ(bfloat16s[i].bits, rounded_bits(sums[i])) << one.describe();
     }
   }
 }
 
 template <class Tiles>
 void check_all_kinds() {
-  check_shapes<AmxBrains, Tiles>({{1, 1, 1},
-                                  {2, 3, 5},
-                                  {16, 32, 16},
-                                  {32, 64, 32},
-                                  {33, 65, 35},
-                                  {15, 31, 17},
-                                  {16, 100, 70},
-                                  {7, 33, 129},
-                                  {48, 96, 47},
-                                  {100, 130, 90}});
+  check_shapes<AmxBfloat16, Tiles>({{1, 1, 1},
+                                    {2, 3, 5},
+                                    {16, 32, 16},
+                                    {32, 64, 32},
+                                    {33, 65, 35},
+                                    {15, 31, 17},
+                                    {16, 100, 70},
+                                    {7, 33, 129},
+                                    {48, 96, 47},
+                                    {100, 130, 90}});
   check_shapes<AmxSignedBytes, Tiles>({{1, 1, 1},
                                        {2, 3, 5},
                                        {16, 64, 16},
@@ -256,33 +257,33 @@ class AmxModelTest : public testing::Test {
 
 TEST_F(AmxModelTest, MultipliesAnyShapeExactly) { check_all_kinds<AmxModel>(); }
 TEST_F(AmxModelTest, ReadsAndWritesMemoryInAnyOrder) {
-  check_scattered<AmxBrains, AmxModel>();
+  check_scattered<AmxBfloat16, AmxModel>();
   check_scattered<AmxSignedByUnsigned, AmxModel>();
 }
 TEST_F(AmxModelTest, RoundsItsSums) { check_rounding<AmxModel>(); }
 TEST_F(AmxModelTest, IsTheSameForAnyNumberOfThreads) {
-  check_threads<AmxBrains, AmxModel>({{300, 70, 130}, {16, 600, 200}});
+  check_threads<AmxBfloat16, AmxModel>({{300, 70, 130}, {16, 600, 200}});
   check_threads<AmxSignedBytes, AmxModel>({{300, 70, 130}, {16, 1100, 200}});
 }
 TEST_F(AmxModelTest, SplitsALongInnerDimension) {
-  using Order = Case<AmxBrains>::Order;
-  const Case<AmxBrains> longer(5, 17000, 7, Order::transposed, Order::plain,
-                               Order::plain);  // in two parts on one thread
-  longer.check(longer.result(RunOn<AmxBrains, AmxModel>{}));
-  const Case<AmxBrains> one(20, 9001, 18, Order::plain, Order::plain, Order::plain);
-  one.check(
-      one.result([](Product<AmxBrains>& product, bool, bool) { run_in_parts<AmxRun<AmxBrains, AmxModel>>(product); }));
+  using Order = Case<AmxBfloat16>::Order;
+  const Case<AmxBfloat16> longer(5, 17000, 7, Order::transposed, Order::plain,
+                                 Order::plain);  // in two parts on one thread
+  longer.check(longer.result(RunOn<AmxBfloat16, AmxModel>{}));
+  const Case<AmxBfloat16> one(20, 9001, 18, Order::plain, Order::plain, Order::plain);
+  one.check(one.result(
+      [](Product<AmxBfloat16>& product, bool, bool) { run_in_parts<AmxRun<AmxBfloat16, AmxModel>>(product); }));
 }
 TEST_F(AmxModelTest, FlushesDenormalsAndKeepsNaN) {
-  using Order = Case<AmxBrains>::Order;
-  Case<AmxBrains> one(3, 40, 4, Order::plain, Order::plain, Order::plain);
-  for (BrainBits& element : one.left) element.bits = 0x0001;  // denormal
+  using Order = Case<AmxBfloat16>::Order;
+  Case<AmxBfloat16> one(3, 40, 4, Order::plain, Order::plain, Order::plain);
+  for (Bfloat16Bits& element : one.left) element.bits = 0x0001;  // denormal
   one.left[0].bits = 0x7fc0;
-  const auto got = one.result(RunOn<AmxBrains, AmxModel>{});
+  const auto got = one.result(RunOn<AmxBfloat16, AmxModel>{});
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(i < 4 ? std::isnan(got[i]) : got[i] == 0) << i;
 }
 
-TEST(RoundBrains, RoundsToNearestAndKeepsNaN) {
+TEST(RoundToBfloat16, RoundsToNearestAndKeepsNaN) {
   std::mt19937 random(5);
   for (int64_t count = 0; count < 70; ++count) {
     std::vector<float> values;
@@ -292,8 +293,8 @@ TEST(RoundBrains, RoundsToNearestAndKeepsNaN) {
                                      0x7f800000u};
       values.push_back(std::bit_cast<float>(kinds[i % 5]));
     }
-    std::vector<BrainBits> got(static_cast<std::size_t>(count) + 1, BrainBits{0x1234});
-    round_brains(values.data(), got.data(), count);
+    std::vector<Bfloat16Bits> got(static_cast<std::size_t>(count) + 1, Bfloat16Bits{0x1234});
+    round_to_bfloat16(values.data(), got.data(), count);
     for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(got[i].bits, rounded_bits(values[i])) << values[i];
     EXPECT_EQ(got.back().bits, 0x1234);
   }
@@ -309,18 +310,18 @@ using Hardware = AmxTiles;
 
 TEST_F(AmxTest, MultipliesAnyShapeExactly) { check_all_kinds<Hardware>(); }
 TEST_F(AmxTest, ReadsAndWritesMemoryInAnyOrder) {
-  check_scattered<AmxBrains, Hardware>();
+  check_scattered<AmxBfloat16, Hardware>();
   check_scattered<AmxSignedByUnsigned, Hardware>();
 }
 TEST_F(AmxTest, RoundsItsSums) { check_rounding<Hardware>(); }
 TEST_F(AmxTest, IsTheSameForAnyNumberOfThreads) {
-  check_threads<AmxBrains, Hardware>({{300, 70, 130}, {700, 1100, 600}, {16, 1100, 900}});
+  check_threads<AmxBfloat16, Hardware>({{300, 70, 130}, {700, 1100, 600}, {16, 1100, 900}});
   check_threads<AmxSignedBytes, Hardware>({{300, 70, 130}, {700, 1100, 600}, {16, 1100, 900}});
 }
 TEST_F(AmxTest, HasTheBitsOfTheModel) {
-  using Order = Case<AmxBrains>::Order;
-  const Case<AmxBrains> one(50, 200, 70, Order::plain, Order::plain, Order::plain);
-  const auto hardware = one.result(RunOn<AmxBrains, Hardware>{}), model = one.result(RunOn<AmxBrains, AmxModel>{});
+  using Order = Case<AmxBfloat16>::Order;
+  const Case<AmxBfloat16> one(50, 200, 70, Order::plain, Order::plain, Order::plain);
+  const auto hardware = one.result(RunOn<AmxBfloat16, Hardware>{}), model = one.result(RunOn<AmxBfloat16, AmxModel>{});
   EXPECT_EQ(std::memcmp(hardware.data(), model.data(), model.size() * 4), 0);
 }
 

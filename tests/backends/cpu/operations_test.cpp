@@ -437,16 +437,16 @@ uint16_t to_half(float value) {
   return static_cast<uint16_t>(sign | (exponent == -14 ? units : ((exponent + 14) << 10) + units));
 }
 
-uint16_t to_brain(float value) {
+uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-TEST(Operations, EveryHalfAndBrainFloatWidens) {
+TEST(Operations, EveryHalfAndBfloat16Widens) {
   NEEDS_COMPILER();
   std::vector<F16> halves(65536);
-  std::vector<Bf16> brains(65536);
-  for (uint32_t i = 0; i < 65536; ++i) halves[i].bits = brains[i].bits = static_cast<uint16_t>(i);
+  std::vector<Bf16> bfloat16s(65536);
+  for (uint32_t i = 0; i < 65536; ++i) halves[i].bits = bfloat16s[i].bits = static_cast<uint16_t>(i);
   auto widen = [](Scalar type) {
     return [=](Builder& b, std::span<const Value> v) { return b.convert(Op::float_convert, type, v[0]); };
   };
@@ -455,10 +455,11 @@ TEST(Operations, EveryHalfAndBrainFloatWidens) {
   check<double>(
       "f16 to f64", widen(Scalar::f64), [](F16 a) { return static_cast<double>(from_half(a.bits)); }, halves);
   check<float>(
-      "bf16 to f32", widen(Scalar::f32), [](Bf16 a) { return std::bit_cast<float>(uint32_t{a.bits} << 16); }, brains);
+      "bf16 to f32", widen(Scalar::f32), [](Bf16 a) { return std::bit_cast<float>(uint32_t{a.bits} << 16); },
+      bfloat16s);
 }
 
-TEST(Operations, HalfAndBrainFloatRoundToEven) {
+TEST(Operations, HalfAndBfloat16RoundToEven) {
   NEEDS_COMPILER();
   std::vector<float> values;
   for (float value : hard_values<float>()) {
@@ -478,7 +479,7 @@ TEST(Operations, HalfAndBrainFloatRoundToEven) {
   check<int16_t>(
       "f32 to f16", narrow(Scalar::f16), [](float a) { return static_cast<int16_t>(to_half(a)); }, values);
   check<int16_t>(
-      "f32 to bf16", narrow(Scalar::bf16), [](float a) { return static_cast<int16_t>(to_brain(a)); }, values);
+      "f32 to bf16", narrow(Scalar::bf16), [](float a) { return static_cast<int16_t>(to_bfloat16(a)); }, values);
 
   std::vector<float> nans;
   for (uint32_t bits : {0x7f800001u, 0xff800001u, 0x7fc00000u, 0xffffffffu, 0x7fffffffu})

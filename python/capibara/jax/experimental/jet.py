@@ -52,8 +52,8 @@ def jet(fun, primals, series, factorial_scaled=True, **_):
 
     def with_next(earlier, t):
         """The known derivatives at t, and the derivative of the last one."""
-        known, slopes = jax.jvp(earlier, (t,), (1.,))
-        return [*known, slopes[-1]]
+        known, tangents = jax.jvp(earlier, (t,), (1.,))
+        return [*known, tangents[-1]]
 
     tower = along
     for _order in range(order):

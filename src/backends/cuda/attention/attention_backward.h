@@ -2,9 +2,9 @@
 // queries for dK and dV. Probabilities are recomputed from the log-sum-exp of each row.
 #pragma once
 
+#include "backends/cuda/attention/attention_gradients.h"
 #include "backends/cuda/attention/attention_products.h"
 #include "backends/cuda/attention/attention_rows.h"
-#include "backends/cuda/attention/attention_slopes.h"
 
 namespace capibara::cuda::attention {
 
@@ -15,7 +15,7 @@ template <class T, int D>
 inline constexpr int backward_bytes = (2 * block_rows + 4 * backward_rows<T, D>)*D* static_cast<int>(sizeof(T));
 
 template <class T, int D>
-__global__ void __launch_bounds__(block_threads) query_slopes_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(block_threads) query_gradients_kernel(const __grid_constant__ Problem p) {
   constexpr int N = backward_rows<T, D>, bytes = TileOf<T, D, N>::bytes, own_bytes = TileOf<T, D, block_rows>::bytes;
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ int list[block_threads];
@@ -48,14 +48,14 @@ __global__ void __launch_bounds__(block_threads) query_slopes_kernel(const __gri
   };
   auto use = [&](int stage, int tile, bool whole) {
     const uint32_t from = stages + stage * 2 * bytes;
-    float shares[N / 8][4] = {}, slopes[N / 8][4] = {};
+    float shares[N / 8][4] = {}, gradients[N / 8][4] = {};
     multiply_rows<T, D, N>(shares, queries, warp_row, from);
     at.column = thread_column + tile * N;
     make_logits<T, false, N>(p, shares, at, whole);
-    multiply_rows<T, D, N>(slopes, cotangents, warp_row, from + bytes);
-    make_slopes<false, N>(
-        p, shares, slopes, at, [&](int, int e) { return base[e / 2]; }, [&](int, int e) { return delta[e / 2]; });
-    multiply_across<T, D, N>(sums, slopes, from);
+    multiply_rows<T, D, N>(gradients, cotangents, warp_row, from + bytes);
+    make_gradients<false, N>(
+        p, shares, gradients, at, [&](int, int e) { return base[e / 2]; }, [&](int, int e) { return delta[e / 2]; });
+    multiply_across<T, D, N>(sums, gradients, from);
   };
   const int tiles = (p.keys + N - 1) / N;
   for (int first = 0; first < tiles; first += block_threads) {
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(block_threads) query_slopes_kernel(const __gri
 
 // Rows are keys. For large heads both results do not fit in registers: they are computed one after the other.
 template <class T, int D, bool of_keys, bool of_values>
-__global__ void __launch_bounds__(block_threads) key_slopes_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(block_threads) key_gradients_kernel(const __grid_constant__ Problem p) {
   constexpr int N = backward_rows<T, D>, bytes = TileOf<T, D, N>::bytes, own_bytes = TileOf<T, D, block_rows>::bytes;
   extern __shared__ __align__(128) unsigned char memory[];
   __shared__ int list[block_threads];
@@ -105,19 +105,19 @@ __global__ void __launch_bounds__(block_threads) key_slopes_kernel(const __grid_
   };
   auto use = [&](int stage, int tile, bool whole) {
     const uint32_t from = stages + stage * 2 * bytes;
-    float shares[N / 8][4] = {}, slopes[N / 8][4] = {};
+    float shares[N / 8][4] = {}, gradients[N / 8][4] = {};
     multiply_rows<T, D, N>(shares, keys, warp_row, from);
     if (at.head[0] != head_of(tile)) at.dropout[0] = dropout_key(p, batch, head_of(tile));
     at.head[0] = at.head[1] = head_of(tile);
     at.column = tile % query_tiles * N + 2 * (lane % 4);
     make_logits<T, true, N>(p, shares, at, whole);
-    if constexpr (of_keys) multiply_rows<T, D, N>(slopes, values, warp_row, from + bytes);
+    if constexpr (of_keys) multiply_rows<T, D, N>(gradients, values, warp_row, from + bytes);
     auto column = [&](int j, int e) { return 8 * j + 2 * (lane % 4) + e % 2; };
-    make_slopes<true, N>(
-        p, shares, slopes, at, [&](int j, int e) { return bases[stage][column(j, e)]; },
+    make_gradients<true, N>(
+        p, shares, gradients, at, [&](int j, int e) { return bases[stage][column(j, e)]; },
         [&](int j, int e) { return deltas[stage][column(j, e)]; });
     if constexpr (of_values) multiply_across<T, D, N>(value_sums, shares, from + bytes);
-    if constexpr (of_keys) multiply_across<T, D, N>(key_sums, slopes, from);
+    if constexpr (of_keys) multiply_across<T, D, N>(key_sums, gradients, from);
   };
   const int tiles = p.per_group() * query_tiles;
   for (int first = 0; first < tiles; first += block_threads) {

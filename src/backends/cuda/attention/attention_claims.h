@@ -86,7 +86,7 @@ inline void add_mask_bits(KernelCall& call, const ClaimArgs& args, const Attenti
 // For a bias shared by the entries of a batch, [1, heads, queries, keys], warpgroup kernels store the gradients of the
 // logits for a part of the heads at a time, those of the first entry in the bias's own result. Returns the number of
 // key groups per part, 0 if this does not apply.
-inline int64_t slope_groups(const ClaimArgs& args, const AttentionSpec& spec, const AttentionSizes& sizes) {
+inline int64_t gradient_groups(const ClaimArgs& args, const AttentionSpec& spec, const AttentionSizes& sizes) {
   constexpr int64_t hopper = 227 << 10, most_bytes = int64_t{1} << 29, most_tiles = 2048;
   const DType dtype = args.inputs[1].dtype;
   if (!spec.has_bias || dtype == DType::float32 || args.shared_memory < hopper) return 0;
@@ -102,14 +102,14 @@ inline int64_t slope_groups(const ClaimArgs& args, const AttentionSpec& spec, co
   while (parts <= sizes.groups && (sizes.groups % parts != 0 || sizes.groups / parts * of_group > most_bytes)) ++parts;
   return parts > sizes.groups ? 0 : sizes.groups / parts;
 }
-inline void add_slopes(KernelCall& call, const ClaimArgs& args, const AttentionSpec& spec,
-                       const AttentionSizes& sizes) {
-  const int64_t groups = slope_groups(args, spec, sizes);
-  call.settings += ", " + integer_setting("slope_groups", groups);
+inline void add_gradients(KernelCall& call, const ClaimArgs& args, const AttentionSpec& spec,
+                          const AttentionSizes& sizes) {
+  const int64_t groups = gradient_groups(args, spec, sizes);
+  call.settings += ", " + integer_setting("gradient_groups", groups);
   if (groups == 0) return;
-  ArrayType slopes = args.inputs[1].strong();
-  slopes.shape = {sizes.batch - 1, groups * sizes.per_group(), sizes.queries, sizes.keys};
-  call.scratch.push_back(slopes);
+  ArrayType gradients = args.inputs[1].strong();
+  gradients.shape = {sizes.batch - 1, groups * sizes.per_group(), sizes.queries, sizes.keys};
+  call.scratch.push_back(gradients);
 }
 
 inline std::optional<KernelCall> forward(const ClaimArgs& args) {
@@ -138,7 +138,7 @@ inline std::optional<KernelCall> backward(const ClaimArgs& args) {
   const AttentionSpec spec(args.attrs);
   KernelCall call{"capibara_attention_grad", settings(spec), {}};
   add_mask_bits(call, args, spec, sizes, kernels::backward_operands);
-  add_slopes(call, args, spec, sizes);
+  add_gradients(call, args, spec, sizes);
   return call;
 }
 

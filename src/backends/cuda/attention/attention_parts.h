@@ -19,21 +19,21 @@ inline __device__ TileOfPart tile_of_part(int block, int tiles, int batch, int h
 
 // True if the entries of a batch share the bias. The gradients of the first entry's logits are then stored in place of
 // the bias's, and those of the other entries in separate memory until they are added.
-inline __host__ __device__ bool shares_slopes(const Problem& p) { return p.slopes != p.dbias; }
+inline __host__ __device__ bool shares_gradients(const Problem& p) { return p.gradients != p.dbias; }
 
 // The index of a head among those with separate memory.
-inline __device__ int slope_number(const Problem& p, int batch, int head) {
-  return ((batch - shares_slopes(p)) * p.part_groups - p.first_group) * p.per_group() + head;
+inline __device__ int gradient_number(const Problem& p, int batch, int head) {
+  return ((batch - shares_gradients(p)) * p.part_groups - p.first_group) * p.per_group() + head;
 }
 
 // The storage of the gradients of a head's logits.
-struct SlopeBoxes {
+struct GradientBoxes {
   const CUtensorMap& boxes;
   int number;
 
-  __device__ SlopeBoxes(const Problem& p, const BoxSources& sources, int batch, int head)
-      : boxes(shares_slopes(p) && batch == 0 ? sources.bias_slopes : sources.slopes),
-        number(shares_slopes(p) && batch == 0 ? head : slope_number(p, batch, head)) {}
+  __device__ GradientBoxes(const Problem& p, const BoxSources& sources, int batch, int head)
+      : boxes(shares_gradients(p) && batch == 0 ? sources.bias_gradients : sources.gradients),
+        number(shares_gradients(p) && batch == 0 ? head : gradient_number(p, batch, head)) {}
 };
 
 }  // namespace capibara::cuda::attention

@@ -25,7 +25,7 @@ struct Problem {
   void *dquery, *dkey, *dvalue, *dbias;
   // Gradients of the logits of a part of the heads, [batch, heads, queries, keys], if a bias needs them stored; for a
   // bias shared by the entries of a batch, without those of the first entry, which are in dbias.
-  void* slopes;
+  void* gradients;
   int batch, heads, groups, queries, keys, size, value_size;
   int64_t mask_step[4], bias_step[4], block_step[4];  // in elements, 0 along broadcast dimensions
   int64_t mask_row[3], mask_rows;                     // the same for its rows of keys, in rows, and the number of rows

@@ -34,7 +34,7 @@ inline __device__ void multiply_halves(float (&sum)[4], const uint32_t (&a)[4], 
 // Selects one of two right operands: words 0 and 1, or 2 and 3.
 inline __device__ void multiply_add(float (&sum)[4], const Operand<__nv_bfloat16>& a, const Operand<__nv_bfloat16>& b,
                                     int half) {
-  multiply_brains(sum, a.words, b.words + 2 * half);
+  multiply_bfloat16(sum, a.words, b.words + 2 * half);
 }
 inline __device__ void multiply_add(float (&sum)[4], const Operand<__half>& a, const Operand<__half>& b, int half) {
   multiply_halves(sum, a.words, b.words + 2 * half);

@@ -10,15 +10,15 @@
 
 namespace capibara::cuda::attention {
 
-enum class Element { brain, half, single };
+enum class Element { bfloat16, half, single };
 
 cudaError_t start_forward(const Problem& problem, Element element, cudaStream_t stream);
 cudaError_t start_backward(const Problem& problem, Element element, cudaStream_t stream);
 
 // Parts of the gradient.
-cudaError_t start_key_slopes(const Problem& problem, Element element, cudaStream_t stream);
-cudaError_t start_single_key_slopes(const Problem& problem, cudaStream_t stream);  // for float32
-cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_key_gradients(const Problem& problem, Element element, cudaStream_t stream);
+cudaError_t start_single_key_gradients(const Problem& problem, cudaStream_t stream);  // for float32
+cudaError_t start_bias_gradients(const Problem& problem, Element element, cudaStream_t stream);
 
 // Warpgroup kernels, if `takes_groups`. The backward pass includes the bias's gradients if it stores those of logits.
 cudaError_t start_group_forward(const Problem& problem, Element element, cudaStream_t stream);
@@ -68,7 +68,7 @@ cudaError_t by_size(const Problem& p, Element element, F&& start) {
     if (size <= 128) return start(type, std::integral_constant<int, 128>());
     return start(type, std::integral_constant<int, 256>());
   };
-  if (element == Element::brain) return with(__nv_bfloat16());
+  if (element == Element::bfloat16) return with(__nv_bfloat16());
   return element == Element::half ? with(__half()) : with(float());
 }
 
@@ -78,7 +78,7 @@ cudaError_t by_group_size(const Problem& p, Element element, F&& start) {
     if (p.size <= 64 && p.value_size <= 64) return start(type, std::integral_constant<int, 64>());
     return start(type, std::integral_constant<int, 128>());
   };
-  return element == Element::brain ? with(__nv_bfloat16()) : with(__half());
+  return element == Element::bfloat16 ? with(__nv_bfloat16()) : with(__half());
 }
 
 }  // namespace capibara::cuda::attention

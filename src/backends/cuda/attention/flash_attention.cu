@@ -118,7 +118,7 @@ void* run(ffi::CallFrame* frame, int query, Start start) {
   constexpr int32_t f16 = 10;
   if (dtype != f32 && dtype != bf16 && dtype != f16)
     return ffi::failure(frame, "attention: the CUDA kernel takes float32, bfloat16 and float16");
-  const Element element = dtype == f32 ? Element::single : dtype == bf16 ? Element::brain : Element::half;
+  const Element element = dtype == f32 ? Element::single : dtype == bf16 ? Element::bfloat16 : Element::half;
   const cudaError_t status = start(element, static_cast<cudaStream_t>(ffi::stream_of(frame)));
   return status == cudaSuccess ? nullptr : ffi::failure(frame, cudaGetErrorString(status));
 }
@@ -147,9 +147,9 @@ void* backward(ffi::CallFrame* frame) {
     if (p.bias) p.dbias = result(frame, 3).data;
     const int behind = p.bias ? 4 : 3;
     set_mask_bits(p, frame, behind);
-    if (const int64_t groups = integer_attribute(frame, "slope_groups", 0)) {
+    if (const int64_t groups = integer_attribute(frame, "gradient_groups", 0)) {
       p.part_groups = static_cast<int>(groups);
-      p.slopes = result(frame, behind + (p.mask_bits ? 1 : 0)).data;
+      p.gradients = result(frame, behind + (p.mask_bits ? 1 : 0)).data;
     }
     return attention::start_backward(p, element, stream);
   });

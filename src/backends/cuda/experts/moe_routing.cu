@@ -123,13 +123,13 @@ __global__ void __launch_bounds__(32 * pull_warps)
          const int* load, T* dlogits, Call call) {
   const int lane = threadIdx.x % 32, token = blockIdx.x * pull_warps + threadIdx.x / 32;
   if (token >= call.tokens) return;
-  float values[per_lane], slopes[per_lane], changes[per_lane] = {};
+  float values[per_lane], gradients[per_lane], changes[per_lane] = {};
   load_row<T, per_lane>(logits + static_cast<int64_t>(token) * call.experts, call.experts, values);
   const int64_t copy = static_cast<int64_t>(token) * call.choices + lane;
   const bool is_choice = lane < call.choices;
   const int expert = is_choice ? experts[copy] : -1;
-  const float slope = is_choice && weights[copy] != 0 ? dweights[copy] : 0;
-  float of_choice = call.renormalize ? 0 : slope;  // contribution of this lane's choice to its expert's gradient
+  const float gradient = is_choice && weights[copy] != 0 ? dweights[copy] : 0;
+  float of_choice = call.renormalize ? 0 : gradient;  // contribution of this lane's choice to its expert's gradient
   if (call.renormalize) {
     float own = 0;
     for (int j = 0; j < call.choices; ++j) {
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(32 * pull_warps)
     float greatest = is_choice ? own : -INFINITY;
     for (int step = 16; step > 0; step /= 2) greatest = fmaxf(greatest, __shfl_xor_sync(all_lanes, greatest, step));
     const float power = is_choice ? expf(own - greatest) : 0, share = power / warp_sum(power);
-    of_choice = share * (slope - warp_sum(share * slope));
+    of_choice = share * (gradient - warp_sum(share * gradient));
   }
   for (int j = 0; j < call.choices; ++j) {
     const int other = __shfl_sync(all_lanes, expert, j);
@@ -162,17 +162,17 @@ __global__ void __launch_bounds__(32 * pull_warps)
     for (int i = 0; i < per_lane; ++i) {
       const bool exists = lane + 32 * i < call.experts;
       shares[i] = exists ? expf(values[i] - greatest) : 0;
-      slopes[i] = exists && call.load_balancing ? static_cast<float>(load[lane + 32 * i]) * factor : 0;
-      if (!call.renormalize) slopes[i] += changes[i];
+      gradients[i] = exists && call.load_balancing ? static_cast<float>(load[lane + 32 * i]) * factor : 0;
+      if (!call.renormalize) gradients[i] += changes[i];
       sum += shares[i];
     }
     sum = warp_sum(sum);
 #pragma unroll
-    for (int i = 0; i < per_lane; ++i) mean += shares[i] / sum * slopes[i];
+    for (int i = 0; i < per_lane; ++i) mean += shares[i] / sum * gradients[i];
     mean = warp_sum(mean);
 #pragma unroll
     for (int i = 0; i < per_lane; ++i)
-      changes[i] = (call.renormalize ? changes[i] : 0) + shares[i] / sum * (slopes[i] - mean);
+      changes[i] = (call.renormalize ? changes[i] : 0) + shares[i] / sum * (gradients[i] - mean);
   }
 #pragma unroll
   for (int i = 0; i < per_lane; ++i) {
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(32 * pull_warps)
   }
 }
 
-constexpr unsigned nobody = 0xffffffffu;
+constexpr unsigned no_expert = 0xffffffffu;
 constexpr int warps = 32;  // per block of choose and place: many, to hide the latency of each token
 constexpr int row_warps = block_tokens / 32;
 
@@ -215,19 +215,19 @@ __global__ void __launch_bounds__(32 * warps)
     int own_expert = 0;  // for choice `lane`
     float own_value = -INFINITY, greatest = 0;
     for (int j = 0; j < call.choices; ++j) {
-      unsigned best = 0, number = nobody;
+      unsigned best = 0, number = no_expert;
       float value = 0;
 #pragma unroll
       for (int i = 0; i < per_lane; ++i) {
         const unsigned key = key_of(values[i]);
-        if ((open >> i & 1) && (number == nobody || key > best)) {
+        if ((open >> i & 1) && (number == no_expert || key > best)) {
           best = key;
           number = lane + 32 * i;
           value = values[i];
         }
       }
       const unsigned limit = __reduce_max_sync(all_lanes, best);
-      const unsigned winner = __reduce_min_sync(all_lanes, best == limit ? number : nobody);
+      const unsigned winner = __reduce_min_sync(all_lanes, best == limit ? number : no_expert);
       if (number == winner) open &= ~(1u << winner / 32);
       value = __shfl_sync(all_lanes, value, winner % 32);
       if (j == 0) greatest = value;

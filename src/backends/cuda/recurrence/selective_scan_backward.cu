@@ -150,14 +150,14 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
       for (int q = 0; q < Rows::count; ++q) {
         if (!Rows::is_one(q)) continue;
         const int step = first + Rows::step(q), channel = Rows::channel(q);
-        float dt[4], slope[4];
+        float dt[4], gradient[4];
         step_sizes(now.delta.quads[q], memory.bias + channel, s.has_softplus, t0 + step < end, dt);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) slope[i] = ungated(now.dy.quads[q][i], now.z.quads[q], i, in.z != nullptr);
+        for (int i = 0; i < 4; ++i) gradient[i] = ungated(now.dy.quads[q][i], now.z.quads[q], i, in.z != nullptr);
         const Quad<T>& x = now.u.quads[q];
         store_floats(&memory.dt[step][channel], dt[0], dt[1], dt[2], dt[3]);
         store_floats(&memory.driven[step][channel], dt[0] * x[0], dt[1] * x[1], dt[2] * x[2], dt[3] * x[3]);
-        store_floats(&memory.dy[step][channel], slope[0], slope[1], slope[2], slope[3]);
+        store_floats(&memory.dy[step][channel], gradient[0], gradient[1], gradient[2], gradient[3]);
       }
       now.B.store(memory.B[first]);
       now.C.store(memory.C[first]);
@@ -307,9 +307,9 @@ __global__ void __launch_bounds__(Parts * 32) backward(ScanInputs<T> in, ScanSiz
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const float dt = memory.dt[step][own_channel + i], dy = memory.dy[step][own_channel + i];
-        const float slope = s.has_softplus ? sigmoid(delta[i] + memory.bias[own_channel + i]) : 1.0f;
+        const float gradient = s.has_softplus ? sigmoid(delta[i] + memory.bias[own_channel + i]) : 1.0f;
         du[i] = dt * sums[0][i] + memory.D[own_channel + i] * dy;
-        ddelta[i] = (u[i] * sums[0][i] + sums[1][i] * (1 / log2_e)) * slope;
+        ddelta[i] = (u[i] * sums[0][i] + sums[1][i] * (1 / log2_e)) * gradient;
         dD[i] += dy * u[i];
         dbias[i] += ddelta[i];
       }

@@ -74,8 +74,8 @@ __device__ void step_sizes(const Quad<T>& delta, const float* bias, bool has_sof
 
 // The gradient of an output before the gate.
 template <class T>
-__device__ float ungated(float slope, const Quad<T>& z, int i, bool gated) {
-  return gated ? slope * (z[i] * sigmoid(z[i])) : slope;
+__device__ float ungated(float gradient, const Quad<T>& z, int i, bool gated) {
+  return gated ? gradient * (z[i] * sigmoid(z[i])) : gradient;
 }
 
 // Loads a vector over the block's channels, zeros for channels that do not exist.

@@ -15,7 +15,7 @@ struct SsdBackwardMemory {
     __nv_bfloat16 x[ssd_chunk * ssd_dim], dy[ssd_chunk * ssd_dim], B[ssd_chunk * states], C[ssd_chunk * states];
   };
   Stage stages[2];
-  __nv_bfloat16 start[states * ssd_dim], slope[states * ssd_dim];
+  __nv_bfloat16 start[states * ssd_dim], gradient[states * ssd_dim];
   __nv_bfloat16 weights[ssd_chunk * ssd_chunk], dscores[ssd_chunk * ssd_chunk];
   Decays decays[2];
   // Per step, from the warps that have a part of it: sums of dy * y, of driven * its gradient from outputs of the
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
   const int64_t first_row = static_cast<int64_t>(batch) * s.length, own = static_cast<int64_t>(batch) * s.heads + head;
   const int64_t x_stride = static_cast<int64_t>(s.heads) * ssd_dim, b_stride = static_cast<int64_t>(s.groups) * states;
   const RowTile<ssd_chunk> weights{shared_word(memory.weights)}, dscores{shared_word(memory.dscores)};
-  const RowTile<ssd_dim> start{shared_word(memory.start)}, slope{shared_word(memory.slope)};
+  const RowTile<ssd_dim> start{shared_word(memory.start)}, gradient{shared_word(memory.gradient)};
   auto copy = [&](int chunk) {
     if (chunk >= 0) {
       auto& stage = memory.stages[chunk % 2];
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       const float2 state = *reinterpret_cast<const float2*>(from + n * ssd_dim + p);
       before += a * state.x + b * state.y;
       start.store(n, p, state.x, state.y);
-      slope.store(n, p, a, b);
+      gradient.store(n, p, a, b);
     });
     before = over_warp(before);
     if (lane == 0) memory.before[chunk % 2][warp] = before;
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       B.left(a, row, k);
 #pragma unroll
       for (int j = 0; j < 2; ++j) {
-        slope.right_crossed(b, column + 16 * j, k);
+        gradient.right_crossed(b, column + 16 * j, k);
         multiply_add(ddriven[2 * j], a, b[0], b[1]);
         multiply_add(ddriven[2 * j + 1], a, b[2], b[3]);
       }
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(ssd_threads, 1) ssd_backward(SsdInputs in, Ssd
       dy.left(by_dy, row, k);
 #pragma unroll
       for (int j = 0; j < tiles / 2; ++j) {
-        slope.right(b, wide_column + 16 * j, k);
+        gradient.right(b, wide_column + 16 * j, k);
         multiply_add(dB[2 * j], by_x, b[0], b[1]);
         multiply_add(dB[2 * j + 1], by_x, b[2], b[3]);
         start.right(b, wide_column + 16 * j, k);

@@ -87,7 +87,7 @@ template <class T>
 __global__ void __launch_bounds__(512) pull_back(const float* dloss, const T* logits, Labels labels,
                                                  const float* logarithms, T* dlogits, int64_t rows, int classes) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float factor = labels.factor(row, classes), slope = factor == 0 ? 0.0f : dloss[row] * factor;
+    const float factor = labels.factor(row, classes), gradient = factor == 0 ? 0.0f : dloss[row] * factor;
     const float logarithm = logarithms[row], everywhere = labels.smoothing / static_cast<float>(classes);
     const int label = labels.labels[row];
     T* to = dlogits + row * classes;
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(512) pull_back(const float* dloss, const T* lo
       for (int i = 0; i < count; ++i) {
         const float hit = column + i == label ? 1.0f - labels.smoothing : 0.0f;
         const float difference = power<T>(values[i] - logarithm) - hit - everywhere;
-        values[i] = slope == 0 ? 0.0f : slope * difference;
+        values[i] = gradient == 0 ? 0.0f : gradient * difference;
       }
       write_values(to, column, values);
     });

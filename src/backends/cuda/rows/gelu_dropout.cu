@@ -91,25 +91,25 @@ __global__ void gelu_dropout_kernel(const T* __restrict__ dy, const T* __restric
   for (int64_t group = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; group < groups; group += step) {
     const int64_t first = group * group_size;
     const bool whole = first + group_size <= size;
-    Group<T> values, slopes;
+    Group<T> values, cotangents;
     float results[group_size];
     if (whole) {
       values = *reinterpret_cast<const Group<T>*>(x + first);
-      if (Backward) slopes = *reinterpret_cast<const Group<T>*>(dy + first);
+      if (Backward) cotangents = *reinterpret_cast<const Group<T>*>(dy + first);
     } else {
 #pragma unroll
       for (int i = 0; i < group_size; ++i) {
         const int64_t from = first + i < size ? first + i : size - 1;
         values.values[i] = x[from];
-        if (Backward) slopes.values[i] = dy[from];
+        if (Backward) cotangents.values[i] = dy[from];
       }
     }
     const uint2 words[2] = {block_words(own_key, 2 * group), block_words(own_key, 2 * group + 1)};
 #pragma unroll
     for (int i = 0; i < group_size; ++i) {
       const uint32_t word = i % 4 < 2 ? words[i / 4].x : words[i / 4].y, bits = i % 2 ? word >> 16 : word & 0xffff;
-      const float slope = Backward ? static_cast<float>(slopes.values[i]) : 0.0f;
-      const float value = activated<Backward>(static_cast<float>(values.values[i]), slope);
+      const float cotangent = Backward ? static_cast<float>(cotangents.values[i]) : 0.0f;
+      const float value = activated<Backward>(static_cast<float>(values.values[i]), cotangent);
       results[i] = bits < kept ? value * factor : 0.0f;
     }
     put_group(out + first, results, whole ? group_size : static_cast<int>(size - first));

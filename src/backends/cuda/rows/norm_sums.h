@@ -97,10 +97,10 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back(NormGradients<T> i
       for (int i = 0; i < size; ++i) {
         float normal, weight;
         make(row, p, i, x, dy, normal, weight);
-        const float slope = as_float(dy.values[i]);
-        scale_sums[p][i] += slope * normal;
+        const float gradient = as_float(dy.values[i]);
+        scale_sums[p][i] += gradient * normal;
         if (centered) {
-          bias_sums[p][i] += slope;
+          bias_sums[p][i] += gradient;
           sum += weight;
         }
         product += weight * normal;
@@ -246,11 +246,11 @@ __global__ void __launch_bounds__(max_norm_threads) pull_back_bulk(NormGradients
       dy[held ? p : 0] = staged[per_row + at];
 #pragma unroll
       for (int i = 0; i < size; ++i) {
-        const float slope = as_float(dy[held ? p : 0].values[i]), weight = slope * as_float(factor[p].values[i]);
+        const float gradient = as_float(dy[held ? p : 0].values[i]), weight = gradient * as_float(factor[p].values[i]);
         const float normal = as_float(x[held ? p : 0].values[i]) * deviation + shift;
-        scale_sums[p][i] += slope * normal;
+        scale_sums[p][i] += gradient * normal;
         if (centered) {
-          bias_sums[p][i] += slope;
+          bias_sums[p][i] += gradient;
           sum += weight;
         }
         product += weight * normal;

@@ -108,14 +108,14 @@ __global__ void __launch_bounds__(max_norm_threads)
   const int per_row = columns / size;
   int iteration = 0;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const auto* slopes = reinterpret_cast<const Piece<T>*>(dy + row * columns);
+    const auto* gradients = reinterpret_cast<const Piece<T>*>(dy + row * columns);
     const auto* shares = reinterpret_cast<const Piece<T>*>(y + row * columns);
-    Piece<T> slope[pieces], share[pieces];
+    Piece<T> gradient[pieces], share[pieces];
 #pragma unroll
     for (int p = 0; p < pieces; ++p) {
       const int at = threadIdx.x + p * blockDim.x;
       if (at >= per_row) continue;
-      slope[p] = slopes[at];
+      gradient[p] = gradients[at];
       share[p] = shares[at];
     }
     float sum = 0;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(max_norm_threads)
     for (int p = 0; p < pieces; ++p) {
       if (static_cast<int>(threadIdx.x + p * blockDim.x) >= per_row) continue;
 #pragma unroll
-      for (int i = 0; i < size; ++i) sum += as_float(slope[p].values[i]) * as_float(share[p].values[i]);
+      for (int i = 0; i < size; ++i) sum += as_float(gradient[p].values[i]) * as_float(share[p].values[i]);
     }
     sum = block_sums(sum, 0, exchange, iteration++).x;
     T* const to = dx + row * columns;
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(max_norm_threads)
       if (at >= per_row) continue;
       float result[size];
 #pragma unroll
-      for (int i = 0; i < size; ++i) result[i] = as_float(share[p].values[i]) * (as_float(slope[p].values[i]) - sum);
+      for (int i = 0; i < size; ++i) result[i] = as_float(share[p].values[i]) * (as_float(gradient[p].values[i]) - sum);
       put_piece(to + at * size, result);
     }
   }
@@ -159,17 +159,17 @@ __global__ void __launch_bounds__(512) any_gradient(const T* dy, const T* y, T* 
     float own = 0;
     visit_row(y + first, columns, [&](int column, auto& shares) {
       constexpr int count = sizeof shares / sizeof(float);
-      float slopes[count];
-      read_values(dy + first, column, slopes);
-      for (int i = 0; i < count; ++i) own += shares[i] * slopes[i];
+      float gradients[count];
+      read_values(dy + first, column, gradients);
+      for (int i = 0; i < count; ++i) own += shares[i] * gradients[i];
     });
     const float sum = block_sums(own, 0, exchange, iteration++).x;
     visit_row(y + first, columns, [&](int column, auto& shares) {
       constexpr int count = sizeof shares / sizeof(float);
-      float slopes[count];
-      read_values(dy + first, column, slopes);
-      for (int i = 0; i < count; ++i) slopes[i] = shares[i] * (slopes[i] - sum);
-      write_values(dx + first, column, slopes);
+      float gradients[count];
+      read_values(dy + first, column, gradients);
+      for (int i = 0; i < count; ++i) gradients[i] = shares[i] * (gradients[i] - sum);
+      write_values(dx + first, column, gradients);
     });
   }
 }

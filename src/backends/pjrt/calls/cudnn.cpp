@@ -208,8 +208,8 @@ std::optional<FoundOutput> output_behind(const Around& around, Atom cotangent, A
     reshaped = true;
   }
   const Equation* sum = around.definition(sums, prim::reduce_sum());
-  const ArrayType& slope = around.type(cotangent);
-  if (!sum || sum->attrs.ints("axes") != Ints{slope.rank() - 1}) return std::nullopt;
+  const ArrayType& gradient = around.type(cotangent);
+  if (!sum || sum->attrs.ints("axes") != Ints{gradient.rank() - 1}) return std::nullopt;
   const Equation* product = around.definition(sum->inputs[0], prim::mul());
   if (!product) return std::nullopt;
   const auto narrow = [&](Atom atom) {
@@ -219,7 +219,7 @@ std::optional<FoundOutput> output_behind(const Around& around, Atom cotangent, A
   const Atom left = narrow(product->inputs[0]), right = narrow(product->inputs[1]);
   if (left != cotangent && right != cotangent) return std::nullopt;
   const Atom output = left == cotangent ? right : left;
-  const bool fits = around.type(output).dtype == slope.dtype && around.type(output).shape == slope.shape;
+  const bool fits = around.type(output).dtype == gradient.dtype && around.type(output).shape == gradient.shape;
   return fits ? std::optional(FoundOutput{output, reshaped}) : std::nullopt;
 }
 

@@ -47,32 +47,32 @@ class BackwardWork {
     value_left_ = make(shape.key_blocks * key_rows_ * value_padded);
     query_right_ = make(shape.query_blocks * shape.query_width * padded);
     query_across_ = make(shape.query_blocks * size_rows_ * queries);
-    slope_right_ = make(shape.query_blocks * shape.query_width * value_padded);
-    slope_across_ = make(shape.query_blocks * value_rows_ * queries);
+    gradient_right_ = make(shape.query_blocks * shape.query_width * value_padded);
+    gradient_across_ = make(shape.query_blocks * value_rows_ * queries);
     base_ = sums(shape.query_blocks * shape.query_width);
     delta_ = sums(shape.query_blocks * shape.query_width);
     dquery_ = sums(shape.query_blocks * size_rows_ * shape.query_width);
     dkey_ = sums(shape.key_blocks * size_rows_ * shape.key_width);
     dvalue_ = sums(shape.key_blocks * value_rows_ * shape.key_width);
-    for (Scratch<C>* buffer : {&shares_, &weights_, &slopes_}) *buffer = sums(key_rows_ * tiles.full_width());
-    for (Scratch<P>* buffer : {&narrow_, &narrow_slopes_}) *buffer = make(key_rows_ * tiles.full_width());
+    for (Scratch<C>* buffer : {&shares_, &weights_, &gradients_}) *buffer = sums(key_rows_ * tiles.full_width());
+    for (Scratch<P>* buffer : {&narrow_, &narrow_gradients_}) *buffer = make(key_rows_ * tiles.full_width());
     panel_ = make((key_rows_ + 8) * tiles.full_width());
     weights_right_ = make(shape.key_width * tiles.padded(shape.query_width));
-    slopes_right_ = make(shape.key_width * tiles.padded(shape.query_width));
+    gradients_right_ = make(shape.key_width * tiles.padded(shape.query_width));
   }
 
   void begin_keys(const S* keys, const S* values) {
     keys_ = keys, values_ = values;
     keys_packed_.assign(static_cast<std::size_t>(shape_.key_blocks), false);
   }
-  void begin_queries(const S* queries, const S* slopes, const C* lse, const C* delta) {
-    queries_ = queries, cotangents_ = slopes, lse_ = lse, deltas_ = delta;
+  void begin_queries(const S* queries, const S* gradients, const C* lse, const C* delta) {
+    queries_ = queries, cotangents_ = gradients, lse_ = lse, deltas_ = delta;
     queries_packed_.assign(static_cast<std::size_t>(shape_.query_blocks), false);
     std::fill_n(dquery_.data(), shape_.query_blocks * size_rows_ * shape_.query_width, C(0));
   }
 
-  // Adds the gradients of one block of queries by one block of keys; `bias_slopes` belong to this head.
-  void pull_block(const Head& head, int64_t i, int64_t j, C* bias_slopes);
+  // Adds the gradients of one block of queries by one block of keys; `bias_gradients` belong to this head.
+  void pull_block(const Head& head, int64_t i, int64_t j, C* bias_gradients);
   // Stores the sums of a head of queries, or of a block of keys, as rows.
   template <class To>
   void store_queries(To* dquery) const;
@@ -85,9 +85,9 @@ class BackwardWork {
   };
   void pack_keys(int64_t j);
   void pack_queries(int64_t i);
-  void pull_panel(const Head& head, int64_t i, int64_t j, const Columns& columns, C* bias_slopes);
+  void pull_panel(const Head& head, int64_t i, int64_t j, const Columns& columns, C* bias_gradients);
   void turn_panel(const P* rows, int64_t keys, const Columns& columns, P* right) const;
-  void add_bias_slopes(const Columns& columns, int64_t key, int64_t first, int64_t last, C* bias_slopes) const;
+  void add_bias_gradients(const Columns& columns, int64_t key, int64_t first, int64_t last, C* bias_gradients) const;
 
   static constexpr const char* name = "flash_attention_grad";
   const Plan& plan_;
@@ -99,16 +99,16 @@ class BackwardWork {
   const C *lse_ = nullptr, *deltas_ = nullptr;
   std::vector<bool> keys_packed_, queries_packed_;
   // Packed as left operands with their own rows (left) or their columns (across), or as right operands.
-  Scratch<P> key_left_, key_across_, value_left_, query_right_, query_across_, slope_right_, slope_across_;
+  Scratch<P> key_left_, key_across_, value_left_, query_right_, query_across_, gradient_right_, gradient_across_;
   Scratch<C> base_, delta_, dquery_, dkey_, dvalue_;  // sums are transposed: [size, queries or keys of a block]
-  Scratch<C> shares_, weights_, slopes_;              // of a panel: [keys, queries]; weights: after dropout
-  Scratch<P> narrow_, narrow_slopes_, panel_, weights_right_, slopes_right_;
+  Scratch<C> shares_, weights_, gradients_;           // of a panel: [keys, queries]; weights: after dropout
+  Scratch<P> narrow_, narrow_gradients_, panel_, weights_right_, gradients_right_;
 };
 
 // ---- the steps for one pair of blocks
 
 template <class K, class S>
-void BackwardWork<K, S>::pull_block(const Head& head, int64_t i, int64_t j, C* bias_slopes) {
+void BackwardWork<K, S>::pull_block(const Head& head, int64_t i, int64_t j, C* bias_gradients) {
   pack_keys(j);
   pack_queries(i);
   const int64_t query = i * shape_.query_block, count = std::min(shape_.query_block, plan_.sizes.queries - query);
@@ -116,22 +116,23 @@ void BackwardWork<K, S>::pull_block(const Head& head, int64_t i, int64_t j, C* b
   const ColumnPanels panels = tiles_.panels(count), key_panels = tiles_.panels(rows);
   for (int64_t p = 0; p < panels.count(); ++p) {
     const int64_t start = panels.start(p) * tiles_.lanes(), width = panels.width(p) * tiles_.lanes();
-    pull_panel(head, i, j, {start, width, panels.width(p), std::min(width, count - start), query + start}, bias_slopes);
+    pull_panel(head, i, j, {start, width, panels.width(p), std::min(width, count - start), query + start},
+               bias_gradients);
   }
   const int64_t across = tiles_.padded(shape_.query_block), width = shape_.key_width;
   for (int64_t p = 0; p < key_panels.count(); ++p) {
     const int64_t start = key_panels.start(p) * tiles_.lanes(), vectors = key_panels.width(p);
-    tiles_.multiply(slope_across_.data() + i * value_rows_ * across, value_size_, count, 0, value_size_, 0, count,
+    tiles_.multiply(gradient_across_.data() + i * value_rows_ * across, value_size_, count, 0, value_size_, 0, count,
                     weights_right_.data() + start * shape_.query_width, vectors * tiles_.lanes(),
                     dvalue_.data() + j * value_rows_ * width + start, width, vectors, true);
     tiles_.multiply(query_across_.data() + i * size_rows_ * across, size_, count, 0, size_, 0, count,
-                    slopes_right_.data() + start * shape_.query_width, vectors * tiles_.lanes(),
+                    gradients_right_.data() + start * shape_.query_width, vectors * tiles_.lanes(),
                     dkey_.data() + j * size_rows_ * width + start, width, vectors, true);
   }
 }
 
 template <class K, class S>
-void BackwardWork<K, S>::pull_panel(const Head& head, int64_t i, int64_t j, const Columns& columns, C* bias_slopes) {
+void BackwardWork<K, S>::pull_panel(const Head& head, int64_t i, int64_t j, const Columns& columns, C* bias_gradients) {
   const int64_t key = j * shape_.key_block, rows = std::min(shape_.key_block, plan_.sizes.keys - key);
   const int64_t width = columns.width, vectors = columns.vectors, tile = tiles_.tile.rows;
   const int64_t place = i * shape_.query_width + columns.start;
@@ -139,12 +140,12 @@ void BackwardWork<K, S>::pull_panel(const Head& head, int64_t i, int64_t j, cons
   int64_t first = std::max<int64_t>(begin - key, 0) / tile * tile;
   const int64_t last = std::min(rows, round_up(std::clamp<int64_t>(end - key, 0, rows), tile));
   first = std::min(first, last);
-  C *shares = shares_.data(), *slopes = slopes_.data(), *weights = shares;
+  C *shares = shares_.data(), *gradients = gradients_.data(), *weights = shares;
   if (first < last) {
     tiles_.multiply(key_left_.data() + j * key_rows_ * tiles_.padded(size_), rows, size_, first, last, 0, size_,
                     query_right_.data() + place * tiles_.padded(size_), width, shares, width, vectors, false);
     tiles_.multiply(value_left_.data() + j * key_rows_ * tiles_.padded(value_size_), rows, value_size_, first, last, 0,
-                    value_size_, slope_right_.data() + place * tiles_.padded(value_size_), width, slopes, width,
+                    value_size_, gradient_right_.data() + place * tiles_.padded(value_size_), width, gradients, width,
                     vectors, false);
     const C factor =
         change_logits(plan_, head, LogitPanel<C>{shares, width, key, first, last, columns.query, columns.own});
@@ -152,24 +153,25 @@ void BackwardWork<K, S>::pull_panel(const Head& head, int64_t i, int64_t j, cons
     if (head.dropout.threshold > 0) {
       weights = weights_.data();
       std::copy(shares + first * width, shares + last * width, weights + first * width);
-      functions_.drop[vectors - 1](head.dropout, weights, slopes, first, last, key, columns.query,
+      functions_.drop[vectors - 1](head.dropout, weights, gradients, first, last, key, columns.query,
                                    static_cast<C>(plan_.spec.keep_scale()));
     }
-    functions_.slopes[vectors - 1](shares + first * width, slopes + first * width, last - first, delta_.data() + place);
-    if (bias_slopes) add_bias_slopes(columns, key, first, last, bias_slopes);
+    functions_.gradients[vectors - 1](shares + first * width, gradients + first * width, last - first,
+                                      delta_.data() + place);
+    if (bias_gradients) add_bias_gradients(columns, key, first, last, bias_gradients);
   }
-  for (C* part : {weights, slopes}) {  // hidden keys
+  for (C* part : {weights, gradients}) {  // hidden keys
     std::fill(part, part + first * width, C(0));
     std::fill(part + last * width, part + rows * width, C(0));
   }
-  const P* narrow = narrowed<K>(slopes, 0, rows * width, narrow_slopes_.data());
+  const P* narrow = narrowed<K>(gradients, 0, rows * width, narrow_gradients_.data());
   if (first < last) {
     tiles_.multiply(key_across_.data() + j * size_rows_ * tiles_.padded(shape_.key_block), size_, rows, 0, size_, first,
                     last, as_panel<K>(narrow + first * width, last - first, width, panel_.data()), width,
                     dquery_.data() + i * size_rows_ * shape_.query_width + columns.start * size_rows_, width, vectors,
                     true);
   }
-  turn_panel(narrow, rows, columns, slopes_right_.data());
+  turn_panel(narrow, rows, columns, gradients_right_.data());
   turn_panel(narrowed<K>(weights, 0, rows * width, narrow_.data()), rows, columns, weights_right_.data());
 }
 
@@ -185,11 +187,11 @@ void BackwardWork<K, S>::turn_panel(const P* rows, int64_t keys, const Columns& 
 }
 
 template <class K, class S>
-void BackwardWork<K, S>::add_bias_slopes(const Columns& columns, int64_t key, int64_t first, int64_t last,
-                                         C* to) const {
+void BackwardWork<K, S>::add_bias_gradients(const Columns& columns, int64_t key, int64_t first, int64_t last,
+                                            C* to) const {
   for (int64_t q = 0; q < columns.own; ++q) {
     C* row = to + (columns.query + q) * plan_.bias.step[2] + key * plan_.bias.step[3];
-    for (int64_t r = first; r < last; ++r) row[r * plan_.bias.step[3]] += slopes_[r * columns.width + q];
+    for (int64_t r = first; r < last; ++r) row[r * plan_.bias.step[3]] += gradients_[r * columns.width + q];
   }
 }
 
@@ -215,7 +217,7 @@ void BackwardWork<K, S>::pack_queries(int64_t i) {
   if (queries_packed_[static_cast<std::size_t>(i)]) return;
   queries_packed_[static_cast<std::size_t>(i)] = true;
   const int64_t first = i * shape_.query_block, count = std::min(shape_.query_block, plan_.sizes.queries - first);
-  const S *queries = queries_ + first * size_, *slopes = cotangents_ + first * value_size_;
+  const S *queries = queries_ + first * size_, *gradients = cotangents_ + first * value_size_;
   const int64_t padded = tiles_.padded(size_), value_padded = tiles_.padded(value_size_),
                 place = i * shape_.query_width;
   const ColumnPanels panels = tiles_.panels(count);
@@ -224,12 +226,13 @@ void BackwardWork<K, S>::pack_queries(int64_t i) {
     const int64_t own = std::min(width, count - start);
     tiles_.pack_right(queries + start * size_, size_, own, size_, width,
                       query_right_.data() + (place + start) * padded);
-    tiles_.pack_right(slopes + start * value_size_, value_size_, own, value_size_, width,
-                      slope_right_.data() + (place + start) * value_padded);
+    tiles_.pack_right(gradients + start * value_size_, value_size_, own, value_size_, width,
+                      gradient_right_.data() + (place + start) * value_padded);
   }
   const int64_t across = tiles_.padded(shape_.query_block);
   tiles_.pack_left_across(queries, size_, size_, count, query_across_.data() + i * size_rows_ * across);
-  tiles_.pack_left_across(slopes, value_size_, value_size_, count, slope_across_.data() + i * value_rows_ * across);
+  tiles_.pack_left_across(gradients, value_size_, value_size_, count,
+                          gradient_across_.data() + i * value_rows_ * across);
   for (int64_t q = 0; q < shape_.query_width; ++q) {
     const bool own = q < count;
     const C lse = own ? lse_[first + q] : C(0);

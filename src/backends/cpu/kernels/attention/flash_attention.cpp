@@ -99,7 +99,7 @@ class Backward {
       const Head head(plan_, buffers_, b, h);
       work.begin_queries(rows_of(1, row, sizes_.size), rows_of(0, row, sizes_.value_size),
                          reinterpret_cast<const C*>(buffers_[4]) + row, reinterpret_cast<const C*>(buffers_[5]) + row);
-      C* slopes = bias_sums ? bias_sums + plan_.bias.at(b, h) : nullptr;
+      C* gradients = bias_sums ? bias_sums + plan_.bias.at(b, h) : nullptr;
       for (int64_t j = begin; j < end; ++j) {
         const int64_t key = j * shape_.key_block, rows = std::min(shape_.key_block, sizes_.keys - key);
         for (int64_t i = 0; i < shape_.query_blocks; ++i) {
@@ -107,7 +107,7 @@ class Backward {
           const auto [from, to] = plan_.seen(query, query + count);
           if (from >= key + rows || to <= key || !head.keeps(plan_, query, key)) continue;
           if (!head.segments_meet(query, count, key, rows)) continue;
-          work.pull_block(head, i, j, slopes);
+          work.pull_block(head, i, j, gradients);
           poll_stop();
         }
       }
@@ -453,7 +453,7 @@ HostKernel make_for(const Plan& plan, Make&& make) {
     case DType::float64:
       return make(Doubles{}, Type<double>{});
     case DType::bfloat16:
-      return has_tile<Brains>() ? make(Brains{}, Type<BrainBits>{}) : make(Singles{}, Type<BrainBits>{});
+      return has_tile<Bfloat16>() ? make(Bfloat16{}, Type<Bfloat16Bits>{}) : make(Singles{}, Type<Bfloat16Bits>{});
     case DType::float16:
       return make(Singles{}, Type<HalfBits>{});
     default:

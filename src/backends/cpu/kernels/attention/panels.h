@@ -111,7 +111,7 @@ struct ElementOf {
   using type = S;
 };
 template <>
-struct ElementOf<BrainBits> {
+struct ElementOf<Bfloat16Bits> {
   using type = BFloat16;
 };
 template <>

@@ -120,7 +120,7 @@ CAPIBARA_INLINE void share_rows(C* logits, int64_t rows, C factor, const C* base
 
 // Gradients of weights become gradients of logits: weight (gradient - delta).
 template <class C, int Bytes, int Vectors>
-CAPIBARA_INLINE void slope_rows(const C* shares, C* slopes, int64_t rows, const C* delta) {
+CAPIBARA_INLINE void gradient_rows(const C* shares, C* gradients, int64_t rows, const C* delta) {
   using L = Lane<C, Bytes>;
   constexpr int width = Vectors * L::count;
   typename L::V deltas[Vectors];
@@ -129,7 +129,7 @@ CAPIBARA_INLINE void slope_rows(const C* shares, C* slopes, int64_t rows, const 
 #pragma GCC unroll 3
     for (int v = 0; v < Vectors; ++v) {
       const int64_t at = r * width + v * L::count;
-      L::store(slopes + at, L::load(shares + at) * (L::load(slopes + at) - deltas[v]));
+      L::store(gradients + at, L::load(shares + at) * (L::load(gradients + at) - deltas[v]));
     }
   }
 }
@@ -291,7 +291,7 @@ template <class C>
 struct RowFunctions {
   void (*softmax[3])(C* logits, int64_t rows, C factor, C* maximum, C* sum, C* decay);
   void (*shares[3])(C* logits, int64_t rows, C factor, const C* base);
-  void (*slopes[3])(const C* shares, C* slopes, int64_t rows, const C* delta);
+  void (*gradients[3])(const C* shares, C* gradients, int64_t rows, const C* delta);
   void (*scale[3])(C* sums, int64_t rows, const C* factor);
   void (*drop[3])(const Dropout&, C* values, C* second, int64_t first, int64_t last, int64_t first_key,
                   int64_t first_query, C scale);
@@ -316,8 +316,8 @@ struct RowFunctions {
     TARGET static void shares(C* logits, int64_t rows, C factor, const C* base) {                               \
       share_rows<C, BYTES, Vectors>(logits, rows, factor, base);                                                \
     }                                                                                                           \
-    TARGET static void slopes(const C* shares, C* slopes, int64_t rows, const C* delta) {                       \
-      slope_rows<C, BYTES, Vectors>(shares, slopes, rows, delta);                                               \
+    TARGET static void gradients(const C* shares, C* gradients, int64_t rows, const C* delta) {                 \
+      gradient_rows<C, BYTES, Vectors>(shares, gradients, rows, delta);                                         \
     }                                                                                                           \
     TARGET static void scale(C* sums, int64_t rows, const C* factor) {                                          \
       scale_rows<C, BYTES, Vectors>(sums, rows, factor);                                                        \
@@ -337,7 +337,7 @@ template <class C, template <class, int> class R>
 RowFunctions<C> all_widths(decltype(RowFunctions<C>::dot) dot, decltype(RowFunctions<C>::add) add) {
   return {{R<C, 1>::softmax, R<C, 2>::softmax, R<C, 3>::softmax},
           {R<C, 1>::shares, R<C, 2>::shares, R<C, 3>::shares},
-          {R<C, 1>::slopes, R<C, 2>::slopes, R<C, 3>::slopes},
+          {R<C, 1>::gradients, R<C, 2>::gradients, R<C, 3>::gradients},
           {R<C, 1>::scale, R<C, 2>::scale, R<C, 3>::scale},
           {R<C, 1>::drop, R<C, 2>::drop, R<C, 3>::drop},
           dot,

@@ -134,11 +134,11 @@ HostKernel combine_grad_kernel(const Extents& extents) {
     parallel_for_cost(all, 2 * row_cost<T>(extents), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t batch = row / copies, copy = clipped(permutation[row], copies);
-        const T* __restrict slope = dy + (batch * extents.tokens + copy / extents.choices) * features;
+        const T* __restrict gradient = dy + (batch * extents.tokens + copy / extents.choices) * features;
         const C weight = weights[batch * copies + copy];
         T* __restrict to = drows + row * features;
-        for (int64_t i = 0; i < features; ++i) to[i] = rounded<T>(weight * widened(slope[i]));
-        dots[row] = dot(slope, rows + row * features, features);
+        for (int64_t i = 0; i < features; ++i) to[i] = rounded<T>(weight * widened(gradient[i]));
+        dots[row] = dot(gradient, rows + row * features, features);
       }
       return 0;
     });

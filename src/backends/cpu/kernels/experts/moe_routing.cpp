@@ -155,7 +155,7 @@ CAPIBARA_INLINE void choose_tokens(const Extents& shape, const T* logits, int64_
 }
 
 template <class T>
-struct Slopes {
+struct Gradients {
   const Wide<T>* dweights;
   const T* logits;
   const int32_t* experts;
@@ -165,8 +165,8 @@ struct Slopes {
 };
 
 template <class T>
-CAPIBARA_INLINE void pull_tokens(const Extents& shape, const Slopes<T>& call, int64_t begin, int64_t end,
-                                 RowMemory<Wide<T>>& memory, Wide<T>* slopes, Wide<T>* of_choices) {
+CAPIBARA_INLINE void pull_tokens(const Extents& shape, const Gradients<T>& call, int64_t begin, int64_t end,
+                                 RowMemory<Wide<T>>& memory, Wide<T>* gradients, Wide<T>* of_choices) {
   using C = Wide<T>;
   const int64_t n = shape.experts, choices = shape.choices;
   C *row = memory.row.data(), *powers = memory.powers.data();
@@ -174,17 +174,17 @@ CAPIBARA_INLINE void pull_tokens(const Extents& shape, const Slopes<T>& call, in
     load_row(call.logits + t * n, n, row);
     const int32_t* chosen = call.experts + t * choices;
     const auto in_range = [&](int64_t j) { return chosen[j] >= 0 && chosen[j] < n; };
-    const auto slope_of = [&](int64_t j) {
+    const auto gradient_of = [&](int64_t j) {
       return call.weights[t * choices + j] != 0 ? call.dweights[t * choices + j] : C(0);
     };
     if (call.loss)
-      std::copy_n(call.loss, n, slopes);
+      std::copy_n(call.loss, n, gradients);
     else
-      std::fill_n(slopes, n, C(0));
+      std::fill_n(gradients, n, C(0));
     if (call.loss || !shape.renormalize) {
       if (!shape.renormalize) {
         for (int64_t j = 0; j < choices; ++j) {
-          if (in_range(j)) slopes[chosen[j]] += slope_of(j);
+          if (in_range(j)) gradients[chosen[j]] += gradient_of(j);
         }
       }
       C greatest = row[0];
@@ -193,9 +193,9 @@ CAPIBARA_INLINE void pull_tokens(const Extents& shape, const Slopes<T>& call, in
       C mean = 0;
       for (int64_t e = 0; e < n; ++e) {
         powers[e] *= share;
-        mean += powers[e] * slopes[e];
+        mean += powers[e] * gradients[e];
       }
-      for (int64_t e = 0; e < n; ++e) slopes[e] = powers[e] * (slopes[e] - mean);
+      for (int64_t e = 0; e < n; ++e) gradients[e] = powers[e] * (gradients[e] - mean);
     }
     if (shape.renormalize) {
       C greatest = 0, sum = 0, mean = 0;
@@ -206,13 +206,13 @@ CAPIBARA_INLINE void pull_tokens(const Extents& shape, const Slopes<T>& call, in
       for (int64_t j = 0; j < choices; ++j) sum += of_choices[j] = power(of_choices[j] - greatest);
       for (int64_t j = 0; j < choices; ++j) {
         of_choices[j] /= sum;
-        mean += of_choices[j] * slope_of(j);
+        mean += of_choices[j] * gradient_of(j);
       }
       for (int64_t j = 0; j < choices; ++j) {
-        if (in_range(j)) slopes[chosen[j]] += of_choices[j] * (slope_of(j) - mean);
+        if (in_range(j)) gradients[chosen[j]] += of_choices[j] * (gradient_of(j) - mean);
       }
     }
-    for (int64_t e = 0; e < n; ++e) call.dlogits[t * n + e] = static_cast<T>(slopes[e]);
+    for (int64_t e = 0; e < n; ++e) call.dlogits[t * n + e] = static_cast<T>(gradients[e]);
   }
 }
 
@@ -222,7 +222,7 @@ template <class T>
 struct TokenFunctions {
   void (*choose)(const Extents&, const T*, int64_t, int64_t, Wide<T>*, int32_t*, int32_t*, Wide<T>*,
                  RowMemory<Wide<T>>&);
-  void (*pull)(const Extents&, const Slopes<T>&, int64_t, int64_t, RowMemory<Wide<T>>&, Wide<T>*, Wide<T>*);
+  void (*pull)(const Extents&, const Gradients<T>&, int64_t, int64_t, RowMemory<Wide<T>>&, Wide<T>*, Wide<T>*);
 };
 
 #define CAPIBARA_TOKENS(NAME, TARGET)                                                                            \
@@ -232,9 +232,9 @@ struct TokenFunctions {
     choose_tokens<T>(shape, logits, begin, end, weights, experts, counts, shares, memory);                       \
   }                                                                                                              \
   template <class T>                                                                                             \
-  TARGET void pull_##NAME(const Extents& shape, const Slopes<T>& call, int64_t begin, int64_t end,               \
-                          RowMemory<Wide<T>>& memory, Wide<T>* slopes, Wide<T>* of_choices) {                    \
-    pull_tokens<T>(shape, call, begin, end, memory, slopes, of_choices);                                         \
+  TARGET void pull_##NAME(const Extents& shape, const Gradients<T>& call, int64_t begin, int64_t end,            \
+                          RowMemory<Wide<T>>& memory, Wide<T>* gradients, Wide<T>* of_choices) {                 \
+    pull_tokens<T>(shape, call, begin, end, memory, gradients, of_choices);                                      \
   }
 CAPIBARA_TOKENS(plain, )
 #if defined(__x86_64__)
@@ -353,24 +353,24 @@ HostKernel backward_kernel(const Extents& shape, int64_t batches) {
   return [=, functions = token_functions<T>()](std::byte* const* buffers) {
     const math::FlushDenormals flush;
     const int64_t n = shape.experts, copies = shape.tokens * shape.choices;
-    Scratch<C> loss(n, "slopes of the loss");
+    Scratch<C> loss(n, "gradients of the loss");
     for (int64_t b = 0; b < batches; ++b) {
-      const C slope = reinterpret_cast<const C*>(buffers[1])[b];
+      const C gradient = reinterpret_cast<const C*>(buffers[1])[b];
       const auto* load = reinterpret_cast<const int32_t*>(buffers[5]) + b * n;
       for (int64_t e = 0; e < n; ++e) {
         const C factor = static_cast<C>(static_cast<double>(n) / static_cast<double>(copies));
-        loss[e] = static_cast<C>(load[e]) * factor * slope / static_cast<C>(shape.tokens);
+        loss[e] = static_cast<C>(load[e]) * factor * gradient / static_cast<C>(shape.tokens);
       }
-      const Slopes<T> call{reinterpret_cast<const C*>(buffers[0]) + b * copies,
-                           reinterpret_cast<const T*>(buffers[2]) + b * shape.tokens * n,
-                           reinterpret_cast<const int32_t*>(buffers[3]) + b * copies,
-                           reinterpret_cast<const C*>(buffers[4]) + b * copies,
-                           shape.load_balancing ? loss.data() : nullptr,
-                           reinterpret_cast<T*>(buffers[6]) + b * shape.tokens * n};
+      const Gradients<T> call{reinterpret_cast<const C*>(buffers[0]) + b * copies,
+                              reinterpret_cast<const T*>(buffers[2]) + b * shape.tokens * n,
+                              reinterpret_cast<const int32_t*>(buffers[3]) + b * copies,
+                              reinterpret_cast<const C*>(buffers[4]) + b * copies,
+                              shape.load_balancing ? loss.data() : nullptr,
+                              reinterpret_cast<T*>(buffers[6]) + b * shape.tokens * n};
       parallel_for_cost(shape.tokens, token_cost(shape), [&](int64_t begin, int64_t end) {
         RowMemory<C> memory(n);
-        Scratch<C> slopes(n, "slopes of experts"), of_choices(shape.choices, "slopes of choices");
-        functions.pull(shape, call, begin, end, memory, slopes.data(), of_choices.data());
+        Scratch<C> gradients(n, "gradients of experts"), of_choices(shape.choices, "gradients of choices");
+        functions.pull(shape, call, begin, end, memory, gradients.data(), of_choices.data());
         return 0;
       });
     }

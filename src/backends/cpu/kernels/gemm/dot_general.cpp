@@ -105,10 +105,10 @@ struct DotPlan {
     return false;
   }
 
-  // `brains`: destination of rounded sums; null if the matmul does not round. `next_lhs`, `next_rhs`: operands of the
-  // next matmul of a batch; may be null.
+  // `bfloat16s`: destination of rounded sums; null if the matmul does not round. `next_lhs`, `next_rhs`: operands of
+  // the next matmul of a batch; may be null.
   template <class K, class S>
-  void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish, BrainBits* brains,
+  void multiply(const S* lhs, const S* rhs, typename K::Sum* out, const Finish* finish, Bfloat16Bits* bfloat16s,
                 const S* next_lhs, const S* next_rhs) const {
     using P = typename K::Packed;
     const int64_t m = rows(), n = columns(), k = inner();
@@ -150,7 +150,7 @@ struct DotPlan {
     };
     Product<K> product{k, pack_left, pack_right, out, out_rows, out_columns, finish};
     read_in_place<K, S>(left, right, product);
-    product.brains = brains;
+    product.bfloat16s = bfloat16s;
     if constexpr (std::is_same_v<S, P> && K::together == 1) {
       const bool close =
           rhs_free.is_regular() && rhs_free.contiguous(0, n) && rhs_inner.is_regular() && n % best_tile<K>().lanes == 0;
@@ -245,8 +245,8 @@ struct DotPlan {
     if constexpr (std::is_same_v<S, float> || std::is_same_v<S, double>) {
       if (!rows_done && run_tiny<S>(lhs, rhs, out)) return result.convert_all();
     }
-    BrainBits* brains = rounds<K>() ? reinterpret_cast<BrainBits*>(result.data()) : nullptr;
-    const bool converts = result.converts() && !brains;
+    Bfloat16Bits* bfloat16s = rounds<K>() ? reinterpret_cast<Bfloat16Bits*>(result.data()) : nullptr;
+    const bool converts = result.converts() && !bfloat16s;
     std::vector<std::atomic<int64_t>> finished(rows_done ? static_cast<std::size_t>(lhs_batch.extent() * rows())
                                                          : 0);  // columns done, at the first row of a block
     each(multiply_cost<K>(static_cast<double>(step) * static_cast<double>(inner())), [&](int64_t b) {
@@ -267,7 +267,7 @@ struct DotPlan {
       const Finish finish = complete;
       const bool more = b + 1 < lhs_batch.extent();
       multiply<K, S>(lhs + lhs_batch.at(b), rhs + rhs_batch.at(b), out + b * step,
-                     converts || rows_done ? &finish : nullptr, brains ? brains + b * step : nullptr,
+                     converts || rows_done ? &finish : nullptr, bfloat16s ? bfloat16s + b * step : nullptr,
                      more ? lhs + lhs_batch.at(b + 1) : nullptr, more ? rhs + rhs_batch.at(b + 1) : nullptr);
     });
   }

@@ -34,7 +34,7 @@ struct Kind {
   using Sum = S;
   static constexpr int together = Together;
 };
-struct BrainBits {  // the bits of a bfloat16
+struct Bfloat16Bits {  // the bits of a bfloat16
   std::uint16_t bits;
 };
 struct HalfBits {  // a float16
@@ -46,9 +46,9 @@ using Words = Kind<std::uint32_t, std::uint32_t, 1>;  // integers wrap
 using Longs = Kind<std::uint64_t, std::uint64_t, 1>;
 // Only on processors that multiply them: has_tile.
 #if defined(__x86_64__)
-using Brains = Kind<BrainBits, float, 2>;
+using Bfloat16 = Kind<Bfloat16Bits, float, 2>;
 #else
-using Brains = Kind<BrainBits, float, 4>;
+using Bfloat16 = Kind<Bfloat16Bits, float, 4>;
 #endif
 using SignedBytes = Kind<std::int8_t, std::uint32_t, 8>;
 using UnsignedBytes = Kind<std::uint8_t, std::uint32_t, 8>;
@@ -116,7 +116,7 @@ struct Product {
   typename Kind::Sum* out;
   const Axis &rows, &columns;
   const Finish* finish = nullptr;
-  BrainBits* brains = nullptr;  // destination of rounded sums, contiguous rows indexed as in `out`; AMX only
+  Bfloat16Bits* bfloat16s = nullptr;  // destination of rounded sums, contiguous rows indexed as in `out`; AMX only
   // Operands that may be read in place, with this row stride: of contiguous k (AMX only) or contiguous columns.
   const P *left_in_place = nullptr, *right_in_place = nullptr;
   int64_t left_stride = 0, right_stride = 0;

@@ -371,12 +371,12 @@ void pack_matrix(const S* data, const Axis& rows, const Axis& inner, int64_t fir
   template void pack_matrix<K, S>(const S*, const Axis&, const Axis&, int64_t, int64_t, int64_t, int64_t, int64_t, \
                                   K::Packed*);
 CAPIBARA_PACK(Singles, float)
-CAPIBARA_PACK(Singles, BrainBits)
+CAPIBARA_PACK(Singles, Bfloat16Bits)
 CAPIBARA_PACK(Singles, HalfBits)
 CAPIBARA_PACK(Doubles, double)
 CAPIBARA_PACK(Words, std::uint32_t)
 CAPIBARA_PACK(Longs, std::uint64_t)
-CAPIBARA_PACK(Brains, BrainBits)
+CAPIBARA_PACK(Bfloat16, Bfloat16Bits)
 CAPIBARA_PACK(SignedBytes, std::int8_t)
 CAPIBARA_PACK(UnsignedBytes, std::uint8_t)
 CAPIBARA_PACK(SignedByUnsigned, std::int8_t)

@@ -19,7 +19,7 @@ template <class P, class S>
 inline __attribute__((always_inline)) P packed_element(const S& value) {
   if constexpr (std::is_same_v<P, S>) {
     return value;
-  } else if constexpr (std::is_same_v<S, BrainBits>) {
+  } else if constexpr (std::is_same_v<S, Bfloat16Bits>) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
   } else {
     static_assert(std::is_same_v<S, HalfBits>);

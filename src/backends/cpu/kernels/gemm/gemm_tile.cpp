@@ -106,18 +106,19 @@ Tile<K> x86_tile() {
 
 // True if bfloat16 multiplication is worth using. Intel's is slower than that of float32 (86 G/s against 190 where both
 // were measured): there elements are widened, except for matmuls on AMX tiles.
-bool has_fast_brains() { return has_avx512() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"); }
+bool has_fast_bfloat16() { return has_avx512() && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_is("amd"); }
 
 // Pairs of bfloat16: a pair of a by sixteen pairs of b.
 template <int Rows, int Vectors>
-__attribute__((target("avx512f,avx512bf16"))) void brain(int64_t steps, const BrainBits* a, const BrainBits* b,
-                                                         int64_t b_step, float* c, int64_t c_step, int64_t accumulate) {
+__attribute__((target("avx512f,avx512bf16"))) void bfloat16(int64_t steps, const Bfloat16Bits* a, const Bfloat16Bits* b,
+                                                            int64_t b_step, float* c, int64_t c_step,
+                                                            int64_t accumulate) {
   __m512 sum[Rows][Vectors];
   for (auto& row : sum) {
     for (__m512& entry : row) entry = _mm512_setzero_ps();
   }
   for (; steps > 0;
-       --steps, a += 2 * Rows, b = reinterpret_cast<const BrainBits*>(reinterpret_cast<const char*>(b) + b_step)) {
+       --steps, a += 2 * Rows, b = reinterpret_cast<const Bfloat16Bits*>(reinterpret_cast<const char*>(b) + b_step)) {
     __m512i row[Vectors];
 #pragma GCC unroll 8
     for (int j = 0; j < Vectors; ++j) row[j] = _mm512_loadu_si512(b + 32 * j);
@@ -161,8 +162,8 @@ CAPIBARA_CHOOSE(Singles, neon_singles, x86_tile<Singles>())
 CAPIBARA_CHOOSE(Doubles, neon_doubles, x86_tile<Doubles>())
 CAPIBARA_CHOOSE(Words, neon_words, x86_tile<Words>())
 CAPIBARA_CHOOSE(Longs, plain_tile<Longs>(), x86_tile<Longs>())
-CAPIBARA_CHOOSE(Brains, (getauxval(AT_HWCAP2) & HWCAP2_BF16) ? neon_brains : Tile<Brains>(),
-                has_fast_brains() ? (Tile<Brains>{14, 4, 16, 2, {{brain<14, 1>, brain<14, 2>}, {brain<4, 1>, brain<4, 2>}}}) : Tile<Brains>())
+CAPIBARA_CHOOSE(Bfloat16, (getauxval(AT_HWCAP2) & HWCAP2_BF16) ? neon_bfloat16 : Tile<Bfloat16>(),
+                has_fast_bfloat16() ? (Tile<Bfloat16>{14, 4, 16, 2, {{bfloat16<14, 1>, bfloat16<14, 2>}, {bfloat16<4, 1>, bfloat16<4, 2>}}}) : Tile<Bfloat16>())
 CAPIBARA_CHOOSE(SignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_signed_bytes : Tile<SignedBytes>(), x86_signed_bytes())
 CAPIBARA_CHOOSE(UnsignedBytes, (getauxval(AT_HWCAP2) & HWCAP2_I8MM) ? neon_unsigned_bytes : Tile<UnsignedBytes>(), x86_unsigned_bytes())
 CAPIBARA_CHOOSE(SignedByUnsigned, Tile<SignedByUnsigned>(), x86_signed_by_unsigned())
@@ -173,7 +174,7 @@ template <class Kind>
 bool has_tile() {
   return best_tile<Kind>().rows != 0;
 }
-template bool has_tile<Brains>();
+template bool has_tile<Bfloat16>();
 template bool has_tile<SignedBytes>();
 template bool has_tile<UnsignedBytes>();
 template bool has_tile<SignedByUnsigned>();

@@ -38,7 +38,7 @@ const Tile<Kind>& best_tile();
 extern const Tile<Singles> neon_singles;
 extern const Tile<Doubles> neon_doubles;
 extern const Tile<Words> neon_words;
-extern const Tile<Brains> neon_brains;
+extern const Tile<Bfloat16> neon_bfloat16;
 extern const Tile<SignedBytes> neon_signed_bytes;
 extern const Tile<UnsignedBytes> neon_unsigned_bytes;
 #elif defined(__x86_64__)

@@ -224,7 +224,7 @@ TILES(word, std::uint32_t, "4s", 4S, "mla", "add")
 #define WITH_I8MM __attribute__((target("arch=armv8.2-a+i8mm")))
 #endif
 
-BLOCK_TILES(WITH_BF16, brain, BrainBits, float, "8h", "bfmmla", "fadd")
+BLOCK_TILES(WITH_BF16, bfloat16, Bfloat16Bits, float, "8h", "bfmmla", "fadd")
 BLOCK_TILES(WITH_I8MM, signed_byte, std::int8_t, std::uint32_t, "16b", "smmla", "add")
 BLOCK_TILES(WITH_I8MM, unsigned_byte, std::uint8_t, std::uint32_t, "16b", "ummla", "add")
 
@@ -234,7 +234,7 @@ BLOCK_TILES(WITH_I8MM, unsigned_byte, std::uint8_t, std::uint32_t, "16b", "ummla
 const Tile<Singles> neon_singles{8, 4, 4, 3, TABLE(single)};
 const Tile<Doubles> neon_doubles{8, 4, 2, 3, TABLE(real)};
 const Tile<Words> neon_words{8, 4, 4, 3, TABLE(word)};
-const Tile<Brains> neon_brains{8, 4, 4, 3, TABLE(brain)};
+const Tile<Bfloat16> neon_bfloat16{8, 4, 4, 3, TABLE(bfloat16)};
 const Tile<SignedBytes> neon_signed_bytes{8, 4, 4, 3, TABLE(signed_byte)};
 const Tile<UnsignedBytes> neon_unsigned_bytes{8, 4, 4, 3, TABLE(unsigned_byte)};
 

@@ -22,7 +22,7 @@ template <int Lanes, class T>
 CAPIBARA_INLINE void widen(const T* from, Vector<float, Lanes>& to) {
   if constexpr (std::is_same_v<T, float>) {
     __builtin_memcpy(&to, from, sizeof(to));
-  } else if constexpr (std::is_same_v<T, BrainBits>) {
+  } else if constexpr (std::is_same_v<T, Bfloat16Bits>) {
     using Wide = Vector<std::uint32_t, Lanes>;
     Vector<std::uint16_t, Lanes> bits;
     __builtin_memcpy(&bits, from, sizeof(bits));
@@ -45,7 +45,7 @@ using SumOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 template <class T>
 CAPIBARA_INLINE SumOf<T> widened_one(T value) {
-  if constexpr (std::is_same_v<T, BrainBits>)
+  if constexpr (std::is_same_v<T, Bfloat16Bits>)
     return __builtin_bit_cast(float, static_cast<std::uint32_t>(value.bits) << 16);
   else
     return static_cast<SumOf<T>>(value);
@@ -471,7 +471,7 @@ template <class T, class Sum>
 bool vector_by_matrix(const Matrix<T>& vector, const Matrix<T>& matrix, Sum* out, const Axis& places) {
   const int64_t inner = matrix.inner.extent(), count = matrix.free.extent();
   if (!vector.inner.is_regular() || !matrix.inner.is_regular() || !places.is_regular()) return false;
-  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BrainBits>) {
+  if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, Bfloat16Bits>) {
     Scratch<Sum> hold;
     if (count > 1 && floats_by_matrix<T>(as_floats(vector, 0, hold), matrix, out, places)) return true;
   }
@@ -572,8 +572,8 @@ CAPIBARA_INSTANTIATE(std::uint64_t)
 CAPIBARA_INSTANTIATE(std::complex<float>)
 CAPIBARA_INSTANTIATE(std::complex<double>)
 #undef CAPIBARA_INSTANTIATE
-template bool multiply_vector<BrainBits, float>(const Matrix<BrainBits>&, const Matrix<BrainBits>&, float*, const Axis&,
-                                                const Axis&);
+template bool multiply_vector<Bfloat16Bits, float>(const Matrix<Bfloat16Bits>&, const Matrix<Bfloat16Bits>&, float*,
+                                                   const Axis&, const Axis&);
 template bool multiply_vector<HalfBits, float>(const Matrix<HalfBits>&, const Matrix<HalfBits>&, float*, const Axis&,
                                                const Axis&);
 

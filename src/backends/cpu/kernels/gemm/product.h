@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backends/cpu/kernels/gemm/mixed_bytes.h"
-#include "backends/cpu/kernels/gemm/round_brains.h"
+#include "backends/cpu/kernels/gemm/round_to_bfloat16.h"
 #include "backends/cpu/kernels/kernels.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "core/array/element.h"
@@ -94,7 +94,7 @@ class ProductResult {
   void convert(int64_t first, int64_t count) const {
     if constexpr (std::is_same_v<T, float>) {
       if (dtype_ == DType::bfloat16) {
-        return round_brains(hold_.data() + first, reinterpret_cast<BrainBits*>(data_) + first, count);
+        return round_to_bfloat16(hold_.data() + first, reinterpret_cast<Bfloat16Bits*>(data_) + first, count);
       }
     }
     store_range<T>(dtype_, element_address(dtype_, static_cast<void*>(data_), first), count, hold_.data() + first);
@@ -123,7 +123,7 @@ bool visit_narrow_product(const ProductTypes& types, F&& f) {
   const bool to_float = is_floating(types.out) && bits(types.out) <= 32,
              to_integer = is_integer(types.out) && bits(types.out) <= 32;
   if (to_float && types.lhs == DType::bfloat16) {
-    has_tile<Brains>() ? f(Brains{}, Type<BrainBits>{}) : f(Singles{}, Type<BrainBits>{});
+    has_tile<Bfloat16>() ? f(Bfloat16{}, Type<Bfloat16Bits>{}) : f(Singles{}, Type<Bfloat16Bits>{});
     return true;
   }
   if (to_float && types.lhs == DType::float16) return f(Singles{}, Type<HalfBits>{}), true;

@@ -39,7 +39,7 @@ struct Codes {
   const float* codebook = nullptr;
 
   const std::uint8_t* row(int64_t output) const { return codes + output * row_bytes; }
-  // S: the stored type of scales, BrainBits for four-bit codes, else float.
+  // S: the stored type of scales, Bfloat16Bits for four-bit codes, else float.
   template <class S>
   float scale_of(int64_t output, int64_t b) const {
     return packed_element<float>(static_cast<const S*>(scale)[output * blocks + b]);
@@ -150,7 +150,7 @@ CAPIBARA_INLINE void multiply_nibbles(const Part& part, int64_t output) {
     const float* x = part.x + b * nibble_block;
 #pragma GCC unroll 4
     for (int r = 0; r < Outputs; ++r) {
-      const float scale = codes.scale_of<BrainBits>(output + r, b);
+      const float scale = codes.scale_of<Bfloat16Bits>(output + r, b);
       V inner[M] = {};
 #pragma GCC unroll 4
       for (int p = 0; p < pieces; ++p) {
@@ -254,7 +254,7 @@ CAPIBARA_INLINE void widen_part(const Codes& codes, int64_t output, int64_t firs
     case Format::int4:
       for (int64_t b = first / nibble_block; b < (first + count) / nibble_block; ++b, to += nibble_block) {
         const std::uint8_t* bytes = row + b * nibble_block / 2;
-        const float scale = codes.scale_of<BrainBits>(output, b);
+        const float scale = codes.scale_of<Bfloat16Bits>(output, b);
         for (int i = 0; i < nibble_block / 2; ++i) {
           to[i] = scale * static_cast<float>((bytes[i] & 15) - 8);
           to[i + nibble_block / 2] = scale * static_cast<float>((bytes[i] >> 4) - 8);
@@ -471,7 +471,7 @@ HostKernel make_quantized_matmul(const KernelRequest& request) {
   }
   const auto shared = std::make_shared<const Plan>(plan);
   if (x.dtype == DType::float32) return [shared](std::byte* const* buffers) { run<float>(*shared, buffers); };
-  return [shared](std::byte* const* buffers) { run<BrainBits>(*shared, buffers); };
+  return [shared](std::byte* const* buffers) { run<Bfloat16Bits>(*shared, buffers); };
 }
 
 }  // namespace

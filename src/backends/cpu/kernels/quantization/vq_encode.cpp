@@ -53,7 +53,7 @@ void visit_repeated(const T* codes, int64_t count, int64_t dim, Visit&& visit) {
 // A codebook prepared for scoring: centred on its mean, with offsets, packed for this processor's matmuls.
 
 // The format in which codes are first compared.
-enum class Coarse { none, brains, bytes };
+enum class Coarse { none, bfloat16s, bytes };
 
 template <class T>
 class Codebook {
@@ -87,7 +87,7 @@ class Codebook {
       visit_repeated(codes, count, dim, [&](int64_t k) { offsets_[k] = -std::numeric_limits<T>::infinity(); });
     }
     if constexpr (std::is_same_v<T, float>) {
-      if (coarse == Coarse::brains) make_brains();
+      if (coarse == Coarse::bfloat16s) make_bfloat16s();
       if (coarse == Coarse::bytes) make_bytes();
       if (coarse != Coarse::none) return;
     }
@@ -98,7 +98,7 @@ class Codebook {
   const T* mean() const { return mean_.data(); }
   double max_shifted() const { return max_shifted_; }
   double max_rounding() const { return max_rounding_; }
-  const std::optional<Panels<Brains>>& brains() const { return brains_; }
+  const std::optional<Panels<Bfloat16>>& bfloat16s() const { return bfloat16s_; }
   const std::optional<BytePanels>& bytes() const { return bytes_; }
   const Panels<K>& fine() const {
     made_fine_.run([this] {
@@ -144,16 +144,16 @@ class Codebook {
     for (int64_t i = 0; i < sizes_.dim; ++i) mean_[i] = static_cast<T>(sums[i]);
   }
 
-  void make_brains() {
+  void make_bfloat16s() {
     const int64_t count = sizes_.codes, dim = sizes_.dim;
-    Scratch<BrainBits> brains(count * dim, "codes as bfloat16");
+    Scratch<Bfloat16Bits> bfloat16s(count * dim, "codes as bfloat16");
     for (int64_t k = 0; k < count; ++k) {
       const T* from = shifted_.data() + k * dim;
-      BrainBits* to = brains.data() + k * dim;
-      for (int64_t i = 0; i < dim; ++i) to[i] = to_brain(from[i]);
+      Bfloat16Bits* to = bfloat16s.data() + k * dim;
+      for (int64_t i = 0; i < dim; ++i) to[i] = to_bfloat16(from[i]);
       max_rounding_ = std::max(max_rounding_, rounding_length(from, to, dim));
     }
-    brains_.emplace(brains.data(), offsets_.data(), count, dim);
+    bfloat16s_.emplace(bfloat16s.data(), offsets_.data(), count, dim);
   }
 
   void make_bytes() {
@@ -174,7 +174,7 @@ class Codebook {
   bool finite_ = true;  // and small enough that no score is infinite or NaN
   double max_length_ = 0, max_shifted_ = 0, max_rounding_ = 0;
   Scratch<T> mean_, shifted_, offsets_;
-  std::optional<Panels<Brains>> brains_;
+  std::optional<Panels<Bfloat16>> bfloat16s_;
   std::optional<BytePanels> bytes_;
   mutable Once made_fine_;
   mutable std::optional<Panels<K>> fine_;
@@ -299,7 +299,7 @@ class Blocks {
   static int64_t rows(Coarse coarse) {
     const int fine = Panels<K>::rows();
     if (coarse == Coarse::none) return fine;
-    return std::min(fine, coarse == Coarse::brains ? Panels<Brains>::rows() : BytePanels::rows());
+    return std::min(fine, coarse == Coarse::bfloat16s ? Panels<Bfloat16>::rows() : BytePanels::rows());
   }
 
   // Finds the codes of up to rows() vectors.
@@ -307,7 +307,7 @@ class Blocks {
     for (int64_t r = 0; r < count; ++r) shift(vectors + r * sizes_.dim, r);
     bool done = false;
     if constexpr (std::is_same_v<T, float>) {
-      if (codebook_.brains()) done = by_brains(count);
+      if (codebook_.bfloat16s()) done = by_bfloat16s(count);
       if (codebook_.bytes() && misses_ < 4) done = by_bytes(count);
     }
     if (!done) by_fine(count);
@@ -355,19 +355,19 @@ class Blocks {
     candidates_[row].start(static_cast<T>(2 * (fine + coarse) * 1.001), answers_[row] != Answer::candidates);
   }
 
-  bool by_brains(int64_t count) {
-    if (!brain_pass_) {
-      brain_pass_.emplace(*codebook_.brains());
-      brains_ = Scratch<BrainBits>(vq::max_rows * sizes_.dim, "vectors as bfloat16");
+  bool by_bfloat16s(int64_t count) {
+    if (!bfloat16_pass_) {
+      bfloat16_pass_.emplace(*codebook_.bfloat16s());
+      bfloat16s_ = Scratch<Bfloat16Bits>(vq::max_rows * sizes_.dim, "vectors as bfloat16");
     }
     for (int64_t r = 0; r < count; ++r) {
       const T* from = shifted_.data() + r * sizes_.dim;
-      BrainBits* to = brains_.data() + r * sizes_.dim;
-      for (int64_t i = 0; i < sizes_.dim; ++i) to[i] = vq::to_brain(static_cast<float>(from[i]));
+      Bfloat16Bits* to = bfloat16s_.data() + r * sizes_.dim;
+      for (int64_t i = 0; i < sizes_.dim; ++i) to[i] = vq::to_bfloat16(static_cast<float>(from[i]));
       const double lost = vq::rounding_length(from, to, sizes_.dim);
       start(r, lost * codebook_.max_shifted() + (lengths_[r] + lost) * codebook_.max_rounding());
     }
-    return brain_pass_->run(brains_.data(), count, candidates_.data());
+    return bfloat16_pass_->run(bfloat16s_.data(), count, candidates_.data());
   }
 
   // If byte rounding loses too much and candidates run out of room, later blocks skip this step.
@@ -420,9 +420,9 @@ class Blocks {
   Sizes sizes_;
   Scratch<Candidates<T>> candidates_;
   Scratch<T> shifted_;
-  Scratch<BrainBits> brains_;
+  Scratch<Bfloat16Bits> bfloat16s_;
   Scratch<int8_t> bytes_;
-  std::optional<Pass<Panels<Brains>>> brain_pass_;
+  std::optional<Pass<Panels<Bfloat16>>> bfloat16_pass_;
   std::optional<Pass<BytePanels>> byte_pass_;
   std::optional<Pass<Panels<K>>> fine_;
   int misses_ = 0;  // blocks that needed a second pass
@@ -435,10 +435,10 @@ class Blocks {
 template <class T>
 void encode_all(const T* vectors, const T* codes, const Sizes& sizes, int32_t* out) {
   const bool many = std::is_same_v<T, float> && sizes.rows >= 64 && sizes.codes >= 32;
-  const Coarse coarse = !many                 ? Coarse::none
-                        : has_tile<Brains>()  ? Coarse::brains
-                        : vq::has_byte_tile() ? Coarse::bytes
-                                              : Coarse::none;
+  const Coarse coarse = !many                  ? Coarse::none
+                        : has_tile<Bfloat16>() ? Coarse::bfloat16s
+                        : vq::has_byte_tile()  ? Coarse::bytes
+                                               : Coarse::none;
   const Codebook<T> codebook(codes, sizes, coarse);
   const double products = static_cast<double>(sizes.codes) * static_cast<double>(sizes.dim);
   if (!codebook.finite()) {
@@ -451,7 +451,7 @@ void encode_all(const T* vectors, const T* codes, const Sizes& sizes, int32_t* o
   }
   const int64_t rows = Blocks<T>::rows(coarse), count = (sizes.rows + rows - 1) / rows;
   const double cost =
-      coarse != Coarse::none ? multiply_cost<Brains>(products) : multiply_cost<typename KindOf<T>::type>(products);
+      coarse != Coarse::none ? multiply_cost<Bfloat16>(products) : multiply_cost<typename KindOf<T>::type>(products);
   parallel_for_cost(count, cost * static_cast<double>(rows), [&](int64_t begin, int64_t end) {
     Blocks<T> blocks(codebook, sizes);
     for (int64_t b = begin; b < end; ++b) {

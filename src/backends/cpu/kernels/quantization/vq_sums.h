@@ -40,15 +40,15 @@ double rough_length(const T* a, int64_t dim) {
 }
 
 // Rounds to the nearest bfloat16.
-inline BrainBits to_brain(float value) {
+inline Bfloat16Bits to_bfloat16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1)) >> 16)};
 }
-inline float to_float(BrainBits value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
+inline float to_float(Bfloat16Bits value) { return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16); }
 
 // The length of a vector's rounding error as bfloat16, to a few digits: the differences are exact.
 template <class T>
-double rounding_length(const T* exact, const BrainBits* rounded, int64_t dim) {
+double rounding_length(const T* exact, const Bfloat16Bits* rounded, int64_t dim) {
   return std::sqrt(static_cast<double>(sum_of<T>(dim, [=](int64_t i) {
     const T lost = exact[i] - static_cast<T>(to_float(rounded[i]));
     return lost * lost;

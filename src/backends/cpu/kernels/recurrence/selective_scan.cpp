@@ -210,7 +210,7 @@ void run_backward_task(const Extents& e, const ScanCode<SumOf<T>>& code, const I
   C *D = memory.take(channels), *bias = memory.take(channels), *dD = memory.take(channels),
     *dbias = memory.take(channels);
   C *u = memory.take(staged), *step = memory.take(staged), *driven = memory.take(staged), *y = memory.take(staged),
-    *z = memory.take(staged), *dy = memory.take(staged), *slope = memory.take(staged), *du = memory.take(staged),
+    *z = memory.take(staged), *dy = memory.take(staged), *derivative = memory.take(staged), *du = memory.take(staged),
     *dstep = memory.take(staged);
   C *B = memory.take(columns), *rows = memory.take(columns);
   C *dB = memory.take(columns * code.lanes), *dC = memory.take(columns * code.lanes);
@@ -233,7 +233,7 @@ void run_backward_task(const Extents& e, const ScanCode<SumOf<T>>& code, const I
       stage(in.u + at, e.dim, steps, count, width, u);
       stage(in.delta + at, e.dim, steps, count, width, step);
       stage(out.dy + at, e.dim, steps, count, width, dy);
-      code.make_steps[1](step, slope, bias + v * width, steps, e.has_softplus);
+      code.make_steps[1](step, derivative, bias + v * width, steps, e.has_softplus);
       code.multiply(step, u, driven, steps * width);
       const ScanPass<C> pass = {steps,   e.states, step,         driven,
                                 B,       rows,     scaled + own, in.reset ? in.reset + row : nullptr,
@@ -245,7 +245,8 @@ void run_backward_task(const Extents& e, const ScanCode<SumOf<T>>& code, const I
         unstage(z, e.dim, steps, count, width, out.dz + at);
       }
       code.backward({pass, dy, u, A + own, g + own, dA + own, du, dstep, dB, dC});
-      code.finish_gradients(du, dstep, dy, u, slope, D + v * width, dD + v * width, dbias + v * width, steps, width);
+      code.finish_gradients(du, dstep, dy, u, derivative, D + v * width, dD + v * width, dbias + v * width, steps,
+                            width);
       unstage(du, e.dim, steps, count, width, out.du + at);
       unstage(dstep, e.dim, steps, count, width, out.ddelta + at);
     }

@@ -110,17 +110,18 @@ CAPIBARA_INLINE void run_backward(const ScanBack<C>& p) {
 
 // Computes the steps of a chunk from delta, [steps][width] in place; if requested, also the derivative of the softplus.
 template <class C, int Bytes, int K>
-CAPIBARA_INLINE void make_steps(C* step, C* slope, const C* bias, int64_t steps, bool has_softplus) {
+CAPIBARA_INLINE void make_steps(C* step, C* derivative, const C* bias, int64_t steps, bool has_softplus) {
   using L = SumLanes<C, Bytes>;
   for (int64_t t = 0; t < steps; ++t, step += K * L::count) {
-    typename L::V raw[K], slopes[K];
+    typename L::V raw[K], derivatives[K];
 #pragma GCC unroll 4
-    for (int k = 0; k < K; ++k) slopes[k] = raw[k] = L::load(step + k * L::count) + L::load(bias + k * L::count);
+    for (int k = 0; k < K; ++k) derivatives[k] = raw[k] = L::load(step + k * L::count) + L::load(bias + k * L::count);
     if (has_softplus) L::softplus(raw);
     for (int k = 0; k < K; ++k) L::store(step + k * L::count, raw[k]);
-    if (!slope) continue;
-    if (has_softplus) L::sigmoid(slopes);
-    for (int k = 0; k < K; ++k) L::store(slope + (t * K + k) * L::count, has_softplus ? slopes[k] : L::all(1));
+    if (!derivative) continue;
+    if (has_softplus) L::sigmoid(derivatives);
+    for (int k = 0; k < K; ++k)
+      L::store(derivative + (t * K + k) * L::count, has_softplus ? derivatives[k] : L::all(1));
   }
 }
 
@@ -160,24 +161,24 @@ CAPIBARA_INLINE void open_gate(C* dy, C* z, const C* y, const C* u, const C* D, 
 #pragma GCC unroll 4
     for (int k = 0; k < K; ++k) {
       const int64_t own = at + k * L::count;
-      const typename L::V gate = L::load(z + own), slope = L::load(dy + own);
+      const typename L::V gate = L::load(z + own), cotangent = L::load(dy + own);
       const typename L::V value = L::load(y + own) + L::load(D + k * L::count) * L::load(u + own);
-      L::store(z + own, slope * value * (sigmoid[k] * (C(1) + gate * (C(1) - sigmoid[k]))));
-      L::store(dy + own, slope * (gate * sigmoid[k]));
+      L::store(z + own, cotangent * value * (sigmoid[k] * (C(1) + gate * (C(1) - sigmoid[k]))));
+      L::store(dy + own, cotangent * (gate * sigmoid[k]));
     }
   }
 }
 
 // du += D * dy and the sums over steps of dD and dbias; dstep becomes the gradient of delta.
 template <class C, int Bytes>
-CAPIBARA_INLINE void finish_gradients(C* du, C* dstep, const C* dy, const C* u, const C* slope, const C* D, C* dD,
+CAPIBARA_INLINE void finish_gradients(C* du, C* dstep, const C* dy, const C* u, const C* derivative, const C* D, C* dD,
                                       C* dbias, int64_t steps, int64_t width) {
   using L = SumLanes<C, Bytes>;
   for (int64_t i = 0; i < width; i += L::count) {
     typename L::V sum_D = L::load(dD + i), sum_bias = L::load(dbias + i);
     for (int64_t t = steps - 1; t >= 0; --t) {
       const int64_t at = t * width + i;
-      const typename L::V grad = L::load(dy + at), delta = L::load(dstep + at) * L::load(slope + at);
+      const typename L::V grad = L::load(dy + at), delta = L::load(dstep + at) * L::load(derivative + at);
       L::store(du + at, L::load(du + at) + L::load(D + i) * grad);
       L::store(dstep + at, delta);
       sum_D += grad * L::load(u + at);

@@ -37,14 +37,14 @@ struct ScanCode {
   void (*keep)(const ScanPass<C>&);  // forward, keeping decays and states; `width` channels, as all below
   void (*backward)(const ScanBack<C>&);
   // Computes the steps from delta, in place; if requested, also the derivative of the softplus. Forward, backward.
-  void (*make_steps[2])(C* step, C* slope, const C* bias, int64_t steps, bool has_softplus);
+  void (*make_steps[2])(C* step, C* derivative, const C* bias, int64_t steps, bool has_softplus);
   void (*multiply)(const C* x, const C* y, C* out, int64_t count);
   // y = (y + D * u) * silu(z); no gate if z is null. `forward_width` channels.
   void (*finish)(C* y, const C* u, const C* D, const C* z, int64_t steps);
   // The gate's backward pass: z becomes its gradient, dy that of the gated sum; y has no skip.
   void (*open_gate)(C* dy, C* z, const C* y, const C* u, const C* D, int64_t steps);
   // du += D * dy and the sums over steps of dD and dbias; dstep becomes the gradient of delta.
-  void (*finish_gradients)(C* du, C* dstep, const C* dy, const C* u, const C* slope, const C* D, C* dD, C* dbias,
+  void (*finish_gradients)(C* du, C* dstep, const C* dy, const C* u, const C* derivative, const C* D, C* dD, C* dbias,
                            int64_t steps, int64_t width);
 };
 

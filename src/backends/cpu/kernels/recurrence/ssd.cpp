@@ -63,7 +63,7 @@ struct PackedFrom {
 };
 template <>
 struct PackedFrom<BFloat16> {
-  using type = BrainBits;
+  using type = Bfloat16Bits;
 };
 template <>
 struct PackedFrom<Half> {

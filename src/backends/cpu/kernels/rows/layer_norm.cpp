@@ -105,12 +105,13 @@ CAPIBARA_INLINE void backward_together(const Backward<T>& call, int64_t row, Sum
     std::memcpy(&bias_sum, bias_sums + i, sizeof bias_sum);
 #pragma GCC unroll 4
     for (int r = 0; r < Rows; ++r) {
-      const V slope = L::load(dy + r * columns + i), normal = (L::load(x + r * columns + i) - mean[r]) * deviation[r];
-      const V weighted = slope * scale;
+      const V gradient = L::load(dy + r * columns + i),
+              normal = (L::load(x + r * columns + i) - mean[r]) * deviation[r];
+      const V weighted = gradient * scale;
       sums[r] += weighted;
       products[r] += weighted * normal;
-      scale_sum += slope * normal;
-      bias_sum += slope;
+      scale_sum += gradient * normal;
+      bias_sum += gradient;
     }
     std::memcpy(scale_sums + i, &scale_sum, sizeof scale_sum);
     std::memcpy(bias_sums + i, &bias_sum, sizeof bias_sum);
@@ -119,12 +120,12 @@ CAPIBARA_INLINE void backward_together(const Backward<T>& call, int64_t row, Sum
   for (int r = 0; r < Rows; ++r) {
     C sum = L::total(sums[r]), product = L::total(products[r]);
     for (int64_t i = whole; i < columns; ++i) {
-      const C slope = static_cast<C>(dy[r * columns + i]),
+      const C gradient = static_cast<C>(dy[r * columns + i]),
               normal = (static_cast<C>(x[r * columns + i]) - mean[r]) * deviation[r];
-      sum += slope * call.scale[i];
-      product += slope * call.scale[i] * normal;
-      scale_sums[i] += slope * normal;
-      bias_sums[i] += slope;
+      sum += gradient * call.scale[i];
+      product += gradient * call.scale[i] * normal;
+      scale_sums[i] += gradient * normal;
+      bias_sums[i] += gradient;
     }
     mean_sums[r] = sum / static_cast<C>(columns);
     mean_products[r] = product / static_cast<C>(columns);

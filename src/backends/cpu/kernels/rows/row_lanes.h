@@ -23,10 +23,10 @@ using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
 // For bfloat16, with intrinsics or written out for each width: g++ 12 scalarises generic conversions between vectors,
 // and accepts none whose types depend on a parameter.
 template <int Bytes>
-struct Brains;
+struct Bfloat16;
 #if defined(__aarch64__)
 template <>
-struct Brains<16> {
+struct Bfloat16<16> {
   static CAPIBARA_INLINE float32x4_t load(const BFloat16* from) {
     return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(&from->bits), 16));
   }
@@ -37,9 +37,9 @@ struct Brains<16> {
   }
 };
 #else
-#define CAPIBARA_BRAINS(BYTES)                                                                   \
+#define CAPIBARA_BFLOAT16(BYTES)                                                                 \
   template <>                                                                                    \
-  struct Brains<BYTES> {                                                                         \
+  struct Bfloat16<BYTES> {                                                                       \
     typedef float V __attribute__((vector_size(BYTES)));                                         \
     typedef std::uint32_t Words __attribute__((vector_size(BYTES)));                             \
     typedef std::uint16_t Codes __attribute__((vector_size((BYTES) / 2)));                       \
@@ -60,9 +60,9 @@ struct Brains<16> {
     }                                                                                            \
     static CAPIBARA_INLINE void stream(BFloat16* to, V value) { cpu::stream(to, codes(value)); } \
   };
-CAPIBARA_BRAINS(16)
-CAPIBARA_BRAINS(32)
-CAPIBARA_BRAINS(64)
+CAPIBARA_BFLOAT16(16)
+CAPIBARA_BFLOAT16(32)
+CAPIBARA_BFLOAT16(64)
 #endif
 
 template <class T, int Bytes>
@@ -73,7 +73,7 @@ struct Lanes {
 
   static CAPIBARA_INLINE V load(const T* from) {
     if constexpr (std::is_same_v<T, BFloat16>) {
-      return Brains<Bytes>::load(from);
+      return Bfloat16<Bytes>::load(from);
 #if defined(__aarch64__)
     } else if constexpr (std::is_same_v<T, Half>) {
       return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits)));
@@ -86,7 +86,7 @@ struct Lanes {
   }
   static CAPIBARA_INLINE void store(T* to, V value) {
     if constexpr (std::is_same_v<T, BFloat16>) {
-      Brains<Bytes>::store(to, value);
+      Bfloat16<Bytes>::store(to, value);
 #if defined(__aarch64__)
     } else if constexpr (std::is_same_v<T, Half>) {
       vst1_u16(&to->bits, vreinterpret_u16_f16(vcvt_f16_f32(value)));
@@ -100,7 +100,7 @@ struct Lanes {
 #if defined(__x86_64__)
     if (streamed) {
       if constexpr (std::is_same_v<T, BFloat16>)
-        Brains<Bytes>::stream(to, value);
+        Bfloat16<Bytes>::stream(to, value);
       else
         stream(to, value);
       return;

@@ -20,9 +20,9 @@ inline __device__ void store_transposed(uint32_t to, const uint32_t (&words)[4])
 
 // Stores gradients of transposed logits over the bias's tile in shared memory.
 template <class T>
-__device__ void store_turned(uint32_t first, const uint32_t (&slopes)[4][4]) {
+__device__ void store_turned(uint32_t first, const uint32_t (&gradients)[4][4]) {
 #pragma unroll
-  for (int n = 0; n < 4; ++n) store_transposed(BiasTile<T>::template at<true>(first, n), slopes[n]);
+  for (int n = 0; n < 4; ++n) store_transposed(BiasTile<T>::template at<true>(first, n), gradients[n]);
 }
 
 // A tile of gradients that a worker has written to shared memory is stored to global memory by one of its threads,
@@ -34,11 +34,11 @@ inline __device__ bool may_send_tile(int worker) {
   return sends_tiles();
 }
 template <class T>
-struct BiasSlopes {
+struct BiasGradients {
   using Layout = TileOf<T, 64, 64>;
   T* first;  // of this batch entry and head
 
-  __device__ BiasSlopes(const Problem& p, int batch, int head)
+  __device__ BiasGradients(const Problem& p, int batch, int head)
       : first(static_cast<T*>(p.dbias) + batch * p.bias_step[0] + head * p.bias_step[1]) {}
 
   __device__ void store_piece(const Problem& p, int query, int key, const uint4& piece) const {
@@ -46,11 +46,12 @@ struct BiasSlopes {
     __stcs(reinterpret_cast<uint4*>(first + query * p.bias_step[2] + key), piece);  // not read again soon
   }
   // Stores a warp's rows of the tile through shared memory that only this warp uses.
-  __device__ void store(const Problem& p, const uint32_t (&slopes)[4][4], uint32_t shared, int query, int key) const {
+  __device__ void store(const Problem& p, const uint32_t (&gradients)[4][4], uint32_t shared, int query,
+                        int key) const {
     const int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16;
     __syncwarp();
 #pragma unroll
-    for (int k = 0; k < 4; ++k) store_matrices(shared + Layout::at(row + lane % 16, 2 * k + lane / 16), slopes[k]);
+    for (int k = 0; k < 4; ++k) store_matrices(shared + Layout::at(row + lane % 16, 2 * k + lane / 16), gradients[k]);
     __syncwarp();
 #pragma unroll
     for (int i = 0; i < 4; ++i) {

@@ -199,7 +199,7 @@ __device__ void drop_pairs(uint32_t (&pairs)[N][4], uint32_t kept, int first = 0
 
 template <class T>
 __device__ float2 unpacked_pair(uint32_t word) {
-  if constexpr (is_brain<T>) return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
+  if constexpr (is_bfloat16<T>) return {__uint_as_float(word << 16), __uint_as_float(word & 0xffff0000u)};
   T pair[2];
   *reinterpret_cast<uint32_t*>(pair) = word;
   return {static_cast<float>(pair[0]), static_cast<float>(pair[1])};

@@ -2,8 +2,8 @@
 // gradients of the logits, from which other kernels compute the rest.
 #include <type_traits>
 
+#include "backends/cuda/attention/attention_gradients.h"
 #include "backends/cuda/attention/attention_parts.h"
-#include "backends/cuda/attention/attention_slopes.h"
 #include "backends/cuda/attention/attention_start.h"
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 #include "backends/cuda/attention/hopper/attention_copies.h"
@@ -53,7 +53,7 @@ struct KeyBlock {
 
   __device__ KeyBlock(const Problem& p, int block) {
     const int tiles = (p.keys + Rows - 1) / Rows;
-    if (p.slopes) {
+    if (p.gradients) {
       const TileOfPart at = tile_of_part(block, tiles, p.batch, p.groups, p.part_groups);
       batch = at.batch, group = p.first_group + at.head, first = at.tile * Rows;
     } else {
@@ -169,11 +169,11 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
   constexpr int bytes = GroupTile<T, D>::bytes;
   constexpr bool biased = kind != Bias::none, bare = kind == Bias::bare;
   const int worker = stages.worker, count = stages.count();
-  const bool stores = bare || (biased && p.slopes), drops = !bare && p.threshold > 0;
+  const bool stores = bare || (biased && p.gradients), drops = !bare && p.threshold > 0;
   const int lane = threadIdx.x % 32, first_row = keys.first + 64 * worker % rows_of<split> + threadIdx.x / 32 % 4 * 16;
   Place at{keys.batch, {-1, -1}, {first_row + lane / 4, first_row + lane / 4 + 8}, 0, {}};
-  float key_sums[D / 8][4] = {}, value_sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
-  uint32_t narrow_shares[4][4], narrow_slopes[4][4];
+  float key_sums[D / 8][4] = {}, value_sums[D / 8][4] = {}, shares[8][4], gradients[8][4];
+  uint32_t narrow_shares[4][4], narrow_gradients[4][4];
   Level level = none;  // of the last visit queried, and its visibility bits
   uint32_t seen = 0;
   int dropout_head = -1;
@@ -205,8 +205,8 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
   auto step = [&](int i) {
     const uint32_t from = stage(i), operand = operand_at(from), own_numbers = numbers_of(i);
     if constexpr (bare) {
-      spread_numbers(slopes, own_numbers + 256);
-      compute_now(slopes);
+      spread_numbers(gradients, own_numbers + 256);
+      compute_now(gradients);
     }
     begin_products();
     start_rows_of<T, D, bare>(shares, own_operand, operand);
@@ -218,7 +218,7 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
       kept = KeptBits{p, dropout}.turned(place.query, first_row);
     }
     begin_products();
-    start_rows_of<T, D, bare>(slopes, own_operand + bytes / 16, operand + bytes / 16);
+    start_rows_of<T, D, bare>(gradients, own_operand + bytes / 16, operand + bytes / 16);
     end_products();
     if (biased && !bare && !has_bias_pieces(p)) {
       const auto place = keys.at(stages.tile(i));
@@ -244,23 +244,23 @@ __device__ void work_on_keys(const Problem& p, const BoxSources& sources, const 
     if (!bare) load_numbers(deltas, own_numbers + 256);
     auto delta = [&](int j, int e) { return e % 2 ? deltas[j].y : deltas[j].x; };
     if constexpr (bare)
-      multiply_all(slopes, shares);
+      multiply_all(gradients, shares);
     else if (drops)
-      take_slopes<64>(
-          p, shares, slopes, [&](int j, int e) { return kept >> bit_of<true>(j, e) & 1; }, delta);
+      take_gradients<64>(
+          p, shares, gradients, [&](int j, int e) { return kept >> bit_of<true>(j, e) & 1; }, delta);
     else
-      take_slopes<64>(
-          p, shares, slopes, [](int, int) { return true; }, delta);
-    compute_now(slopes);
-    narrow<T>(narrow_slopes, slopes);
-    if (stores) store_turned<T>(from + offset, narrow_slopes);  // over the bias
+      take_gradients<64>(
+          p, shares, gradients, [](int, int) { return true; }, delta);
+    compute_now(gradients);
+    narrow<T>(narrow_gradients, gradients);
+    if (stores) store_turned<T>(from + offset, narrow_gradients);  // over the bias
     begin_products();
-    start_across_of<T, D>(key_sums, narrow_slopes, operand);
+    start_across_of<T, D>(key_sums, narrow_gradients, operand);
     end_products();
     if (!stores || !may_send_tile(worker)) return;
     const auto place = keys.at(stages.tile(i));
     const uint32_t tile = from + 2 * bytes + worker * bias_tile_bytes;
-    const SlopeBoxes to(p, sources, keys.batch, place.head);
+    const GradientBoxes to(p, sources, keys.batch, place.head);
     store_box(to.boxes, tile, keys.first + 64 * worker, place.query, to.number);
   };
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
@@ -349,7 +349,7 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
     base[half] = exists ? base_of(p.lse[rows.begin + at.row[half]]) : infinity;
     delta[half] = exists ? p.delta[rows.begin + at.row[half]] : 0.0f;
   }
-  float sums[D / 8][4] = {}, shares[8][4], slopes[8][4];
+  float sums[D / 8][4] = {}, shares[8][4], gradients[8][4];
   uint32_t queries[D / 16][4], narrowed[4][4], seen = 0, kept = 0;
   Level level = none;  // of the last visit queried
   load_rows<T, D>(queries, own);
@@ -365,9 +365,9 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
     start_rows<T, D>(shares, queries, stage(i));
     end_products();
   };
-  auto start_slopes = [&](int i) {
+  auto start_gradients = [&](int i) {
     begin_products();
-    start_rows<T, D>(slopes, own + bytes, stage(i) + bytes);
+    start_rows<T, D>(gradients, own + bytes, stage(i) + bytes);
     end_products();
   };
   auto begin = [&](int i) {
@@ -385,26 +385,26 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
   auto finish = [&] {
     auto row_delta = [&](int, int e) { return delta[e / 2]; };
     if (p.threshold > 0)
-      take_slopes<64>(
-          p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; }, row_delta);
+      take_gradients<64>(
+          p, shares, gradients, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; }, row_delta);
     else
-      take_slopes<64>(
-          p, shares, slopes, [](int, int) { return true; }, row_delta);
-    compute_now(slopes);
+      take_gradients<64>(
+          p, shares, gradients, [](int, int) { return true; }, row_delta);
+    compute_now(gradients);
   };
   for (int i = next_visit(stages, 0, count, wants); i < count; i = next_visit(stages, i + 1, count, wants)) {
     start_logits(i);
     begin(i);
-    start_slopes(i);
+    start_gradients(i);
     await_products<1>();
     share_out(i);
     await_products<0>();
     finish();
-    narrow<T>(narrowed, slopes);
+    narrow<T>(narrowed, gradients);
     for (; wants(i + 1); ++i) {
       start_logits(i + 1);
       begin(i + 1);  // overlaps with the logits on the tensor cores
-      start_slopes(i + 1);
+      start_gradients(i + 1);
       start_across<T, D>(sums, narrowed, stage(i));
       end_products();
       await_products<2>();
@@ -412,10 +412,10 @@ __device__ void work_on_queries(const Problem& p, const RowBlock<rows_of<split>>
       compute_first(shares[7][3]);
       await_products<1>();
       finish();
-      compute_first(slopes[7][3]);
+      compute_first(gradients[7][3]);
       await_products<0>();
       stages.release(i);
-      narrow<T>(narrowed, slopes);
+      narrow<T>(narrowed, gradients);
     }
     begin_products();
     start_across<T, D>(sums, narrowed, stage(i));
@@ -472,7 +472,7 @@ dim3 backward_blocks(int64_t rows, int64_t heads) {
 }
 
 template <class T, int D>
-cudaError_t start_by_slopes(Problem problem, Element element, cudaStream_t stream) {
+cudaError_t start_by_gradients(Problem problem, Element element, cudaStream_t stream) {
   constexpr int bytes = backward_group_bytes<T, D, true, false>;
   const dim3 blocks = backward_blocks<false>(problem.keys, static_cast<int64_t>(problem.batch) * problem.part_groups);
   cudaError_t status = cudaSuccess;
@@ -505,7 +505,7 @@ cudaError_t start_group_backward(const Problem& problem, Element element, cudaSt
   return by_group_size(problem, element, [&](auto type, auto size) {
     using T = decltype(type);
     constexpr int D = decltype(size)::value;
-    if (problem.slopes) return start_by_slopes<T, D>(problem, element, stream);
+    if (problem.gradients) return start_by_gradients<T, D>(problem, element, stream);
     if (problem.bias) return start_both<T, D, true, false>(problem, stream);
     return problem.blocks ? start_both<T, D, false, true>(problem, stream)
                           : start_both<T, D, false, false>(problem, stream);

@@ -2,7 +2,7 @@
 // sums 64 rows in registers over the axes along which the bias is broadcast.
 #pragma once
 
-#include "backends/cuda/attention/attention_slopes.h"
+#include "backends/cuda/attention/attention_gradients.h"
 #include "backends/cuda/attention/hopper/attention_bias_tiles.h"
 #include "backends/cuda/attention/hopper/attention_copies.h"
 
@@ -30,7 +30,7 @@ inline __device__ int bias_count(const Problem& p, const BiasGrid& grid, int blo
 // Stores zeros for a tile with no visible element, by the threads that copy.
 template <class T>
 __device__ void store_bias_zeros(const Problem& p, const BiasPlace& at) {
-  const BiasSlopes<T> to(p, at.batch, at.head);
+  const BiasGradients<T> to(p, at.batch, at.head);
   for (int i = threadIdx.x; i < group_rows * bias_columns / 8; i += group_threads)
     to.store_piece(p, at.query + i / (bias_columns / 8), at.key + i % (bias_columns / 8) * 8, uint4{});
 }
@@ -119,7 +119,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
   const BiasPlace first = walk.at;
   auto address = [&](int i) { return slots + i % bias_slots * GroupTile<T, D>::bytes; };
   const bool in_pieces = has_bias_pieces(p);
-  float total[2][8][4] = {}, shares[8][4], slopes[8][4];
+  float total[2][8][4] = {}, shares[8][4], gradients[8][4];
   BiasPairs<T> bias[2] = {};
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
@@ -150,7 +150,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
         begin_products();
         start_rows<T, D>(shares, address(slot + worker), address(keys));
         end_products();
-        start_rows<T, D>(slopes, address(slot + 2 + worker), address(keys + 1));
+        start_rows<T, D>(gradients, address(slot + 2 + worker), address(keys + 1));
         end_products();
         const uint32_t seen = level == all ? 0 : bits.seen_word(number, worker);
         const uint32_t kept = p.threshold > 0 ? bits.kept_word(number, worker) : ~0u;
@@ -164,13 +164,13 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
         make_shares<64>(shares, [&](int, int e) { return base[e / 2]; });
         compute_now(shares);
         await_products<0>();
-        take_slopes<64>(
-            p, shares, slopes, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; },
+        take_gradients<64>(
+            p, shares, gradients, [&](int j, int e) { return kept >> bit_of<false>(j, e) & 1; },
             [&](int, int e) { return delta[e / 2]; });
 #pragma unroll
         for (int j = 0; j < 8; ++j) {
 #pragma unroll
-          for (int e = 0; e < 4; ++e) total[half][j][e] += slopes[j][e];
+          for (int e = 0; e < 4; ++e) total[half][j][e] += gradients[j][e];
         }
       }
       stages.release(keys);
@@ -179,7 +179,7 @@ __device__ void work_on_bias(const Problem& p, const BiasGrid& grid, const Stage
     for (int part = 0; part < 4; ++part) stages.release(slot + part);
   }
   if (has_bias_boxes(p)) {
-    const BiasSlopes<T> to(p, first.batch, first.head);
+    const BiasGradients<T> to(p, first.batch, first.head);
     const uint32_t behind = slots + bias_slots * GroupTile<T, D>::bytes;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {

@@ -20,12 +20,12 @@ __global__ void __launch_bounds__(group_threads) bias_sums_kernel(const __grid_c
   for (int batch = 0; batch < p.batch; ++batch) {
     if (seen_in(p, {query, query + 64, key, key + 64}, batch, head) == none) continue;
     // The first entry's are in place of the sums: this thread reads them before it overwrites them.
-    const T* slopes = static_cast<const T*>(batch == 0 ? p.dbias : p.slopes);
-    const int64_t first = static_cast<int64_t>(batch == 0 ? head : slope_number(p, batch, head)) * p.queries;
+    const T* gradients = static_cast<const T*>(batch == 0 ? p.dbias : p.gradients);
+    const int64_t first = static_cast<int64_t>(batch == 0 ? head : gradient_number(p, batch, head)) * p.queries;
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (row + 16 * i >= p.queries || column >= p.keys) continue;
-      const T* from = slopes + (first + row + 16 * i) * p.keys + column;
+      const T* from = gradients + (first + row + 16 * i) * p.keys + column;
       const uint4 piece = __ldcs(reinterpret_cast<const uint4*>(from));
       const uint32_t words[4] = {piece.x, piece.y, piece.z, piece.w};
 #pragma unroll
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(group_threads) bias_sums_kernel(const __grid_c
       }
     }
   }
-  const BiasSlopes<T> to(p, 0, head);
+  const BiasGradients<T> to(p, 0, head);
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     uint32_t words[4];
@@ -59,7 +59,7 @@ cudaError_t start_group_sums(const Problem& problem, Element element, cudaStream
     constexpr int bytes = group_sums_bytes<T, D, 1>;
     const cudaError_t status =
         start_group<T>(group_sums_kernel<T, D, 1>, blocks(problem.batch), all_threads, bytes, problem, stream);
-    if (status != cudaSuccess || problem.slopes == problem.dbias) return status;
+    if (status != cudaSuccess || problem.gradients == problem.dbias) return status;
     const dim3 grid((problem.keys + 63) / 64, (problem.queries + 63) / 64, heads);
     return start(bias_sums_kernel<T>, grid, group_threads, 0, problem, stream);
   });

@@ -16,19 +16,19 @@ template <class T, int D, int Entries>
 inline constexpr int group_sums_bytes = sum_stages<Entries>* sum_stage_bytes<T, D, Entries> + 1024;
 
 template <class T, int D, int Entries>
-__device__ uint32_t slopes_in(uint32_t stage, int entry, int worker) {
+__device__ uint32_t gradients_in(uint32_t stage, int entry, int worker) {
   return stage + Entries * GroupTile<T, D>::bytes + (entry * workers + worker) * bias_tile_bytes;
 }
 
 // True if a tile of the bias gets the sum of two entries, which see the same tiles. It replaces the first entry's
 // gradients, which have no other reader.
 inline __host__ __device__ bool adds_two_entries(const Problem& p) {
-  return shares_slopes(p) && p.batch == 2 && !p.query_segments && !(p.blocks && p.block_step[0]);
+  return shares_gradients(p) && p.batch == 2 && !p.query_segments && !(p.blocks && p.block_step[0]);
 }
 
 template <class T, int D, int Entries, int Count>
-__device__ void copy_slopes(const Problem& p, const BoxSources& sources, const RowBlock<group_rows>& rows,
-                            const Visits& visits, const Stages<Count>& stages, int count, uint32_t tiles) {
+__device__ void copy_gradients(const Problem& p, const BoxSources& sources, const RowBlock<group_rows>& rows,
+                               const Visits& visits, const Stages<Count>& stages, int count, uint32_t tiles) {
   auto copy = [&](int stage, int i, uint32_t barrier) {
     if (threadIdx.x != 0) return;
     const int key = visits.tile(i) * 64;
@@ -37,11 +37,11 @@ __device__ void copy_slopes(const Problem& p, const BoxSources& sources, const R
 #pragma unroll
     for (int entry = 0; entry < Entries; ++entry) {
       const int batch = rows.batch + entry;
-      const SlopeBoxes slopes(p, sources, batch, rows.head);
+      const GradientBoxes gradients(p, sources, batch, rows.head);
       start_boxes<D, 64>(to + entry * GroupTile<T, D>::bytes, sources.key, key, batch * p.groups + rows.group, barrier);
       for (int w = 0; w < workers; ++w) {
-        const uint32_t tile = slopes_in<T, D, Entries>(to, entry, w);
-        start_box(tile, slopes.boxes, key, rows.first + 64 * w, slopes.number, barrier);
+        const uint32_t tile = gradients_in<T, D, Entries>(to, entry, w);
+        start_box(tile, gradients.boxes, key, rows.first + 64 * w, gradients.number, barrier);
       }
     }
   };
@@ -68,24 +68,24 @@ template <class T, int D, int Entries, int Count>
 __device__ void work_on_sums(const Problem& p, const BoxSources& sources, const RowBlock<group_rows>& rows,
                              const Visits& visits, const Stages<Count>& stages, int count, int worker, uint32_t tiles) {
   float sums[Entries][D / 8][4] = {};
-  uint32_t slopes[Entries][4][4];
+  uint32_t gradients[Entries][4][4];
   for (int i = 0; i < count; ++i) {
     const uint32_t from = tiles + i % Count * sum_stage_bytes<T, D, Entries>;
     stages.await_full(i);
     if (visits.level(i, worker) != none) {
-      const uint32_t tile = slopes_in<T, D, Entries>(from, 0, worker);
+      const uint32_t tile = gradients_in<T, D, Entries>(from, 0, worker);
 #pragma unroll
       for (int entry = 0; entry < Entries; ++entry)
-        load_rows<T, 64>(slopes[entry], slopes_in<T, D, Entries>(from, entry, worker));
-      if constexpr (Entries == 2) store_sums<T>(tile, slopes[0], slopes[1]);
+        load_rows<T, 64>(gradients[entry], gradients_in<T, D, Entries>(from, entry, worker));
+      if constexpr (Entries == 2) store_sums<T>(tile, gradients[0], gradients[1]);
       begin_products();
 #pragma unroll
       for (int entry = 0; entry < Entries; ++entry)
-        start_across<T, D>(sums[entry], slopes[entry], from + entry * GroupTile<T, D>::bytes);
+        start_across<T, D>(sums[entry], gradients[entry], from + entry * GroupTile<T, D>::bytes);
       end_products();
       if constexpr (Entries == 2) {
         if (may_send_tile(worker))
-          store_box(sources.bias_slopes, tile, visits.tile(i) * 64, rows.first + 64 * worker,
+          store_box(sources.bias_gradients, tile, visits.tile(i) * 64, rows.first + 64 * worker,
                     bias_number(p, 0, rows.head));
       }
       await_products<0>();
@@ -124,9 +124,9 @@ __global__ void __launch_bounds__(all_threads, 1)
   __syncthreads();
   if (threadIdx.x < group_threads) {
     keep_registers<copier_registers>();
-    copy_slopes<T, D, Entries>(p, sources, rows, visits, stages, count, tiles);
-    if (Entries == 2 || p.slopes == p.dbias)
-      BiasSlopes<T>(p, rows.batch, rows.head).store_zeros(p, visits, count, rows.first);
+    copy_gradients<T, D, Entries>(p, sources, rows, visits, stages, count, tiles);
+    if (Entries == 2 || p.gradients == p.dbias)
+      BiasGradients<T>(p, rows.batch, rows.head).store_zeros(p, visits, count, rows.first);
   } else {
     take_registers<copier_registers>();
     const int worker = threadIdx.x / group_threads - 1;

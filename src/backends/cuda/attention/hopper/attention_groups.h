@@ -118,39 +118,39 @@ inline __device__ uint64_t further(uint32_t operand, int bytes) {
                : "r"(left[0]), "r"(left[1]), "r"(left[2]), "r"(left[3]), "l"(right))
 
 template <class T>
-inline constexpr bool is_brain = std::is_same_v<T, __nv_bfloat16>;
+inline constexpr bool is_bfloat16 = std::is_same_v<T, __nv_bfloat16>;
 
 template <class T>
 __device__ void multiply_group(float (&sums)[8][4], uint64_t left, uint64_t right, int add) {
-  if constexpr (is_brain<T>)
+  if constexpr (is_bfloat16<T>)
     CAPIBARA_SHARED("bf16");
   else
     CAPIBARA_SHARED("f16");
 }
 template <class T>
 __device__ void multiply_group(float (&sums)[16][4], uint64_t left, uint64_t right, int add) {
-  if constexpr (is_brain<T>)
+  if constexpr (is_bfloat16<T>)
     CAPIBARA_SHARED_128("bf16");
   else
     CAPIBARA_SHARED_128("f16");
 }
 template <class T>
 __device__ void multiply_group(float (&sums)[8][4], const uint32_t (&left)[4], uint64_t right, int add) {
-  if constexpr (is_brain<T>)
+  if constexpr (is_bfloat16<T>)
     CAPIBARA_REGISTERS("bf16");
   else
     CAPIBARA_REGISTERS("f16");
 }
 template <class T>
 __device__ void multiply_group(float (&sums)[8][4], const uint32_t (&left)[4], uint64_t right) {
-  if constexpr (is_brain<T>)
+  if constexpr (is_bfloat16<T>)
     CAPIBARA_REGISTERS_64("bf16");
   else
     CAPIBARA_REGISTERS_64("f16");
 }
 template <class T>
 __device__ void multiply_group(float (&sums)[16][4], const uint32_t (&left)[4], uint64_t right) {
-  if constexpr (is_brain<T>)
+  if constexpr (is_bfloat16<T>)
     CAPIBARA_REGISTERS_128("bf16");
   else
     CAPIBARA_REGISTERS_128("f16");

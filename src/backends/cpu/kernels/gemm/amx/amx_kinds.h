@@ -16,7 +16,7 @@ template <class P, class S, bool LeftSigned = true, bool RightSigned = true>
 struct AmxKind : Kind<P, S, static_cast<int>(amx_row_bytes / sizeof(P))> {
   static constexpr bool left_signed = LeftSigned, right_signed = RightSigned;
 };
-using AmxBrains = AmxKind<BrainBits, float>;
+using AmxBfloat16 = AmxKind<Bfloat16Bits, float>;
 using AmxSignedBytes = AmxKind<std::int8_t, std::uint32_t, true, true>;
 using AmxUnsignedBytes = AmxKind<std::uint8_t, std::uint32_t, false, false>;
 using AmxSignedByUnsigned = AmxKind<std::int8_t, std::uint32_t, true, false>;

@@ -16,7 +16,7 @@ bool visit_amx_product([[maybe_unused]] const ProductTypes& types, [[maybe_unuse
   const auto are = [&types](DType lhs, DType rhs) { return types.lhs == lhs && types.rhs == rhs && has_amx(); };
   if (is_floating(types.out)) {
     if (types.lhs_rounded != types.lhs || types.rhs_rounded != types.rhs) return false;
-    return are(DType::bfloat16, DType::bfloat16) && (f(AmxBrains{}, Type<BrainBits>{}), true);
+    return are(DType::bfloat16, DType::bfloat16) && (f(AmxBfloat16{}, Type<Bfloat16Bits>{}), true);
   }
   if (!is_integer(types.out)) return false;
   if (are(DType::int8, DType::int8)) return f(AmxSignedBytes{}, Type<std::int8_t>{}), true;

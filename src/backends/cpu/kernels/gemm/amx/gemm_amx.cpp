@@ -30,7 +30,7 @@ using Loops = AmxRun<K, AmxTiles>;
   void Product<KIND>::run() const {                                                                        \
     run_in_parts<Loops<KIND>>(*this);                                                                      \
   }
-CAPIBARA_PRODUCT(AmxBrains)
+CAPIBARA_PRODUCT(AmxBfloat16)
 CAPIBARA_PRODUCT(AmxSignedBytes)
 CAPIBARA_PRODUCT(AmxUnsignedBytes)
 CAPIBARA_PRODUCT(AmxSignedByUnsigned)

@@ -11,7 +11,7 @@
 
 #include "backends/cpu/kernels/gemm/amx/gemm_amx_block.h"
 #include "backends/cpu/kernels/gemm/gemm_parts.h"
-#include "backends/cpu/kernels/gemm/round_brains.h"
+#include "backends/cpu/kernels/gemm/round_to_bfloat16.h"
 #include "backends/cpu/kernels/scratch.h"
 #include "core/runtime/interrupt.h"
 
@@ -129,9 +129,9 @@ void write_amx_sums(const Product<K>& product, const AmxHold<typename K::Sum>& h
     for (int64_t i = row; i < row + rows; ++i) {
       const int64_t start = product.rows.at(i);
       if constexpr (std::is_same_v<typename K::Sum, float>) {
-        if (product.brains) {
+        if (product.bfloat16s) {
           const int64_t at = start + product.columns.at(j);
-          round_amx_sums(hold.data ? hold.at(i, j) : product.out + at, product.brains + at, some);
+          round_amx_sums(hold.data ? hold.at(i, j) : product.out + at, product.bfloat16s + at, some);
           continue;
         }
       }
@@ -207,7 +207,7 @@ struct AmxPart {
   void run_block(AmxBlock& block, int64_t i, int64_t rows, int64_t j, int64_t columns) const {
     alignas(64) S beside[32 * 32];
     const int64_t down = rows > 16 ? 2 : 1, across = (columns + 15) / 16, step = 16 * across;
-    const bool rounds = product.brains && !hold.data && k == product.inner;
+    const bool rounds = product.bfloat16s && !hold.data && k == product.inner;
     const bool straight = !rounds && rows == down * 16 && columns == across * 16 && product.rows.is_regular() &&
                           product.columns.contiguous(j, columns);
     const auto each_row = [&](auto&& f) {
@@ -228,7 +228,7 @@ struct AmxPart {
     const bool elsewhere = !hold.data && !straight;
     if (elsewhere && block.accumulate) each([](S& place, S& own) { own = place; });
     if (rounds) {
-      const BrainBits* column = product.brains + product.columns.at(j);
+      const Bfloat16Bits* column = product.bfloat16s + product.columns.at(j);
       each_row([&](int64_t start, S*) { __builtin_prefetch(column + start, 1); });
     }
     function(down, across)(block);
@@ -236,7 +236,7 @@ struct AmxPart {
       if (rounds) {
         const int64_t column = product.columns.at(j);
         return each_row(
-            [&](int64_t start, float* own) { round_amx_sums(own, product.brains + start + column, columns); });
+            [&](int64_t start, float* own) { round_amx_sums(own, product.bfloat16s + start + column, columns); });
       }
     }
     if (elsewhere) each([](S& place, S& own) { place = own; });
@@ -363,7 +363,7 @@ class AmxRun {
         AmxPart<K, Tiles>{product_, left_, edges_, packs ? own : right_, hold, row, rows, column, width, p, some}.run();
         poll_stop();
       }
-      if (k0 + k == inner_ && (holds || (product_.brains && k0 > 0)))
+      if (k0 + k == inner_ && (holds || (product_.bfloat16s && k0 > 0)))
         write_amx_sums(product_, hold, row, rows, column, width);
     }
   }

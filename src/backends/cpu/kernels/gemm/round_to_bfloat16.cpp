@@ -1,5 +1,5 @@
 // Rounds float32 to bfloat16, in vectors.
-#include "backends/cpu/kernels/gemm/round_brains.h"
+#include "backends/cpu/kernels/gemm/round_to_bfloat16.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,7 +14,7 @@ namespace capibara::cpu {
 
 namespace {
 
-void round_plain(const float* from, BrainBits* __restrict to, int64_t count) {
+void round_plain(const float* from, Bfloat16Bits* __restrict to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(from[i]), up = (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
     to[i].bits = static_cast<std::uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? bits >> 16 | 0x40u : up);
@@ -22,7 +22,7 @@ void round_plain(const float* from, BrainBits* __restrict to, int64_t count) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx512f,avx512bw,avx512vl"))) void round_avx512(const float* from, BrainBits* to,
+__attribute__((target("avx512f,avx512bw,avx512vl"))) void round_avx512(const float* from, Bfloat16Bits* to,
                                                                        int64_t count) {
   const __m512i half = _mm512_set1_epi32(0x7fff), one = _mm512_set1_epi32(1), quiet = _mm512_set1_epi32(0x40);
   for (int64_t i = 0; i < count; i += 16) {
@@ -36,7 +36,7 @@ __attribute__((target("avx512f,avx512bw,avx512vl"))) void round_avx512(const flo
   }
 }
 __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void round_by_instruction(const float* from,
-                                                                                          BrainBits* to,
+                                                                                          Bfloat16Bits* to,
                                                                                           int64_t count) {
   int64_t i = 0;
   for (; i + 32 <= count; i += 32) {
@@ -49,15 +49,15 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512bf16"))) void round_by_in
 
 }  // namespace
 
-void round_amx_sums(const float* from, BrainBits* to, int64_t count) {
+void round_amx_sums(const float* from, Bfloat16Bits* to, int64_t count) {
 #if defined(__x86_64__)
   static const bool by_instruction = __builtin_cpu_supports("avx512bf16") && has_avx512();
   if (by_instruction) return round_by_instruction(from, to, count);
 #endif
-  round_brains(from, to, count);
+  round_to_bfloat16(from, to, count);
 }
 
-void round_brains(const float* from, BrainBits* to, int64_t count) {
+void round_to_bfloat16(const float* from, Bfloat16Bits* to, int64_t count) {
 #if defined(__x86_64__)
   if (has_avx512()) return round_avx512(from, to, count);
 #endif

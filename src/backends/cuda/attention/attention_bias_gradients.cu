@@ -16,7 +16,7 @@ inline constexpr int bias_block_bytes =
     2 * (block_rows + backward_rows<T, D>)*D* static_cast<int>(sizeof(T)) + block_rows*(backward_rows<T, D> + 1) * 4;
 
 template <class T, int D>
-__global__ void __launch_bounds__(block_threads) bias_slopes_kernel(const __grid_constant__ Problem p) {
+__global__ void __launch_bounds__(block_threads) bias_gradients_kernel(const __grid_constant__ Problem p) {
   constexpr int N = backward_rows<T, D>, own_bytes = TileOf<T, D, block_rows>::bytes, bytes = TileOf<T, D, N>::bytes;
   extern __shared__ __align__(128) unsigned char memory[];
   const auto queries = static_cast<uint32_t>(__cvta_generic_to_shared(memory));
@@ -54,16 +54,16 @@ __global__ void __launch_bounds__(block_threads) bias_slopes_kernel(const __grid
       base[half] = exists ? base_of(p.lse[row + own + 8 * half]) : infinity;
       delta[half] = exists ? p.delta[row + own + 8 * half] : 0.0f;
     }
-    float shares[N / 8][4] = {}, slopes[N / 8][4] = {};
+    float shares[N / 8][4] = {}, gradients[N / 8][4] = {};
     multiply_rows<T, D, N>(shares, queries, warp_row, keys);
     make_logits<T, false, N>(p, shares, at, level == all);
-    multiply_rows<T, D, N>(slopes, cotangents, warp_row, values);
-    make_slopes<false, N>(
-        p, shares, slopes, at, [&](int, int e) { return base[e / 2]; }, [&](int, int e) { return delta[e / 2]; });
+    multiply_rows<T, D, N>(gradients, cotangents, warp_row, values);
+    make_gradients<false, N>(
+        p, shares, gradients, at, [&](int, int e) { return base[e / 2]; }, [&](int, int e) { return delta[e / 2]; });
 #pragma unroll
     for (int j = 0; j < N / 8; ++j) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) total[j][e] += slopes[j][e];
+      for (int e = 0; e < 4; ++e) total[j][e] += gradients[j][e];
     }
   }
 #pragma unroll
@@ -78,12 +78,12 @@ __global__ void __launch_bounds__(block_threads) bias_slopes_kernel(const __grid
   store_bias<T, block_rows, N>(p, sums, to, place.query, place.key, threadIdx.x, block_threads);
 }
 
-cudaError_t start_bias_slopes(const Problem& problem, Element element, cudaStream_t stream) {
+cudaError_t start_bias_gradients(const Problem& problem, Element element, cudaStream_t stream) {
   return by_size(problem, element, [&](auto type, auto size) {
     using T = decltype(type);
     constexpr int D = decltype(size)::value;
     const dim3 grid(static_cast<unsigned>(BiasGrid(problem, block_rows, backward_rows<T, D>).blocks()));
-    return start(bias_slopes_kernel<T, D>, grid, block_threads, bias_block_bytes<T, D>, problem, stream);
+    return start(bias_gradients_kernel<T, D>, grid, block_threads, bias_block_bytes<T, D>, problem, stream);
   });
 }
 

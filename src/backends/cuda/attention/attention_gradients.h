@@ -21,14 +21,14 @@ __device__ void make_shares(float (&shares)[N / 8][4], Base&& base, float factor
 
 // Converts products with the cotangent to gradients of the logits; elements without `kept(j, e)` are dropped.
 template <int N, class Kept, class Delta>
-__device__ void take_slopes(const Problem& p, const float (&shares)[N / 8][4], float (&slopes)[N / 8][4], Kept&& kept,
-                            Delta&& delta) {
+__device__ void take_gradients(const Problem& p, const float (&shares)[N / 8][4], float (&gradients)[N / 8][4],
+                               Kept&& kept, Delta&& delta) {
 #pragma unroll
   for (int j = 0; j < N / 8; ++j) {
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const float product = kept(j, e) ? slopes[j][e] : 0.0f;
-      slopes[j][e] = shares[j][e] * (product * p.keep_scale - delta(j, e));
+      const float product = kept(j, e) ? gradients[j][e] : 0.0f;
+      gradients[j][e] = shares[j][e] * (product * p.keep_scale - delta(j, e));
     }
   }
 }
@@ -40,15 +40,15 @@ inline __device__ void multiply_all(float (&values)[8][4], const float (&by)[8][
 
 // Both, computing dropout along the way; dropped shares become 0.
 template <bool turned, int N, class Base, class Delta>
-__device__ void make_slopes(const Problem& p, float (&shares)[N / 8][4], float (&slopes)[N / 8][4], const Place& at,
-                            Base&& base, Delta&& delta) {
+__device__ void make_gradients(const Problem& p, float (&shares)[N / 8][4], float (&gradients)[N / 8][4],
+                               const Place& at, Base&& base, Delta&& delta) {
   make_shares<N>(shares, base);
   if (p.threshold == 0)
-    return take_slopes<N>(
-        p, shares, slopes, [](int, int) { return true; }, delta);
+    return take_gradients<N>(
+        p, shares, gradients, [](int, int) { return true; }, delta);
   drop<turned, N>(p, at, [&](int j, int e, bool kept) {
-    const float product = kept ? slopes[j][e] * p.keep_scale : 0.0f;
-    slopes[j][e] = shares[j][e] * (product - delta(j, e));
+    const float product = kept ? gradients[j][e] * p.keep_scale : 0.0f;
+    gradients[j][e] = shares[j][e] * (product - delta(j, e));
     shares[j][e] = kept ? shares[j][e] : 0.0f;
   });
 }
