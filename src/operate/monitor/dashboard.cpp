@@ -54,7 +54,7 @@ async function update() {
     document.getElementById("state").textContent = ""; button.hidden = !answer.capture;
   } catch (error) { document.getElementById("state").textContent = "no answer"; }
 }
-// The token comes behind '#', which browsers do not send, and leaves the address bar; without one it is asked for.
+// The token comes behind '#', which browsers do not send, and leaves the address bar; without one the page requests it.
 const button = document.getElementById("capture"), captured = document.getElementById("captured");
 function take_token() {
   if (location.hash.length < 2) return;
