@@ -1,4 +1,4 @@
-"""Pages use the field's words: none of those that the project's table of words replaces stand outside of code and quotations."""
+"""Pages use the field's words: none of the words that the project's table replaces occur outside code and quotations."""
 
 import re
 from pathlib import Path
@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from test_pages import PAGES, ROOT
 
-# Written by commands, from sentences that stand elsewhere; verification.md has words of reports that it repeats.
+# Written by commands, from sentences in other files; verification.md quotes words of reports.
 LEFT_OUT = {"docs/library.md", "docs/cpp.md", "docs/primitives.md", "docs/ignored.md", "docs/verification.md",
             "docs/performance/aarch64.md", "docs/performance/x86_64.md"}
 CHECKED = [page for page in PAGES if str(page.relative_to(ROOT)) not in LEFT_OUT]
 
-# What is written instead of what: one row for each row of the table that a pattern can find.
+# Pattern: replacement, for each row of the table that a pattern can find.
 WORDS = {
     r"turns?": "iteration, trip count; become, switch off",
     r"lies?(?! groups)|lay": "is placed, is laid out, layout",
@@ -33,7 +33,7 @@ WORDS = {
 
 
 def prose(text):
-    """A page without programs, code and quotations; lines keep their numbers."""
+    """A page without programs, code and quotations; line numbers are kept."""
     def blank(match):
         return re.sub(r"[^\n]", " ", match.group())
 
@@ -44,7 +44,7 @@ def prose(text):
 
 
 def found(text):
-    """Line, word and what is written instead of it, for every word of the table that a page has."""
+    """Line, word and replacement, for every word of the table on a page."""
     text = prose(text)
     return [(text.count("\n", 0, match.start()) + 1, match.group(), instead) for pattern, instead in WORDS.items()
             for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE)]
