@@ -117,7 +117,7 @@ TEST_F(Convolution, OfWindowsAsLongAsImages) {
     check_convolution(dtype, {{2, 3, 20, 33}, {6, 3, 7, 9}, images_first, {2, 2}, {}, {}, {{3, 3}, {4, 5}}});
     check_convolution(
         dtype,
-        {{2, 3, 9, 9}, {6, 3, 5, 5}, images_first, {}, {}, {}, {{7, 7}, {8, 9}}});  // windows outside the image
+        {{2, 3, 9, 9}, {6, 3, 5, 5}, images_first, {}, {}, {}, {{7, 7}, {8, 9}}});  // windows outside of the image
   }
 }
 

@@ -18,7 +18,7 @@ inline bool is_fused(const Primitive& primitive) {
   return names.count(primitive.name()) > 0;
 }
 
-// The incomplete gamma functions sum up to ten million terms at the ends of the range.
+// The incomplete gamma functions add as many as ten million terms at the ends of the range.
 inline Points hard_points(const Primitive& primitive) {
   // A value seen by one row multiplies all rows of its block: times 0, NaN and infinities become NaN.
   if (primitive.name().find("_attention") != std::string::npos) return Points::plain;

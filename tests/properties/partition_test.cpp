@@ -1,5 +1,5 @@
-// Partitions: a primitive partitioned in every way that its operands and results can be split gives the
-// unpartitioned results. Devices run one at a time on the reference backend.
+// Partitions: a primitive partitioned along any dimension of its operands and results gives the unpartitioned
+// results. Devices run one at a time on the reference backend.
 #include "properties/property.h"
 
 #include <capibara/partition.h>

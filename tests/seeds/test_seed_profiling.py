@@ -106,7 +106,7 @@ def test_003_profile_tpu_usage(tmp_path):
         with jax.profiler.trace(str(tmp_path / "tpu_trace")):
             memory_stats = jax.device_memory_allocated()
             memory_peak = jax.device_memory_peak()
-            device_count = len(jax.devices())  # the page asks for 'tpu', of which there is none here
+            device_count = len(jax.devices())  # the page requests 'tpu', and there is none here
             device_utilization = jax.device_get(jax.device_count())
 
             return {

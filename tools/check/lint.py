@@ -259,7 +259,7 @@ RULES = {"limits": limits, "rooms": rooms, "crowded": crowded, "defined elsewher
 
 
 def layout_of_changes(tree, base="main"):
-    """C++ lines changed since the branch left `base` that clang-format would lay out differently.
+    """C++ lines changed since the branch left `base` that clang-format would change.
 
     Only changed lines: two thirds of the files are not laid out by clang-format throughout. None where it is not installed.
     """

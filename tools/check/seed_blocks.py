@@ -1,4 +1,4 @@
-"""Runs every code block of the pages that asked for this library as it stands, each in a process of its own, and prints what became of it.
+"""Runs every code block of the original proposal's pages unchanged, each in its own process, and prints the outcomes.
 
 usage: build/venv/bin/python tools/check/seed_blocks.py FOLDER [PAGE[/BLOCK] ...] [--build BUILD] [--seconds N]
 

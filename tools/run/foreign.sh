@@ -51,7 +51,7 @@ need_foreign_root() {
   while IFS= read -r -d '' link; do
     ln -sfn "$root$(readlink "$link")" "$link"
   done < <(find "$root" -path "$work" -prune -o -lname '/*' -print0)
-  # So do paths in LLVM's CMake files; the only library named this way is Z3, which our code never uses.
+  # So do paths in LLVM's CMake files; the only library given by path is Z3, which our code never uses.
   sed -i 's|;/usr/lib/[^;"]*/libz3.so||g' "$root"/usr/lib/llvm-19/lib/cmake/llvm/LLVMExports.cmake
   rm -rf "$work"
   echo "${FOREIGN_PACKAGES[*]}" >"$stamp"

@@ -93,7 +93,7 @@ print("done")
 
 
 def test_values_are_sent_in_two_steps():
-  """jax sends this way only on GPUs: each device receives what the permutation specifies."""
+  """jax does this only on GPUs: each device receives what the permutation specifies."""
   environment = dict(os.environ, JAX_NUM_CPU_DEVICES="8")
   done = subprocess.run([sys.executable, "-c", SENDS], capture_output=True, text=True, env=environment, timeout=300)
   assert done.stdout.endswith("done\n"), done.stdout + done.stderr[-3000:]

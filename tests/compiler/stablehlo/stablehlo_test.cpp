@@ -80,7 +80,7 @@ TEST(StableHlo, ReadOfWriteIsTheLoweredProgramForEveryPrimitive) {
   catalog_programs::for_each_case(dtypes, [&](const catalog_programs::Case& one) {
     SCOPED_TRACE(one.name);
     if (one.name.starts_with("sharding_constraint"))
-      return;  // no text on one device; see sharded_text_test.cpp
+      return;  // it has no text on a single device; see sharded_text_test.cpp
     try {
       lower(one.program);
     } catch (const NotImplementedError&) {
